@@ -25,56 +25,26 @@ FAST = "not slow"
 """The expression after ``-m`` that selects the fast tests."""
 
 SLOW_PLACES = (
-    "chaos/test_chaos.py",
-    "chaos/test_means.py",
-    "cli/doctor/test_command.py",
-    "cli/questions/test_history.py",
-    "cli/log/test_check_log.py",
-    "cli/test_main.py",
-    "cli/test_source_agreement.py",
-    "cli/test_start.py",
-    "cli/transfer/test_pairs.py",
-    "clients",
-    "conformance",
-    "daemon/test_lifespan.py",
-    "daemon/decisions/test_certification.py",
-    "daemon/sources/brokers/test_schedules.py",
-    "daemon/sources/quorum/test_schedules.py",
-    "daemon/sources/quorum/test_source.py",
-    "daemon/test_memory_growth.py",
-    "daemon/workers/test_pool.py",
-    "end_to_end",
-    "faults/test_schedules.py",
-    "fuzz",
-    "loop/test_stretches.py",
-    "metadata/test_flipped_bytes.py",
-    "metadata/test_recovery.py",
-    "metadata/inspection/test_repair.py",
-    "model/test_stories.py",
-    "mutants/test_trial.py",
-    "ops",
-    "protocol/kafka/test_acl_responses.py",
-    "soak/test_soak.py",
-    "support/test_forked_command.py",
-    "test_packaging.py",
-    "tools",
-)
+    "chaos/test_chaos.py", "chaos/test_shim.py", "cli/doctor/test_command.py",
+    "cli/questions/test_history.py", "cli/log/test_check_log.py", "cli/test_main.py",
+    "cli/test_source_agreement.py", "cli/test_start.py", "cli/transfer/test_pairs.py", "clients",
+    "conformance", "daemon/test_lifespan.py", "daemon/decisions/test_certification.py",
+    "daemon/sources/brokers/test_schedules.py", "daemon/sources/quorum/test_schedules.py",
+    "daemon/sources/quorum/test_source.py", "daemon/test_memory_growth.py",
+    "daemon/workers/test_pool.py", "end_to_end", "faults/test_schedules.py", "fuzz",
+    "loop/test_stretches.py", "metadata/test_flipped_bytes.py", "metadata/test_recovery.py",
+    "metadata/inspection/test_repair.py", "model/test_stories.py", "mutants/test_trial.py", "ops",
+    "protocol/kafka/test_acl_responses.py", "soak/test_soak.py", "support/test_forked_command.py",
+    "test_packaging.py", "tools",
+)  # fmt: skip
 """Folders and modules whose tests start processes or take more than a second."""
 
 LONGEST_PLACES = (
-    "chaos/test_chaos.py",
-    "clients/test_page.py",
-    "end_to_end/test_copy.py",
-    "end_to_end/test_documents.py",
-    "end_to_end/test_follow_brokers.py",
-    "end_to_end/test_reload.py",
-    "loop/test_stretches.py",
-    "metadata/test_flipped_bytes.py",
-    "soak/test_soak.py",
-    "test_packaging.py",
+    "clients/test_page.py", "end_to_end/test_copy.py", "end_to_end/test_follow_brokers.py",
+    "end_to_end/test_reload.py", "loop/test_stretches.py", "metadata/test_flipped_bytes.py",
     "tools/bench/test_main.py",
-)
-"""Places whose tests, or fixtures for a module, take several seconds each."""
+)  # fmt: skip
+"""Places whose tests take several seconds each."""
 
 SPARK = "spark"
 SPARK_PLACES = ("end_to_end/test_replay.py",)

@@ -67,33 +67,22 @@ CREATED: list[tuple[Callable[[Path], None], dict[str, int]]] = [
     (audit_log, {"audit.log": 0o640}),
     (unix_socket, {"socket": 0o660}),
     (copy_of_a_log, {"copy": 0o700, "copy/copy.properties": 0o600}),
-    (
-        history_of_the_shell,
-        {"state": 0o700, "state/authorizerd": 0o700, "state/authorizerd/shell_history": 0o600},
-    ),
-    (
-        command("format", "--config", "own.properties", "--override", "log.dirs={new}/log"),
-        {"log": 0o750, "log/meta.properties": 0o640, "log/__cluster_metadata-0": 0o750},
-    ),
-    (
-        command("import-config", "broker.properties", "--output", "{new}/made"),
-        {"made": 0o600},
-    ),
-    (
-        command("backup", "--log-dir", "log", "{new}/backup"),
-        {"backup": 0o600, "backup.sha256": 0o600},
-    ),
+    (history_of_the_shell,
+     {"state": 0o700, "state/authorizerd": 0o700, "state/authorizerd/shell_history": 0o600}),
+    (command("format", "--config", "own.properties", "--override", "log.dirs={new}/log"),
+     {"log": 0o750, "log/meta.properties": 0o640, "log/__cluster_metadata-0": 0o750}),
+    (command("import-config", "broker.properties", "--output", "{new}/made"), {"made": 0o600}),
+    (command("backup", "--log-dir", "log", "{new}/backup"),
+     {"backup": 0o600, "backup.sha256": 0o600}),
     (
         command("token", "--principal", "User:a", "--append", "{new}/tokens"),
         {"tokens": 0o644},  # hashes of tokens, and no token
     ),
-    (
-        command("acls", "export", "--log-dir", "log", "--to", "{new}/acls.yaml"),
-        {"acls.yaml": 0o664},
-    ),
+    (command("acls", "export", "--log-dir", "log", "--to", "{new}/acls.yaml"),
+     {"acls.yaml": 0o664}),
     (command(*PLAN, "--out", "{new}/plan.json"), {"plan.json": 0o664}),
     (command(*TESTS, "--junit", "{new}/junit.xml"), {"junit.xml": 0o664}),
-]
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -120,13 +109,9 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("create", "modes"), CREATED, ids=lambda each: getattr(each, "__name__", "")
 )
 def test_what_is_created_has_a_safe_mode(
-    inputs: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    create: Callable[[Path], None],
-    modes: dict[str, int],
-    mask: int,
-) -> None:
+    inputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, create: Callable[[Path], None],
+    modes: dict[str, int], mask: int,
+) -> None:  # fmt: skip
     """A stricter umask is kept, but no umask lets everyone write, or others read secrets."""
     monkeypatch.chdir(inputs)
     before = os.umask(mask)
@@ -151,22 +136,16 @@ def result_of_replay(folder: Path) -> None:
     write_file(folder / "result.json", "{}")
 
 
-@pytest.mark.parametrize(
-    ("replace", "name"),
-    [
-        (command(*EXPORT, "{new}/acls.yaml"), "acls.yaml"),
-        (command(*EXPORT, f"{{new}}/{CHECKPOINT}"), CHECKPOINT),
-        (command(*PLAN, "--out", "{new}/plan.json"), "plan.json"),
-        (result_of_replay, "result.json"),
-    ],
-)
+@pytest.mark.parametrize(("replace", "name"), [
+    (command(*EXPORT, "{new}/acls.yaml"), "acls.yaml"),
+    (command(*EXPORT, f"{{new}}/{CHECKPOINT}"), CHECKPOINT),
+    (command(*PLAN, "--out", "{new}/plan.json"), "plan.json"),
+    (result_of_replay, "result.json"),
+])  # fmt: skip
 def test_what_replaces_a_file_has_its_mode(
-    inputs: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    replace: Callable[[Path], None],
+    inputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, replace: Callable[[Path], None],
     name: str,
-) -> None:
+) -> None:  # fmt: skip
     monkeypatch.chdir(inputs)
     before = os.umask(0)
     try:

@@ -32,16 +32,13 @@ def is_test_module(name: str) -> bool:
     return parts[0] == "tests" and any(part.startswith("test_") for part in parts)
 
 
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [
-        ("from tests.acl.test_model import ACL", True),
-        ("from tests.acl import test_model", True),
-        ("def f():\n    import tests.acl.test_model", True),
-        ("from tests.support.acls import acl", False),
-        ("from test_library import test_thing", False),
-    ],
-)
+@pytest.mark.parametrize(("source", "expected"), [
+    ("from tests.acl.test_model import ACL", True),
+    ("from tests.acl import test_model", True),
+    ("def f():\n    import tests.acl.test_model", True),
+    ("from tests.support.acls import acl", False),
+    ("from test_library import test_thing", False),
+])  # fmt: skip
 def test_import_of_a_test_module_is_found(source: str, expected: bool) -> None:
     assert any(map(is_test_module, imported_modules(source))) is expected
 

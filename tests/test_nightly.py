@@ -29,13 +29,9 @@ def run(script: Path, *parts: str, weekday: str = "1") -> tuple[int, list[str]]:
     """Return the exit code and the lines of both outputs."""
     path = f"{script.parents[2] / 'bin'}:{os.environ['PATH']}"
     ended = subprocess.run(
-        [script, *parts],
-        env={**os.environ, "PATH": path, "SEED": "7", "WEEKDAY": weekday},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
+        [script, *parts], env={**os.environ, "PATH": path, "SEED": "7", "WEEKDAY": weekday},
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+    )  # fmt: skip
     return ended.returncode, ended.stdout.splitlines()
 
 

@@ -94,14 +94,9 @@ def dependencies() -> list[Distribution]:
 def run(*command: str | Path, cwd: Path = Path("/"), code: int = 0) -> str:
     """Return what a command prints; it must exit with ``code``."""
     done = subprocess.run(
-        command,
-        cwd=cwd,
-        env={"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=120,
-    )
+        command, cwd=cwd, env={"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")},
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120,
+    )  # fmt: skip
     assert done.returncode == code, done.stdout
     return done.stdout
 
@@ -127,23 +122,20 @@ def test_wheel_has_one_package_without_tests_and_data(source: Path, wheel: Path)
     )
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "expected"),
-    [
-        ("--version", 0, f"authorizerd {VERSION} (build {read_build()})\n"),  # as in the checkout
-        ("serve --help", 0, "--ready-file"),
-        ("acls --help", 1, "--allow-principal"),  # kafka-acls exits with 1 as well
-        ("explain --help", 0, "--allow-everyone-if-no-acl-found"),
-        ("test --help", 0, "--junit"),
-        ("check-log --help", 0, "--repair"),
-        ("doctor --help", 0, "--json"),
-        ("replay --help", 0, "whatif"),
-        ("replay whatif --help", 0, "--baseline-acls"),
-        ("replay ingest --input here --out there", 1, "-m pip install 'authorizerd[replay]'\n"),
-        ("replay report --run here", 1, "authorizerd replay: here: No such file or directory\n"),
-        ("replay package --out /dev/null/x", 1, "/dev/null/x: Not a directory\n"),
-    ],
-)
+@pytest.mark.parametrize(("words", "code", "expected"), [
+    ("--version", 0, f"authorizerd {VERSION} (build {read_build()})\n"),  # as in the checkout
+    ("serve --help", 0, "--ready-file"),
+    ("acls --help", 1, "--allow-principal"),  # kafka-acls exits with 1, too
+    ("explain --help", 0, "--allow-everyone-if-no-acl-found"),
+    ("test --help", 0, "--junit"),
+    ("check-log --help", 0, "--repair"),
+    ("doctor --help", 0, "--json"),
+    ("replay --help", 0, "whatif"),
+    ("replay whatif --help", 0, "--baseline-acls"),
+    ("replay ingest --input here --out there", 1, "-m pip install 'authorizerd[replay]'\n"),
+    ("replay report --run here", 1, "authorizerd replay: here: No such file or directory\n"),
+    ("replay package --out /dev/null/x", 1, "/dev/null/x: Not a directory\n"),
+])  # fmt: skip
 def test_installed_wheel_runs_each_command(
     environment: Path, words: str, code: int, expected: str
 ) -> None:
@@ -160,12 +152,10 @@ def test_wheel_installs_the_files_that_pages_name(environment: Path) -> None:
     scripts = {Path(path).relative_to("/usr/share") for path in COMPLETIONS.values()}
     example = ("acls.yaml", "access.yaml", "desired.yaml", "server.properties")
     others = {
-        Path("man/man1/authorizerd.1"),
-        Path("authorizerd/requirements.lock"),
-        Path("authorizerd/prometheus/rules.yaml"),
-        Path("authorizerd/grafana/authorizerd.json"),
+        Path("man/man1/authorizerd.1"), Path("authorizerd/requirements.lock"),
+        Path("authorizerd/prometheus/rules.yaml"), Path("authorizerd/grafana/authorizerd.json"),
         *(Path("authorizerd/example", name) for name in example),
-    }
+    }  # fmt: skip
     assert installed == others | units | scripts
 
 
@@ -203,17 +193,9 @@ def test_locked_versions_satisfy_the_requirements() -> None:
 def test_version_is_written_in_one_place() -> None:
     """Others would be forgotten at the next release."""
     found = run(
-        "git",
-        "grep",
-        "-l",
-        "-F",
-        VERSION,
-        "--",
-        ":!*.lock",
-        ":!tests/data",
-        ":!tests/conformance/debian",
-        cwd=ROOT,
-    )
+        "git", "grep", "-l", "-F", VERSION, "--", ":!*.lock", ":!tests/data",
+        ":!tests/conformance/debian", cwd=ROOT,
+    )  # fmt: skip
     holders = {*found.split()} - {"CHANGELOG.md", "SECURITY.md", "pyproject.toml"}
     holding = [
         name

@@ -11,12 +11,7 @@ import pytest
 
 from authorizerd.acl.known_settings import ALLOW_EVERYONE, SUPER_USERS, KnownSettings
 from authorizerd.acl.releases import ANY_RELEASE, RULES_4_3, RULES_4_4, ReleaseRules
-from authorizerd.cli.acl_source import (
-    AclSource,
-    Place,
-    add_source_arguments,
-    read_source,
-)
+from authorizerd.cli.acl_source import AclSource, Place, add_source_arguments, read_source
 from authorizerd.cli.broker_acls import BrokerAnswer
 from authorizerd.cli.errors import CommandError
 from authorizerd.cli.program.command_parser import CommandParser
@@ -24,6 +19,7 @@ from authorizerd.cli.source_settings import Origin
 from authorizerd.image.changes import FeatureLevel, TopicAdded, TopicRemoved
 from authorizerd.metadata.errors import PastRangeError
 from tests.support.acls import acl, snapshot_of
+from tests.support.fixture_types import Capture
 from tests.support.foreign_records import node
 from tests.support.log_files import added, write_log
 
@@ -123,33 +119,17 @@ def test_flags_take_precedence_over_every_other_origin(config: Path) -> None:
         assert origins(source) == [Origin.FLAG, Origin.FLAG]
 
 
-@pytest.mark.parametrize(
-    ("values", "failure", "expected", "shown"),
-    [
-        (
-            {SUPER_USERS: "User:root", ALLOW_EVERYONE: "true"},
-            "",
-            KnownSettings(ROOT, True),
-            "with super.users=User:root (broker a:1), "
-            "allow.everyone.if.no.acl.found=true (broker a:1)",
-        ),
-        (
-            {SUPER_USERS: None},
-            "",
-            KnownSettings(None, False),
-            "with super.users unknown (it is set, but the broker does not show its value), "
-            "allow.everyone.if.no.acl.found=false (broker a:1); pass --super-users",
-        ),
-        (
-            {},
-            "no right",
-            KnownSettings(None, None),
-            "with super.users unknown (no right), "
-            "allow.everyone.if.no.acl.found unknown (no right); "
-            "pass --super-users and --allow-everyone-if-no-acl-found",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("values", "failure", "expected", "shown"), [
+    ({SUPER_USERS: "User:root", ALLOW_EVERYONE: "true"}, "", KnownSettings(ROOT, True),
+     "with super.users=User:root (broker a:1), "
+     "allow.everyone.if.no.acl.found=true (broker a:1)"),
+    ({SUPER_USERS: None}, "", KnownSettings(None, False),
+     "with super.users unknown (it is set, but the broker does not show its value), "
+     "allow.everyone.if.no.acl.found=false (broker a:1); pass --super-users"),
+    ({}, "no right", KnownSettings(None, None),
+     "with super.users unknown (no right), " "allow.everyone.if.no.acl.found unknown (no right); "
+     "pass --super-users and --allow-everyone-if-no-acl-found"),
+])  # fmt: skip
 def test_settings_of_a_broker_are_known_or_unknown(
     values: Mapping[str, str | None], failure: str, expected: KnownSettings, shown: str
 ) -> None:
@@ -162,25 +142,20 @@ def test_settings_of_a_broker_are_known_or_unknown(
     assert [*source.describe()] == ["as listed by a:1, with 2 ACLs", shown]
 
 
-@pytest.mark.parametrize(
-    ("flag", "expected"),
-    [
-        ("--super-users=", KnownSettings(frozenset(), None)),
-        ("--super-users=User:root", KnownSettings(ROOT, None)),
-        ("--allow-everyone-if-no-acl-found", KnownSettings(None, True)),
-        ("--allow-everyone-if-no-acl-found=true", KnownSettings(None, True)),
-        ("--allow-everyone-if-no-acl-found=false", KnownSettings(None, False)),
-    ],
-)
+@pytest.mark.parametrize(("flag", "expected"), [
+    ("--super-users=", KnownSettings(frozenset(), None)),
+    ("--super-users=User:root", KnownSettings(ROOT, None)),
+    ("--allow-everyone-if-no-acl-found", KnownSettings(None, True)),
+    ("--allow-everyone-if-no-acl-found=true", KnownSettings(None, True)),
+    ("--allow-everyone-if-no-acl-found=false", KnownSettings(None, False)),
+])  # fmt: skip
 def test_flag_settles_only_its_own_setting(
     log_dir: Path, flag: str, expected: KnownSettings
 ) -> None:
     assert opened("--log-dir", log_dir, flag).settings == expected
 
 
-def test_file_that_was_read_in_part_says_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_file_that_was_read_in_part_says_so(tmp_path: Path, capsys: Capture) -> None:
     """Who only reads standard output must not take the answer for that of all ACLs."""
     values = {
         "resource_name": "t", "resource_type": "Topic", "resource_pattern_type_filter": "Literal",
@@ -201,22 +176,15 @@ def test_file_that_was_read_in_part_says_so(
     assert "redpanda_acl is not read" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("told", "flags", "expected", "shown"),
-    [
-        (None, (), ROOT, "super.users=User:root (profile {path})"),
-        ("User:told", (), {"User:told"}, "super.users=User:told (broker a:1)"),
-        (None, ("--super-users=",), set(), "super.users= (--super-users)"),
-    ],
-)
+@pytest.mark.parametrize(("told", "flags", "expected", "shown"), [
+    (None, (), ROOT, "super.users=User:root (profile {path})"),
+    ("User:told", (), {"User:told"}, "super.users=User:told (broker a:1)"),
+    (None, ("--super-users=",), set(), "super.users= (--super-users)"),
+])  # fmt: skip
 def test_profile_says_what_the_brokers_hide(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    told: str | None,
-    flags: tuple[str, ...],
-    expected: frozenset[str],
-    shown: str,
-) -> None:
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str | None, flags: tuple[str, ...],
+    expected: frozenset[str], shown: str,
+) -> None:  # fmt: skip
     path = tmp_path / "profile.properties"
     path.write_text(f"bootstrap.servers=a:1\n{SUPER_USERS}=User:root\n{ALLOW_EVERYONE} = true \n")
     monkeypatch.setenv("AUTHORIZERD_PROFILE", str(path))
@@ -258,41 +226,24 @@ def test_other_authorizer_in_the_configuration_is_rejected(config: Path) -> None
         opened("--config", config, "--override", "authorizer.class.name=")
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ([], "expected --log-dir DIR, --acls FILE, --config FILE, whose log directory is read, or"),
-        (
-            ["--bootstrap-server", "a:1", "--log-dir", "l"],
-            "--log-dir: expected either --log-dir or --bootstrap-server, found both",
-        ),
-        (
-            ["--bootstrap-server", "a:1", "--config", "c"],
-            "--config: expected either --config or --bootstrap-server, found both",
-        ),
-        (
-            ["--log-dir", "l", "--command-config", "c"],
-            "--command-config: expected --bootstrap-server as well",
-        ),
-        (["--log-dir", "l", "--override", "a=b"], "--override: expected --config as well"),
-        (
-            ["--log-dir", "l", "--super-users", "alice"],
-            "--super-users: invalid entry 'alice': expected Type:name",
-        ),
-        (
-            ["--log-dir", "l", "--allow-everyone-if-no-acl-found", "maybe"],
-            "--allow-everyone-if-no-acl-found: expected true or false, found 'maybe'",
-        ),
-        (
-            ["--bootstrap-server", "a:1", "--as-of", "1"],
-            "--as-of: expected --log-dir or --config: brokers do not list ACLs of the past",
-        ),
-        (["--log-dir", "l", "--as-of", "2026-01-01"], "--as-of: '2026-01-01' has no time zone"),
-    ],
-)
-def test_flags_that_do_not_fit_are_named(
-    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize(("words", "said"), [
+    ([], "expected --log-dir DIR, --acls FILE, --config FILE, whose log directory is read, or"),
+    (["--bootstrap-server", "a:1", "--log-dir", "l"],
+     "--log-dir: expected either --log-dir or --bootstrap-server, found both"),
+    (["--bootstrap-server", "a:1", "--config", "c"],
+     "--config: expected either --config or --bootstrap-server, found both"),
+    (["--log-dir", "l", "--command-config", "c"],
+     "--command-config: expected --bootstrap-server as well"),
+    (["--log-dir", "l", "--override", "a=b"], "--override: expected --config as well"),
+    (["--log-dir", "l", "--super-users", "alice"],
+     "--super-users: invalid entry 'alice': expected Type:name"),
+    (["--log-dir", "l", "--allow-everyone-if-no-acl-found", "maybe"],
+     "--allow-everyone-if-no-acl-found: expected true or false, found 'maybe'"),
+    (["--bootstrap-server", "a:1", "--as-of", "1"],
+     "--as-of: expected --log-dir or --config: brokers do not list ACLs of the past"),
+    (["--log-dir", "l", "--as-of", "2026-01-01"], "--as-of: '2026-01-01' has no time zone"),
+])  # fmt: skip
+def test_flags_that_do_not_fit_are_named(words: list[str], said: str, capsys: Capture) -> None:
     with pytest.raises(SystemExit) as error:
         opened(*words)
     assert error.value.code == 2
@@ -301,7 +252,7 @@ def test_flags_that_do_not_fit_are_named(
 
 @pytest.mark.parametrize("place", ["config", "flag", "broker"])
 def test_commas_between_super_users_are_warned_of(
-    place: str, config: Path, log_dir: Path, capsys: pytest.CaptureFixture[str]
+    place: str, config: Path, log_dir: Path, capsys: Capture
 ) -> None:
     """``serve`` warns of them with the same text."""
     users = "User:a,User:b"
@@ -330,14 +281,11 @@ def test_moment_of_the_past_gives_acls_and_topics_of_then(log_dir: Path, config:
     assert empty.settings.super_users == ROOT
 
 
-@pytest.mark.parametrize(
-    ("moment", "reason"),
-    [
-        ("7", "offset 7 is in the future: the newest one is 6"),
-        ("9999-01-01T00:00Z", "time 9999-01-01T00:00:00.000Z is in the future: it is "),
-        ("2001-09-09T01:46:40Z", "is too old: the log reaches back to offset 0 (2026-10-14T17:46"),
-    ],
-)
+@pytest.mark.parametrize(("moment", "reason"), [
+    ("7", "offset 7 is in the future: the newest one is 6"),
+    ("9999-01-01T00:00Z", "time 9999-01-01T00:00:00.000Z is in the future: it is "),
+    ("2001-09-09T01:46:40Z", "is too old: the log reaches back to offset 0 (2026-10-14T17:46"),
+])  # fmt: skip
 def test_moment_that_the_log_does_not_reach_is_an_error(
     log_dir: Path, moment: str, reason: str
 ) -> None:
@@ -353,30 +301,20 @@ def level(number: int) -> FeatureLevel:
 OLD_NODES = [node(1, 33), node(9, 30, is_controller=True)]
 
 
-@pytest.mark.parametrize(
-    ("records", "flags", "rules"),
-    [
-        ([level(30)], [], RULES_4_3),
-        ([level(33)], [], RULES_4_4),
-        ([level(34)], [], ANY_RELEASE),
-        # Where brokers are registered, they prove the release: the cluster may be in use.
-        ([level(30), *OLD_NODES], [], ANY_RELEASE),
-        ([level(30), *OLD_NODES], ["--kafka-release", "4.3"], RULES_4_3),
-        # A daemon that owns the log judges by its level alone.
-        ([level(30), *OLD_NODES], ["--config", "CONFIG"], RULES_4_3),
-        ([level(33)], ["--config", "CONFIG", "--kafka-release", "4.3"], RULES_4_3),
-        (
-            [level(33)],
-            ["--config", "CONFIG", "--override", "authorizerd.kafka.release=4.3"],
-            RULES_4_3,
-        ),
-    ],
-)
+@pytest.mark.parametrize(("records", "flags", "rules"), [
+    ([level(30)], [], RULES_4_3),
+    ([level(33)], [], RULES_4_4),
+    ([level(34)], [], ANY_RELEASE),
+    # Where brokers are registered, they prove the release: the cluster may be in use.
+    ([level(30), *OLD_NODES], [], ANY_RELEASE),
+    ([level(30), *OLD_NODES], ["--kafka-release", "4.3"], RULES_4_3),
+    # A daemon that owns the log judges by its level alone.
+    ([level(30), *OLD_NODES], ["--config", "CONFIG"], RULES_4_3),
+    ([level(33)], ["--config", "CONFIG", "--kafka-release", "4.3"], RULES_4_3),
+    ([level(33)], ["--config", "CONFIG", "--override", "authorizerd.kafka.release=4.3"], RULES_4_3),
+])  # fmt: skip
 def test_log_is_judged_by_its_release(
-    tmp_path: Path,
-    records: list[FeatureLevel | bytes],
-    flags: list[str],
-    rules: ReleaseRules,
+    tmp_path: Path, records: list[FeatureLevel | bytes], flags: list[str], rules: ReleaseRules
 ) -> None:
     """So is its past, at the release of its end."""
     log_dir, config = tmp_path / "log", tmp_path / "server.properties"

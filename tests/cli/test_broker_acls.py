@@ -42,13 +42,9 @@ def metadata(*names: str, hidden: str = "") -> SimpleNamespace:
 
     def topic(name: str, error_code: int = 0) -> SimpleNamespace:
         return SimpleNamespace(
-            error_code=error_code,
-            name=name,
-            topic_id=None,
-            is_internal=False,
-            partitions=(),
+            error_code=error_code, name=name, topic_id=None, is_internal=False, partitions=(),
             topic_authorized_operations=-(2**31),
-        )
+        )  # fmt: skip
 
     topics = [*map(topic, names), *([topic(hidden, 29)] if hidden else [])]
     brokers = [
@@ -68,18 +64,12 @@ def result(
         resource_name=str(node_id),
         configs=[
             SimpleNamespace(
-                name=key,
-                value=value,
-                read_only=True,
-                config_source=4,
-                is_sensitive=value is None,
-                synonyms=(),
-                config_type=0,
-                documentation=None,
+                name=key, value=value, read_only=True, config_source=4, is_sensitive=value is None,
+                synonyms=(), config_type=0, documentation=None,
             )
             for key, value in configs.items()
         ],
-    )
+    )  # fmt: skip
 
 
 def configs(configs: dict[str, str | None]) -> SimpleNamespace:
@@ -130,16 +120,11 @@ async def test_hidden_and_missing_values_are_told_apart(
     assert found.failure == ""
 
 
-@pytest.mark.parametrize(
-    ("code", "said"),
-    [
-        (
-            ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-            "the broker shows its settings only to those with DESCRIBE_CONFIGS",
-        ),
-        (ErrorCode.INVALID_REQUEST, "DescribeConfigs: INVALID_REQUEST"),
-    ],
-)
+@pytest.mark.parametrize(("code", "said"), [
+    (ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+     "the broker shows its settings only to those with DESCRIBE_CONFIGS"),
+    (ErrorCode.INVALID_REQUEST, "DescribeConfigs: INVALID_REQUEST"),
+])  # fmt: skip
 async def test_refused_settings_are_not_an_error(
     cluster: KafkaCluster, node: KafkaNode, code: int, said: str
 ) -> None:
@@ -170,56 +155,32 @@ async def test_other_authorizer_is_reported(
     )
 
 
-@pytest.mark.parametrize(
-    ("code", "user", "said"),
-    [
-        (
-            ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-            None,
-            [
-                "--bootstrap-server broker:9092: this client may not list ACLs",
-                "listing ACLs needs DESCRIBE on the cluster. Let a user who may change ACLs run:",
-                "  authorizerd acls --bootstrap-server broker:9092 --add --cluster "
-                "--operation Describe --allow-principal 'PRINCIPAL'",
-                "If this is a daemon that follows a cluster with authorizerd.writes=refuse, name a "
-                "broker of the cluster in it.",
-                "Or log in as another user (--command-config), or read a log (--log-dir).",
-            ],
-        ),
-        (
-            ErrorCode.SECURITY_DISABLED,
-            None,
-            [
-                "--bootstrap-server broker:9092: the broker has no authorizer, so it has no ACLs: "
-                "everyone may do anything"
-            ],
-        ),
-        (
-            ErrorCode.UNKNOWN_SERVER_ERROR,
-            None,
-            [
-                "--bootstrap-server broker:9092: UNKNOWN_SERVER_ERROR: The server experienced an "
-                "unexpected error when processing the request.",
-                "a broker lists no ACLs at all if one of them has a code that its Kafka version "
-                "does not know.",
-                "Its server.log names the cause. Its log directory can be read (--log-dir).",
-            ],
-        ),
-        (
-            ErrorCode.UNSUPPORTED_VERSION,
-            None,
-            [
-                "--bootstrap-server broker:9092: UNSUPPORTED_VERSION: The version of API is not "
-                "supported.",
-                "a controller does not serve this request: name the address of a broker with "
-                "--bootstrap-server, or",
-                "ask the controller by 'authorizerd acls --bootstrap-controller'. If the address "
-                "is a broker's, its",
-                "Kafka is too old: ACLs are read from Kafka 2.0 on.",
-            ],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("code", "user", "said"), [
+    (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, None,
+     ["--bootstrap-server broker:9092: this client may not list ACLs",
+      "listing ACLs needs DESCRIBE on the cluster. Let a user who may change ACLs run:",
+      "  authorizerd acls --bootstrap-server broker:9092 --add --cluster "
+      "--operation Describe --allow-principal 'PRINCIPAL'",
+      "If this is a daemon that follows a cluster with authorizerd.writes=refuse, name a "
+      "broker of the cluster in it.",
+      "Or log in as another user (--command-config), or read a log (--log-dir)."]),
+    (ErrorCode.SECURITY_DISABLED, None,
+     ["--bootstrap-server broker:9092: the broker has no authorizer, so it has no ACLs: "
+      "everyone may do anything"]),
+    (ErrorCode.UNKNOWN_SERVER_ERROR, None,
+     ["--bootstrap-server broker:9092: UNKNOWN_SERVER_ERROR: The server experienced an "
+      "unexpected error when processing the request.",
+      "a broker lists no ACLs at all if one of them has a code that its Kafka version "
+      "does not know.",
+      "Its server.log names the cause. Its log directory can be read (--log-dir)."]),
+    (ErrorCode.UNSUPPORTED_VERSION, None,
+     ["--bootstrap-server broker:9092: UNSUPPORTED_VERSION: The version of API is not "
+      "supported.",
+      "a controller does not serve this request: name the address of a broker with "
+      "--bootstrap-server, or",
+      "ask the controller by 'authorizerd acls --bootstrap-controller'. If the address "
+      "is a broker's, its", "Kafka is too old: ACLs are read from Kafka 2.0 on."]),
+])  # fmt: skip
 async def test_refused_listing_names_the_flag_the_cause_and_the_remedy(
     cluster: KafkaCluster, node: KafkaNode, code: int, user: str | None, said: list[str]
 ) -> None:
@@ -256,15 +217,12 @@ async def test_listener_that_requires_a_log_in_gets_advice(
     assert "  sasl.mechanism=SCRAM-SHA-512" in advice  # as docs/authentication.md sets it up
 
 
-@pytest.mark.parametrize(
-    ("servers", "config", "said"),
-    [
-        ("127.0.0.1:1", None, "--bootstrap-server 127.0.0.1:1: "),
-        ("127.0.0.1", None, "--bootstrap-server 127.0.0.1: Invalid url in bootstrap.servers"),
-        ("no-such-host.invalid:9", None, "no host name can be resolved"),
-        ("127.0.0.1:1", "/none/client.properties", "--command-config: /none/client.properties: "),
-    ],
-)
+@pytest.mark.parametrize(("servers", "config", "said"), [
+    ("127.0.0.1:1", None, "--bootstrap-server 127.0.0.1:1: "),
+    ("127.0.0.1", None, "--bootstrap-server 127.0.0.1: Invalid url in bootstrap.servers"),
+    ("no-such-host.invalid:9", None, "no host name can be resolved"),
+    ("127.0.0.1:1", "/none/client.properties", "--command-config: /none/client.properties: "),
+])  # fmt: skip
 def test_unusable_address_or_file_is_named(servers: str, config: str | None, said: str) -> None:
     with pytest.raises(CommandError, match=said) as error:
         read_brokers(servers, config)

@@ -131,15 +131,12 @@ def test_plan_deletes_them_last_and_cannot_create_them(
     assert "no colon" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("held", "allowed"),
-    [
-        ((ORDERS,), True),
-        ((ORDERS, acl("est", topic="elsewhere")), False),
-        ((ORDERS, acl("est", topic="elsewhere", host="10.0.0.9")), True),
-        ((ORDERS, acl("est", group="elsewhere")), True),
-    ],
-)
+@pytest.mark.parametrize(("held", "allowed"), [
+    ((ORDERS,), True),
+    ((ORDERS, acl("est", topic="elsewhere")), False),
+    ((ORDERS, acl("est", topic="elsewhere", host="10.0.0.9")), True),
+    ((ORDERS, acl("est", group="elsewhere")), True),
+])  # fmt: skip
 def test_no_resource_of_a_type_is_allowed_from_a_host_of_such_an_acl(
     held: tuple[Acl, ...], allowed: bool
 ) -> None:

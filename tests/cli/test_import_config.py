@@ -17,6 +17,7 @@ from authorizerd.config.errors import ConfigurationError, InvalidValueError
 from authorizerd.config.follow.settings import LogIn, Server
 from authorizerd.config.jaas import PLAIN_LOGIN_MODULE, SCRAM_LOGIN_MODULE
 from authorizerd.config.properties import Property
+from tests.support.fixture_types import Capture
 
 PASSWORD = 'a"b\\c é=\t\U0001f511'
 KEY_PASSWORD = "hidden-key-password"
@@ -82,9 +83,7 @@ def test_brokers_file_becomes_that_of_a_follower(tmp_path: Path) -> None:
     assert configuration.ignored_keys == ()
 
 
-def test_written_file_is_new_and_only_its_owner_reads_it(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_written_file_is_new_and_only_its_owner_reads_it(tmp_path: Path, capfd: Capture) -> None:
     convert(tmp_path, {})
     made = tmp_path / "made.properties"
     assert made.stat().st_mode & 0o777 == 0o600
@@ -110,7 +109,7 @@ def test_cluster_id_is_taken_from_the_brokers_directory(tmp_path: Path) -> None:
     assert configuration.follow.cluster_id == "abc-1"
 
 
-def test_secrets_are_not_printed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_secrets_are_not_printed(tmp_path: Path, capfd: Capture) -> None:
     assert main(["import-config", str(write(tmp_path, {}))]) == 0
     printed = capfd.readouterr()
     assert "hidden" not in printed.out + printed.err
@@ -122,9 +121,7 @@ def test_secrets_are_not_printed(tmp_path: Path, capfd: pytest.CaptureFixture[st
         assert f"{key} is a secret" in printed.err
 
 
-def test_printed_configuration_names_what_is_left_out(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_printed_configuration_names_what_is_left_out(tmp_path: Path, capfd: Capture) -> None:
     main(["import-config", str(write(tmp_path, {})), "--node-id", "77", "--log-dir", "/d"])
     lines = capfd.readouterr().out.splitlines()
     assert "node.id=77" in lines
@@ -133,9 +130,7 @@ def test_printed_configuration_names_what_is_left_out(
     assert comment.endswith("does not need them: num.partitions, ssl.client.auth")
 
 
-def test_probable_mistakes_of_the_broker_are_named(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_probable_mistakes_of_the_broker_are_named(tmp_path: Path, capfd: Capture) -> None:
     """The file and the exit code stay the same."""
     changes = {"super.users": "User:a,User:${ADMIN}", "listner.security.protocol.map": "A:B"}
     assert main(["import-config", str(write(tmp_path, dict(changes)))]) == 0
@@ -151,9 +146,7 @@ def test_probable_mistakes_of_the_broker_are_named(
     ]
 
 
-def test_document_has_what_the_lines_have_without_secrets(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_document_has_what_the_lines_have_without_secrets(tmp_path: Path, capfd: Capture) -> None:
     changes = {"super.user": "User:a", "controller.quorum.voters": "1000000@c:1"}
     path = str(write(tmp_path, dict(changes)))
     for words, output in (([], None), (["--output", str(tmp_path / "o")], str(tmp_path / "o"))):
@@ -176,65 +169,36 @@ def test_document_has_what_the_lines_have_without_secrets(
     assert "hidden-password" in (tmp_path / "o").read_text()
 
 
-@pytest.mark.parametrize(
-    ("changes", "code", "said"),
-    [
-        ({"controller.quorum.bootstrap.servers": None}, 1, "this is not the file of a broker"),
-        (
-            {"controller.quorum.bootstrap.servers": None, "zookeeper.connect": "zk:2181"},
-            1,
-            "run authorizerd acls export --from zookeeper://HOST:PORT --to FILE",
-        ),
-        ({"controller.listener.names": None}, 1, "expected controller.listener.names"),
-        (
-            {"listener.security.protocol.map": "SASL_SSL:SASL_SSL"},
-            1,
-            "listener.security.protocol.map has no security protocol for CONTROLLER",
-        ),
-        (
-            {"sasl.mechanism.controller.protocol": "GSSAPI"},
-            3,
-            "the brokers log in to controllers with GSSAPI, which is not supported",
-        ),
-        ({"sasl.mechanism.controller.protocol": None}, 3, "with GSSAPI, which is not supported"),
-        (
-            {
-                "config.providers": "file",
-                "listener.name.controller.scram-sha-512.sasl.jaas.config": "${file:/s:jaas}",
-            },
-            3,
-            "jaas.config is left out: the daemon cannot ask its provider file",
-        ),
-        ({"ssl.enabled.protocols": "TLSv1.1"}, 3, "ssl.enabled.protocols is left out: invalid"),
-        (
-            {
-                "config.providers": "k8s",
-                "config.providers.k8s.class": "io.strimzi.kafka.KubernetesSecretConfigProvider",
-                "ssl.keystore.location": "${k8s:a/b:c}",
-            },
-            3,
-            "change before use: ssl.keystore.location: the broker sets it to a value that is not",
-        ),
-        ({"authorizer.class.name": None}, 0, "the broker has no authorizer"),
-        ({"authorizer.class.name": "com.example.Ranger"}, 0, "the brokers use com.example.Ranger"),
-        ({"principal.builder.class": "com.example.Names"}, 0, "from com.example.Names, which"),
-        ({"controller.quorum.voters": "1000000@c:1"}, 3, "1000000 is the id of a controller"),
-        (
-            {"config.providers": "file", "super.users": "${file:/etc/kafka/s:users}"},
-            3,
-            "change before use: super.users: the broker sets it to a value that is not known",
-        ),
-        ({"allow.everyone.if.no.acl.found": "maybe"}, 3, "change before use: allow.everyone."),
-        ({"super.users": None, "allow.everyone.if.no.acl.found": None}, 0, ""),
-        ({"authorizer.class.name": "x\\n\\u001b[1msuper.users=User:evil"}, 0, "the brokers use x"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "code", "said"), [
+    ({"controller.quorum.bootstrap.servers": None}, 1, "this is not the file of a broker"),
+    ({"controller.quorum.bootstrap.servers": None, "zookeeper.connect": "zk:2181"}, 1,
+     "run authorizerd acls export --from zookeeper://HOST:PORT --to FILE"),
+    ({"controller.listener.names": None}, 1, "expected controller.listener.names"),
+    ({"listener.security.protocol.map": "SASL_SSL:SASL_SSL"}, 1,
+     "listener.security.protocol.map has no security protocol for CONTROLLER"),
+    ({"sasl.mechanism.controller.protocol": "GSSAPI"}, 3,
+     "the brokers log in to controllers with GSSAPI, which is not supported"),
+    ({"sasl.mechanism.controller.protocol": None}, 3, "with GSSAPI, which is not supported"),
+    ({"config.providers": "file",
+      "listener.name.controller.scram-sha-512.sasl.jaas.config": "${file:/s:jaas}"}, 3,
+     "jaas.config is left out: the daemon cannot ask its provider file"),
+    ({"ssl.enabled.protocols": "TLSv1.1"}, 3, "ssl.enabled.protocols is left out: invalid"),
+    ({"config.providers": "k8s",
+      "config.providers.k8s.class": "io.strimzi.kafka.KubernetesSecretConfigProvider",
+      "ssl.keystore.location": "${k8s:a/b:c}"}, 3,
+     "change before use: ssl.keystore.location: the broker sets it to a value that is not"),
+    ({"authorizer.class.name": None}, 0, "the broker has no authorizer"),
+    ({"authorizer.class.name": "com.example.Ranger"}, 0, "the brokers use com.example.Ranger"),
+    ({"principal.builder.class": "com.example.Names"}, 0, "from com.example.Names, which"),
+    ({"controller.quorum.voters": "1000000@c:1"}, 3, "1000000 is the id of a controller"),
+    ({"config.providers": "file", "super.users": "${file:/etc/kafka/s:users}"}, 3,
+     "change before use: super.users: the broker sets it to a value that is not known"),
+    ({"allow.everyone.if.no.acl.found": "maybe"}, 3, "change before use: allow.everyone."),
+    ({"super.users": None, "allow.everyone.if.no.acl.found": None}, 0, ""),
+    ({"authorizer.class.name": "x\\n\\u001b[1msuper.users=User:evil"}, 0, "the brokers use x"),
+])  # fmt: skip
 def test_what_cannot_be_taken_over_is_said(
-    tmp_path: Path,
-    capfd: pytest.CaptureFixture[str],
-    changes: dict[str, str | None],
-    code: int,
-    said: str,
+    tmp_path: Path, capfd: Capture, changes: dict[str, str | None], code: int, said: str
 ) -> None:
     assert main(["import-config", str(write(tmp_path, changes))]) == code
     printed = capfd.readouterr()
@@ -246,7 +210,7 @@ def test_what_cannot_be_taken_over_is_said(
 
 
 def test_placeholders_are_carried_over_with_their_providers(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capfd: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The texts that they stand for are not written, and a placeholder without one is named."""
     package = "org.apache.kafka.common.config.provider."
@@ -280,15 +244,12 @@ def test_placeholders_are_carried_over_with_their_providers(
     assert "hidden" not in last.out + last.err
 
 
-@pytest.mark.parametrize(
-    ("listeners", "name", "protocol"),
-    [
-        ("PLAINTEXT://:9092", "CONTROLLER", "PLAINTEXT"),
-        ("PLAINTEXT://:9092", "SSL", "SSL"),
-        ("SSL://:9092", "PLAINTEXT", "PLAINTEXT"),
-        ("PLAINTEXT://:9092", "LOCAL", "PLAINTEXT"),
-    ],
-)
+@pytest.mark.parametrize(("listeners", "name", "protocol"), [
+    ("PLAINTEXT://:9092", "CONTROLLER", "PLAINTEXT"),
+    ("PLAINTEXT://:9092", "SSL", "SSL"),
+    ("SSL://:9092", "PLAINTEXT", "PLAINTEXT"),
+    ("PLAINTEXT://:9092", "LOCAL", "PLAINTEXT"),
+])  # fmt: skip
 def test_security_protocol_is_that_of_the_broker(
     tmp_path: Path, listeners: str, name: str, protocol: str
 ) -> None:

@@ -18,6 +18,7 @@ from authorizerd.daemon.telemetry.build import read_build
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from tests.support.acls import acl
 from tests.support.daemon_process import run
+from tests.support.fixture_types import Capture
 from tests.support.kafka_acls_output import bindings
 from tests.support.log_files import added, removed, write_log, write_segment
 
@@ -27,14 +28,12 @@ def real(real_log_dir: Path) -> Path:
     return real_log_dir
 
 
-def listed(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> set[tuple[str, str]]:
+def listed(capsys: Capture, *arguments: str | Path) -> set[tuple[str, str]]:
     assert main(["acls", "--list", *map(str, arguments)]) == 0
     return bindings(capsys.readouterr().out)
 
 
-def test_acls_of_a_real_log_equal_the_list_of_kafka_acls(
-    real: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_acls_of_a_real_log_equal_the_list_of_kafka_acls(real: Path, capsys: Capture) -> None:
     expected = bindings((real / "acls-list.txt").read_text())
     assert len(expected) == 1751
     assert listed(capsys, "--log-dir", real) == expected
@@ -46,7 +45,7 @@ def test_acls_of_a_real_log_equal_the_list_of_kafka_acls(
     "words", ["acls --list", "acls --list --as-of 3", "acls export", "who-can READ --topic t"]
 )
 def test_log_that_contradicts_itself_is_one_clear_error(
-    words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: str, tmp_path: Path, capsys: Capture
 ) -> None:
     write_log(tmp_path, [added(1)], [removed(7)])
     assert main([*words.split(), "--log-dir", str(tmp_path)]) == 1
@@ -55,9 +54,7 @@ def test_log_that_contradicts_itself_is_one_clear_error(
     assert error.count("\n") == 1
 
 
-def test_list_can_be_narrowed_by_resource_and_pattern_type(
-    real: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_list_can_be_narrowed_by_resource_and_pattern_type(real: Path, capsys: Capture) -> None:
     everything = listed(capsys, "--log-dir", real)
     pattern = "ResourcePattern(resourceType=TOPIC, name=fraud-out-228, patternType=LITERAL)"
     exact = {each for each in everything if each[0] == pattern}
@@ -71,9 +68,7 @@ def test_list_can_be_narrowed_by_resource_and_pattern_type(
     assert both == exact | {each for each in everything if "resourceType=CLUSTER" in each[0]}
 
 
-def test_list_by_principal_has_a_heading_for_each(
-    real: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_list_by_principal_has_a_heading_for_each(real: Path, capsys: Capture) -> None:
     everything = listed(capsys, "--log-dir", real)
     principals = ("User:orders-svc-27", "User:nobody")
     flags = [part for principal in principals for part in ("--principal", principal)]
@@ -91,9 +86,7 @@ def explain(*arguments: str | Path) -> int:
     return main(["explain", *map(str, arguments)])
 
 
-def test_explain_prints_the_decision_the_rule_and_the_offset(
-    real: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_explain_prints_the_decision_the_rule_and_the_offset(real: Path, capsys: Capture) -> None:
     asked = ("--log-dir", real, "--principal", "User:orders-svc-27", "--topic", "fraud-out-228")
     assert explain(*asked, "--operation", "create", "--host", "10.0.0.1") == 0
     printed = capsys.readouterr().out
@@ -113,7 +106,7 @@ def test_explain_prints_the_decision_the_rule_and_the_offset(
 
 
 def test_explain_prints_the_origin_of_the_settings_it_uses(
-    real: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    real: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     config = tmp_path / "server.properties"
     lines = f"node.id=1\nlog.dirs={real}\nsuper.users=User:root\n"
@@ -133,31 +126,20 @@ def test_explain_prints_the_origin_of_the_settings_it_uses(
     assert "this command answers by the rules of the built-in authorizer" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        (
-            ["--principal", "alice"],
-            "--principal: expected Type:name, for example User:alice, found 'alice'",
-        ),
-        (["--host", "localhost"], "--host: expected an IP address, found 'localhost'"),
-        (["--host", "2001:db8::9%x"], "--host: expected an IP address, found '2001:db8::9%x'"),
-        (["--operation", "wr\u0131te"], "--operation: unknown operation 'wr\u0131te'"),
-        (
-            ["--operation", "fly"],
-            "--operation: unknown operation 'fly': expected one of ALL, READ, ",
-        ),
-        (
-            ["--operation", "any"],
-            "--operation: unknown operation 'any': expected one of ALL, READ, ",
-        ),
-        (["--group", "g"], "expected exactly one resource, found 2: use one of --topic, --group, "),
-        (["--override", "a=b"], "--override: expected --config as well"),
-        (["--super-users", "alice"], "--super-users: invalid entry 'alice': expected Type:name"),
-    ],
-)
+@pytest.mark.parametrize(("changed", "said"), [
+    (["--principal", "alice"],
+     "--principal: expected Type:name, for example User:alice, found 'alice'"),
+    (["--host", "localhost"], "--host: expected an IP address, found 'localhost'"),
+    (["--host", "2001:db8::9%x"], "--host: expected an IP address, found '2001:db8::9%x'"),
+    (["--operation", "wr\u0131te"], "--operation: unknown operation 'wr\u0131te'"),
+    (["--operation", "fly"], "--operation: unknown operation 'fly': expected one of ALL, READ, "),
+    (["--operation", "any"], "--operation: unknown operation 'any': expected one of ALL, READ, "),
+    (["--group", "g"], "expected exactly one resource, found 2: use one of --topic, --group, "),
+    (["--override", "a=b"], "--override: expected --config as well"),
+    (["--super-users", "alice"], "--super-users: invalid entry 'alice': expected Type:name"),
+])  # fmt: skip
 def test_invalid_arguments_of_explain_are_named(
-    real: Path, capsys: pytest.CaptureFixture[str], changed: list[str], said: str
+    real: Path, capsys: Capture, changed: list[str], said: str
 ) -> None:
     with pytest.raises(SystemExit) as error:
         explain(
@@ -170,10 +152,7 @@ def test_invalid_arguments_of_explain_are_named(
 
 @pytest.mark.parametrize("is_file", [True, False])
 def test_words_that_a_shell_made_of_a_star_are_explained(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    is_file: bool,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture, is_file: bool
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("a", "b") if is_file else ("a",):
@@ -186,10 +165,7 @@ def test_words_that_a_shell_made_of_a_star_are_explained(
 
 @pytest.mark.parametrize("command", ["who-can read", "acls export --to -"])
 def test_name_that_a_shell_made_of_a_star_is_reported(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    command: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture, command: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write_log(tmp_path / ".log", [added(1, acl(topic="a"))])
@@ -198,38 +174,28 @@ def test_name_that_a_shell_made_of_a_star_is_reported(
     assert "warning: 'a' is also the only file in this directory" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("words", "error"),
-    [
-        (["serv"], "authorizerd: unknown command 'serv' (did you mean serve?): expected one of "),
-        (["wrker"], "authorizerd: unknown command 'wrker': expected one of "),
-        ([], "authorizerd: the following arguments are required: COMMAND"),
-        (["serve"], "authorizerd serve: the following arguments are required: --config"),
-        (["explain", "--topic"], "authorizerd explain: argument --topic: expected one argument"),
-        (["check-log"], "authorizerd check-log: the following arguments are required: directory"),
-        (["doctor", "--jsn"], "authorizerd doctor: unrecognized arguments: --jsn"),
-        (["--foo"], "authorizerd: unrecognized arguments: --foo"),
-        (
-            ["acls", "apply", "p", "--log-dir", "d"],
-            "authorizerd acls apply: --log-dir: a plan is carried out by a server: start",
-        ),
-        (
-            ["acls", "remove", "--log-dir", "d"],
-            "authorizerd acls remove: --log-dir: a plan is carried out by a server: start",
-        ),
-        (["--foo=secret"], "authorizerd: unrecognized arguments: --foo"),
-        (["serve", "--ready"], "authorizerd serve: argument --ready-file: expected one argument"),
-        (
-            ["serve", "--ready", "f"],
-            "authorizerd serve: the following arguments are required",
-        ),
-        (["serve", "--override", "a=b", "--x"], "authorizerd serve: unrecognized arguments: put"),
-        (["token", "--principal", "User:a", "x"], "authorizerd: unrecognized arguments: x"),
-        (["serve", "--config", "c", "--quick"], "authorizerd: unrecognized arguments: --quick"),
-    ],
-)
+@pytest.mark.parametrize(("words", "error"), [
+    (["serv"], "authorizerd: unknown command 'serv' (did you mean serve?): expected one of "),
+    (["wrker"], "authorizerd: unknown command 'wrker': expected one of "),
+    ([], "authorizerd: the following arguments are required: COMMAND"),
+    (["serve"], "authorizerd serve: the following arguments are required: --config"),
+    (["explain", "--topic"], "authorizerd explain: argument --topic: expected one argument"),
+    (["check-log"], "authorizerd check-log: the following arguments are required: directory"),
+    (["doctor", "--jsn"], "authorizerd doctor: unrecognized arguments: --jsn"),
+    (["--foo"], "authorizerd: unrecognized arguments: --foo"),
+    (["acls", "apply", "p", "--log-dir", "d"],
+     "authorizerd acls apply: --log-dir: a plan is carried out by a server: start"),
+    (["acls", "remove", "--log-dir", "d"],
+     "authorizerd acls remove: --log-dir: a plan is carried out by a server: start"),
+    (["--foo=secret"], "authorizerd: unrecognized arguments: --foo"),
+    (["serve", "--ready"], "authorizerd serve: argument --ready-file: expected one argument"),
+    (["serve", "--ready", "f"], "authorizerd serve: the following arguments are required"),
+    (["serve", "--override", "a=b", "--x"], "authorizerd serve: unrecognized arguments: put"),
+    (["token", "--principal", "User:a", "x"], "authorizerd: unrecognized arguments: x"),
+    (["serve", "--config", "c", "--quick"], "authorizerd: unrecognized arguments: --quick"),
+])  # fmt: skip
 def test_invalid_words_print_the_error_and_name_the_help(
-    words: list[str], error: str, capsys: pytest.CaptureFixture[str]
+    words: list[str], error: str, capsys: Capture
 ) -> None:
     with pytest.raises(SystemExit) as ended:
         main(words)
@@ -255,22 +221,16 @@ WRAPPERS = (
 
 
 @pytest.mark.parametrize("wrapper", WRAPPERS, ids=("reader leaves", *STREAMS_CLOSED))
-@pytest.mark.parametrize(
-    ("words", "code"),
-    [
-        ("doctor --config {config}", 2),
-        ("check-log {log}", 0),
-        ("acls --list --log-dir {log}", 0),
-        ("explain --log-dir {log} --principal User:a --operation read --topic t", 3),
-        ("serve --config {config}", 1),
-        ("--help", 0),
-        (
-            "replay usage --logs {log}/kafka-authorizer.log.xz --acls {log} --assume-in-force"
-            " --engine local --out {out}",
-            0,
-        ),
-    ],
-)
+@pytest.mark.parametrize(("words", "code"), [
+    ("doctor --config {config}", 2),
+    ("check-log {log}", 0),
+    ("acls --list --log-dir {log}", 0),
+    ("explain --log-dir {log} --principal User:a --operation read --topic t", 3),
+    ("serve --config {config}", 1),
+    ("--help", 0),
+    ("replay usage --logs {log}/kafka-authorizer.log.xz --acls {log} --assume-in-force"
+     " --engine local --out {out}", 0),
+])  # fmt: skip
 def test_lost_standard_stream_does_not_change_the_exit_code(
     real: Path, tmp_path: Path, wrapper: tuple[str, ...], words: str, code: int
 ) -> None:
@@ -345,12 +305,9 @@ def test_full_disk_under_standard_output_prints_one_line() -> None:
     for words in (("token", "--principal", "User:a"), ("--help",)):
         with open("/dev/full", "w") as full:
             done = subprocess.run(
-                [sys.executable, "-m", "authorizerd.cli.main", *words],
-                stdout=full,
-                stderr=subprocess.PIPE,
-                text=True,
-                check=False,
-            )
+                [sys.executable, "-m", "authorizerd.cli.main", *words], stdout=full,
+                stderr=subprocess.PIPE, text=True, check=False,
+            )  # fmt: skip
         line = "authorizerd: standard output: No space left on device\n"
         assert (done.returncode, done.stderr) == (1, line)
 
@@ -359,17 +316,14 @@ JAAS = "plain.sasl.jaas.config=PlainLoginModule required user_a=hunter2;"
 SCRAM = "SCRAM-SHA-256=[name=a,password="
 
 
-@pytest.mark.parametrize(
-    ("command", "words"),
-    [
-        *((command, ["--override", *JAAS.split()]) for command in ("serve", "doctor", "format")),
-        ("format", ["--add-scram", "SCRAM-SHA-256=[name=a,", "password=hunter2]"]),
-        ("format", [f"--add-scram={SCRAM}x", "y", "--override", "a=b", "hunter2]"]),
-        ("format", ["hunter2]", f"--add-scram={SCRAM}x]", "--hunter2"]),
-    ],
-)
+@pytest.mark.parametrize(("command", "words"), [
+    *((command, ["--override", *JAAS.split()]) for command in ("serve", "doctor", "format")),
+    ("format", ["--add-scram", "SCRAM-SHA-256=[name=a,", "password=hunter2]"]),
+    ("format", [f"--add-scram={SCRAM}x", "y", "--override", "a=b", "hunter2]"]),
+    ("format", ["hunter2]", f"--add-scram={SCRAM}x]", "--hunter2"]),
+])  # fmt: skip
 def test_words_split_off_a_secret_are_not_shown(
-    command: str, words: list[str], capsys: pytest.CaptureFixture[str]
+    command: str, words: list[str], capsys: Capture
 ) -> None:
     with pytest.raises(SystemExit):
         main([command, "--config", "none", *words])
@@ -378,9 +332,7 @@ def test_words_split_off_a_secret_are_not_shown(
     assert "hunter2" not in printed.out + printed.err
 
 
-def test_unreadable_log_prints_one_line_on_standard_error(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_unreadable_log_prints_one_line_on_standard_error(tmp_path: Path, capsys: Capture) -> None:
     for path, said in (
         (
             tmp_path / "none",
@@ -400,9 +352,7 @@ def test_unreadable_log_prints_one_line_on_standard_error(
         assert said in printed.err
 
 
-def test_explain_rejects_the_principal_user_wildcard(
-    real: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_explain_rejects_the_principal_user_wildcard(real: Path, capsys: Capture) -> None:
     asked = ("--principal", "User:*", "--operation", "read", "--topic", "t")
     with pytest.raises(SystemExit) as error:
         explain("--log-dir", real, *asked)
@@ -411,7 +361,7 @@ def test_explain_rejects_the_principal_user_wildcard(
 
 
 def test_version_prints_distribution_python_and_platform(
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capture,
 ) -> None:
     with pytest.raises(SystemExit) as error:
         main(["--version"])
@@ -422,9 +372,7 @@ def test_version_prints_distribution_python_and_platform(
     assert machine == platform.platform()
 
 
-def test_configuration_of_a_follower_is_not_formatted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_configuration_of_a_follower_is_not_formatted(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "server.properties"
     path.write_text(
         f"log.dirs={tmp_path / 'copy'}\ncontroller.quorum.bootstrap.servers=c:1\n"

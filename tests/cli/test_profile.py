@@ -43,15 +43,12 @@ class Request(msgspec.Struct, frozen=True):
     log_dir: str | None = None
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ("prod", "home/authorizerd/prod.properties"),
-        ("./prod", "prod"),
-        ("/etc/prod.conf", "/etc/prod.conf"),
-        ("", None),
-    ],
-)
+@pytest.mark.parametrize(("value", "expected"), [
+    ("prod", "home/authorizerd/prod.properties"),
+    ("./prod", "prod"),
+    ("/etc/prod.conf", "/etc/prod.conf"),
+    ("", None),
+])  # fmt: skip
 def test_variable_has_a_name_or_a_path(
     value: str, expected: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -64,23 +61,20 @@ def test_variable_has_a_name_or_a_path(
         assert find_profile() == Path("/root/.config/authorizerd/prod.properties")
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "explain --principal User:a --operation read --topic t",
-        "who-can read --topic t",
-        "what-can User:a",
-        "can User:a --topic t",
-        "test policy.yaml",
-        "shell ls",
-        "acls --list",
-        "acls plan desired.yaml",
-        "acls apply plan.json",
-        "acls remove --principal User:a",
-        "acls export",
-        "acls import desired.yaml",
-    ],
-)
+@pytest.mark.parametrize("words", [
+    "explain --principal User:a --operation read --topic t",
+    "who-can read --topic t",
+    "what-can User:a",
+    "can User:a --topic t",
+    "test policy.yaml",
+    "shell ls",
+    "acls --list",
+    "acls plan desired.yaml",
+    "acls apply plan.json",
+    "acls remove --principal User:a",
+    "acls export",
+    "acls import desired.yaml",
+])  # fmt: skip
 def test_every_command_that_connects_uses_the_profile(
     words: str, profile: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -93,16 +87,10 @@ def test_every_command_that_connects_uses_the_profile(
         assert f"authorizerd: {VARIABLE}: {profile}: {CLOSED}: " in printed.err
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "what-can User:a {}",
-        "acls --list {}",
-        "acls export {}",
-        "shell {} ls",
-        "acls plan desired.yaml {}",
-    ],
-)
+@pytest.mark.parametrize("words", [
+    "what-can User:a {}", "acls --list {}", "acls export {}", "shell {} ls",
+    "acls plan desired.yaml {}",
+])  # fmt: skip
 def test_flag_that_names_a_place_turns_the_profile_off(
     words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -124,20 +112,17 @@ def test_profile_is_used_as_a_whole_or_not_at_all(name: str, profile: Path) -> N
     assert used == Request(CLOSED, str(profile))
 
 
-@pytest.mark.parametrize(
-    ("text", "mode", "reason"),
-    [
-        (f"bootstrap.servers=a:1\n{PASSWORD}", 0o640, "expected mode 0600, because sasl.jaas"),
-        (f"bootstrap.servers=a:1\n{PASSWORD}", 0o604, "found 0604: run chmod 600 "),
-        ("bootstrap.servers=a:1\nssl.keystore.password=x\n", 0o644, "ssl.keystore.password is"),
-        ("bootstrap.servers=a:1\nssl.key.password=x\n", 0o644, "ssl.key.password is a secret"),
-        ("bootstrap.servers=a:1\nssl.keystore.key=x\n", 0o660, "ssl.keystore.key is a secret"),
-        ("security.protocol=SSL\n", 0o600, "expected either bootstrap.servers or bootstrap."),
-        ("bootstrap.servers=a:1\nbootstrap.controllers=b:1\n", 0o600, ", found both"),
-        ("bootstrap.controllers=b:1\n", 0o600, "which only authorizerd acls --list, --add and"),
-        (f"#{'x' * (1 << 20)}", 0o600, "expected at most 1048576 bytes, found more"),
-    ],
-)
+@pytest.mark.parametrize(("text", "mode", "reason"), [
+    (f"bootstrap.servers=a:1\n{PASSWORD}", 0o640, "expected mode 0600, because sasl.jaas"),
+    (f"bootstrap.servers=a:1\n{PASSWORD}", 0o604, "found 0604: run chmod 600 "),
+    ("bootstrap.servers=a:1\nssl.keystore.password=x\n", 0o644, "ssl.keystore.password is"),
+    ("bootstrap.servers=a:1\nssl.key.password=x\n", 0o644, "ssl.key.password is a secret"),
+    ("bootstrap.servers=a:1\nssl.keystore.key=x\n", 0o660, "ssl.keystore.key is a secret"),
+    ("security.protocol=SSL\n", 0o600, "expected either bootstrap.servers or bootstrap."),
+    ("bootstrap.servers=a:1\nbootstrap.controllers=b:1\n", 0o600, ", found both"),
+    ("bootstrap.controllers=b:1\n", 0o600, "which only authorizerd acls --list, --add and"),
+    (f"#{'x' * (1 << 20)}", 0o600, "expected at most 1048576 bytes, found more"),
+])  # fmt: skip
 def test_unusable_profile_is_rejected(text: str, mode: int, reason: str, profile: Path) -> None:
     profile.write_text(text)
     profile.chmod(mode)
@@ -147,14 +132,11 @@ def test_unusable_profile_is_rejected(text: str, mode: int, reason: str, profile
     assert reason in str(rejected.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "mode"),
-    [
-        (f"bootstrap.servers=a:1\n{PASSWORD}", 0o600),
-        (f"bootstrap.servers=a:1\n{PASSWORD}", 0o400),
-        ("bootstrap.servers=a:1\nsecurity.protocol=SSL\n", 0o644),
-    ],
-)
+@pytest.mark.parametrize(("text", "mode"), [
+    (f"bootstrap.servers=a:1\n{PASSWORD}", 0o600),
+    (f"bootstrap.servers=a:1\n{PASSWORD}", 0o400),
+    ("bootstrap.servers=a:1\nsecurity.protocol=SSL\n", 0o644),
+])  # fmt: skip
 def test_profile_without_secrets_may_be_readable_by_others(
     text: str, mode: int, profile: Path
 ) -> None:

@@ -48,11 +48,8 @@ def loaded(words: str, module: str = "authorizerd.cli") -> set[str]:
     """Return the slow packages that the command loads."""
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", module, *words.split()],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+    )  # fmt: skip
     names = set(LOADED.findall(done.stderr))
     assert "authorizerd" in names
     assert "Traceback" not in done.stderr
@@ -73,77 +70,63 @@ def places(tmp_path: Path) -> dict[str, Path]:
     return {
         "config": write_config(tmp_path, log_dir),
         "unformatted": write_config(tmp_path / "unformatted", tmp_path / "unformatted"),
-        "log": log_dir,
-        "broker": broker,
-        "policy": policy,
-        "listing": listing,
-        "impatient": impatient,
-        "out": tmp_path / "out.checkpoint",
-    }
+        "log": log_dir, "broker": broker, "policy": policy, "listing": listing,
+        "impatient": impatient, "out": tmp_path / "out.checkpoint",
+    }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        ("--help", set()),
-        ("--version", set()),
-        ("no-such-command", set()),
-        ("serve --help", {"msgspec"}),
-        ("token --help", {"msgspec"}),
-        ("token --principal User:a", {"msgspec"}),
-        ("import-config {broker}", VALUES),
-        ("reset-copy --config {config}", VALUES),
-        ("format --help", VALUES),
-        ("backup --help", VALUES),
-        ("backup --log-dir {log} {out}", VALUES),
-        ("restore --help", VALUES),
-        ("features --help", VALUES),
-        ("format --config {config}", VALUES),
-        ("explain --help", VALUES),
-        ("explain --log-dir {log} --principal User:a --operation read --topic t", VALUES),
-        ("who-can --help", VALUES),
-        ("who-can read --topic t --log-dir {log}", VALUES),
-        ("what-can User:a --log-dir {log}", VALUES),
-        ("can User:a --topic t --log-dir {log}", VALUES),
-        ("history --principal User:a --log-dir {log}", VALUES),
-        (
-            "explain --bootstrap-server 127.0.0.1 --principal User:a --operation read --topic t",
-            VALUES | LOOP | {"cryptography"},
-        ),
-        ("test --help", VALUES),
-        ("test {policy} --acls {listing}", VALUES | {"yaml"}),
-        ("shell --help", VALUES),
-        ("shell --log-dir {log} ls", VALUES),
-        (
-            "shell --bootstrap-server 127.0.0.1:1 ls",
-            VALUES | LOOP | {"cryptography"},
-        ),
-        ("check-log --help", VALUES),
-        ("check-log {log}", VALUES),
-        ("doctor --help", VALUES),
-        ("doctor --config {log}/none", VALUES),
-        ("doctor --config {config}", VALUES | LOOP),
-        # A worker needs neither Kafka's messages nor the metrics: a third of its memory.
-        ("worker --feed-fd 0", VALUES | LOOP | TLS),
-        ("acls --help", LOOP | {"msgspec"}),
-        ("acls --list --log-dir {log}", VALUES | LOOP),
-        ("acls plan --help", VALUES),
-        ("acls apply --help", {"msgspec"}),
-        ("acls remove --help", VALUES),
-        ("acls plan {listing} --log-dir {log}", VALUES),
-        ("acls plan {listing} --log-dir {log} --traffic {listing}", VALUES),
-        ("acls compare-releases --help", VALUES),
-        ("acls compare-releases --acls {listing}", VALUES),
-        ("acls export --help", VALUES),
-        ("acls export --log-dir {log} --format listing", VALUES),
-        ("acls import {listing} --log-dir {log}", VALUES),
-        ("acls import zookeeper://none: --log-dir {log}", VALUES),
-        (
-            "acls import zookeeper://127.0.0.1:1 --log-dir {log} --command-config {impatient}",
-            VALUES | {"kazoo", "ssl"},
-        ),
-    ],
-)
+@pytest.mark.parametrize(("words", "expected"), [
+    ("--help", set()),
+    ("--version", set()),
+    ("no-such-command", set()),
+    ("serve --help", {"msgspec"}),
+    ("token --help", {"msgspec"}),
+    ("token --principal User:a", {"msgspec"}),
+    ("import-config {broker}", VALUES),
+    ("reset-copy --config {config}", VALUES),
+    ("format --help", VALUES),
+    ("backup --help", VALUES),
+    ("backup --log-dir {log} {out}", VALUES),
+    ("restore --help", VALUES),
+    ("features --help", VALUES),
+    ("format --config {config}", VALUES),
+    ("explain --help", VALUES),
+    ("explain --log-dir {log} --principal User:a --operation read --topic t", VALUES),
+    ("who-can --help", VALUES),
+    ("who-can read --topic t --log-dir {log}", VALUES),
+    ("what-can User:a --log-dir {log}", VALUES),
+    ("can User:a --topic t --log-dir {log}", VALUES),
+    ("history --principal User:a --log-dir {log}", VALUES),
+    ("explain --bootstrap-server 127.0.0.1 --principal User:a --operation read --topic t",
+     VALUES | LOOP | {"cryptography"}),
+    ("test --help", VALUES),
+    ("test {policy} --acls {listing}", VALUES | {"yaml"}),
+    ("shell --help", VALUES),
+    ("shell --log-dir {log} ls", VALUES),
+    ("shell --bootstrap-server 127.0.0.1:1 ls", VALUES | LOOP | {"cryptography"}),
+    ("check-log --help", VALUES),
+    ("check-log {log}", VALUES),
+    ("doctor --help", VALUES),
+    ("doctor --config {log}/none", VALUES),
+    ("doctor --config {config}", VALUES | LOOP),
+    # A worker needs neither Kafka's messages nor the metrics: a third of its memory.
+    ("worker --feed-fd 0", VALUES | LOOP | TLS),
+    ("acls --help", LOOP | {"msgspec"}),
+    ("acls --list --log-dir {log}", VALUES | LOOP),
+    ("acls plan --help", VALUES),
+    ("acls apply --help", {"msgspec"}),
+    ("acls remove --help", VALUES),
+    ("acls plan {listing} --log-dir {log}", VALUES),
+    ("acls plan {listing} --log-dir {log} --traffic {listing}", VALUES),
+    ("acls compare-releases --help", VALUES),
+    ("acls compare-releases --acls {listing}", VALUES),
+    ("acls export --help", VALUES),
+    ("acls export --log-dir {log} --format listing", VALUES),
+    ("acls import {listing} --log-dir {log}", VALUES),
+    ("acls import zookeeper://none: --log-dir {log}", VALUES),
+    ("acls import zookeeper://127.0.0.1:1 --log-dir {log} --command-config {impatient}",
+     VALUES | {"kazoo", "ssl"}),
+])  # fmt: skip
 def test_command_loads_only_what_it_needs(
     places: dict[str, Path], words: str, expected: set[str]
 ) -> None:
@@ -156,17 +139,14 @@ def test_own_log_needs_no_client_of_a_cluster(places: dict[str, Path]) -> None:
     assert loaded(words) == VALUES | LOOP | TLS | MESSAGES
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        ("--help", set()),
-        ("ingest --help", VALUES),
-        ("whatif --help", VALUES),
-        ("usage --help", VALUES),
-        ("load --help", VALUES | {"ssl"}),
-        ("report --help", VALUES),
-    ],
-)
+@pytest.mark.parametrize(("words", "expected"), [
+    ("--help", set()),
+    ("ingest --help", VALUES),
+    ("whatif --help", VALUES),
+    ("usage --help", VALUES),
+    ("load --help", VALUES | {"ssl"}),
+    ("report --help", VALUES),
+])  # fmt: skip
 def test_replay_loads_only_what_it_needs(words: str, expected: set[str]) -> None:
     assert loaded(words, module="authorizerd.replay") == expected
 

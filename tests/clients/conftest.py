@@ -1,13 +1,16 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from shutil import copytree
 
 import pytest
 
+from tests.clients.python_clients import CLIENTS, AnyClient, NewClient
 from tests.clients.tls_peer import write_certificates
+from tests.daemon.decision_place import entry
 from tests.support.acls import acl
 from tests.support.daemon_process import DaemonProcess, new_log, running
 from tests.support.log_files import added, write_log
@@ -60,3 +63,30 @@ def log_dir(tmp_path: Path, prepared_log: Path) -> Path:
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the certificates that ``write_certificates`` names."""
     return write_certificates(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(params=CLIENTS)
+async def new_client(request: pytest.FixtureRequest) -> AsyncIterator[NewClient]:
+    """Return what makes clients of one kind, which are closed after the test."""
+    clients: list[AnyClient] = []
+
+    def new(*arguments: object, **options: object) -> AnyClient:
+        clients.append(CLIENTS[request.param](*arguments, **options))
+        return clients[-1]
+
+    yield new
+    for client in clients:
+        client.close()
+
+
+@contextmanager
+def daemon_with_tokens(
+    folder: Path, more: dict[str, str] | None = None, **settings: str
+) -> Iterator[DaemonProcess]:
+    """Run a daemon for the holders of ``root.secret``, a super user, and ``other.secret``."""
+    tokens = folder / "tokens"
+    tokens.write_text(entry("root", "User:root") + entry("other", "User:other"))
+    log_dir = folder / "log" if (folder / "log").exists() else new_log(folder)
+    users = {"super.users": "User:ANONYMOUS;User:root", "authorizerd.tokens.file": str(tokens)}
+    with running(folder, log_dir, users | (more or {}), **settings) as daemon:
+        yield daemon

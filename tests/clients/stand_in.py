@@ -71,11 +71,9 @@ ANSWER_FAULTS = {
 
 
 async def start_stand_in(
-    nursery: trio.Nursery,
-    *sent: bytes,
-    then_closes: bool = True,
+    nursery: trio.Nursery, *sent: bytes, then_closes: bool = True,
     unanswered: list[bytes] | None = None,
-) -> str:
+) -> str:  # fmt: skip
     """Return the address of a server that sends the next bytes each time it receives something.
 
     After the last bytes it closes the connection, or falls silent. Each connection begins with the

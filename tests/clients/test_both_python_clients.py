@@ -24,7 +24,7 @@ from authorizerd_client import (
     TokenRefusedError,
 )
 from tests.clients.conftest import require_tokens
-from tests.clients.python_clients import CLIENTS, SECONDS_MAX, AnyClient
+from tests.clients.python_clients import SECONDS_MAX, NewClient
 from tests.clients.stand_in import ANSWER_FAULTS, GREETING, HELLO_FAULTS, start_stand_in
 from tests.daemon.decision_place import Place
 from tests.daemon.stream_service import new_server, start_on_loopback
@@ -36,12 +36,7 @@ BOB = ("User:bob", "::1", 3, 2, "orders")
 TOKEN = "proxy.secret"
 
 
-@pytest.fixture(params=CLIENTS)
-def new_client(request: pytest.FixtureRequest) -> AnyClient:
-    return CLIENTS[request.param]
-
-
-async def test_real_daemon_decides(new_client: AnyClient, token_daemon: DaemonProcess) -> None:
+async def test_real_daemon_decides(new_client: NewClient, token_daemon: DaemonProcess) -> None:
     client = new_client(f"tcp://{token_daemon.ready['decision_stream']}", token=TOKEN)
     assert client.offset == -1
     assert await client.decide(ALICE) is True
@@ -55,11 +50,10 @@ async def test_real_daemon_decides(new_client: AnyClient, token_daemon: DaemonPr
     assert (mixed.codes, mixed.allowed) == (b"\1\2\1", [True, False, True])
     with pytest.raises(TypeError, match=r"use \.allowed"):
         bool(mixed)
-    client.close()
 
 
 async def test_filter_allowed_takes_any_number_of_names(
-    new_client: AnyClient, token_daemon: DaemonProcess
+    new_client: NewClient, token_daemon: DaemonProcess
 ) -> None:
     client = new_client(token_daemon.ready["decision_stream"], frame_bytes_max=2000, token=TOKEN)
     names = [f"topic-{number}" for number in range(1000)]
@@ -70,11 +64,10 @@ async def test_filter_allowed_takes_any_number_of_names(
         await client.filter_allowed(*about, ["orders", ""])
     with pytest.raises(InvalidQuestionError, match="fewer questions"):
         await client.filter_allowed(*about, ["orders", "x" * 2000])
-    client.close()
 
 
 async def test_token_and_its_rights_are_checked(
-    new_client: AnyClient, token_daemon: DaemonProcess
+    new_client: NewClient, token_daemon: DaemonProcess
 ) -> None:
     address = token_daemon.ready["decision_stream"]
     for token in (None, "proxy.wrong"):
@@ -87,17 +80,15 @@ async def test_token_and_its_rights_are_checked(
         await client.decide(ALICE)
     assert (forbidden.value.code, str(forbidden.value)[-10:]) == (31, "(error 31)")
     assert await client.decide(("User:self", *ALICE[1:])) is False
-    client.close()
 
 
 async def test_offset_that_is_not_reached_is_an_error(
-    new_client: AnyClient, token_daemon: DaemonProcess
+    new_client: NewClient, token_daemon: DaemonProcess
 ) -> None:
     client = new_client(token_daemon.ready["decision_stream"], token=TOKEN)
     with pytest.raises(OffsetNotReachedError):
         await client.decide(ALICE, min_offset=10**9)
     assert await client.decide(ALICE)
-    client.close()
 
 
 @pytest.mark.parametrize("question", [
@@ -105,18 +96,17 @@ async def test_offset_that_is_not_reached_is_an_error(
     ("User:a", None, 3, 2, object()), ("User:a", None, 3, 2, "x" * 200_000),
 ])  # fmt: skip
 async def test_question_that_no_frame_can_hold_is_not_sent(
-    new_client: AnyClient, token_daemon: DaemonProcess, question: authorizerd_client.AnyQuestion
+    new_client: NewClient, token_daemon: DaemonProcess, question: authorizerd_client.AnyQuestion
 ) -> None:
     client = new_client(token_daemon.ready["decision_stream"], token=TOKEN)
     with pytest.raises(InvalidQuestionError):
         await client.decide(question)
     assert client.offset == -1
     assert await client.decide(ALICE)
-    client.close()
 
 
 async def test_restarted_daemon_is_found_again(
-    new_client: AnyClient, tmp_path: Path, log_dir: Path, nursery: trio.Nursery
+    new_client: NewClient, tmp_path: Path, log_dir: Path, nursery: trio.Nursery
 ) -> None:
     config = {"authorizerd.decision.stream": f"unix:{tmp_path}/stream"}
     client = new_client(f"unix:{tmp_path}/stream")
@@ -141,11 +131,10 @@ async def test_restarted_daemon_is_found_again(
             ALICE, timeout_seconds=SECONDS_MAX
         )  # the client has not noticed the restart
     assert decided == [True]
-    client.close()
 
 
 async def test_daemon_with_too_many_connections_refuses(
-    new_client: AnyClient, tmp_path: Path, log_dir: Path
+    new_client: NewClient, tmp_path: Path, log_dir: Path
 ) -> None:
     """Callers with tokens keep their connections; one without would give way."""
     config = require_tokens(tmp_path) | {"max.connections": "1"}
@@ -156,12 +145,10 @@ async def test_daemon_with_too_many_connections_refuses(
         with pytest.raises(OverloadedError) as refused:
             await second.decide(ALICE)
         assert refused.value.retry_after_seconds == 1
-        first.close()
-        second.close()
 
 
 async def test_overloaded_daemon_refuses_one_question(
-    new_client: AnyClient, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+    new_client: NewClient, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = Place(None, acl("User:alice", "READ", topic="orders"))
     client = new_client(await start_on_loopback(nursery, new_server(place)))
@@ -172,24 +159,22 @@ async def test_overloaded_daemon_refuses_one_question(
             await client.decide(ALICE)
     assert refused.value.retry_after_seconds == 0.1
     assert await client.decide(ALICE)
-    client.close()
 
 
 @pytest.mark.parametrize(("sent", "error"), HELLO_FAULTS.values(), ids=HELLO_FAULTS)
 async def test_invalid_hello_is_an_error(
-    new_client: AnyClient, nursery: trio.Nursery, sent: bytes, error: str
+    new_client: NewClient, nursery: trio.Nursery, sent: bytes, error: str
 ) -> None:
     client = new_client(await start_stand_in(nursery, sent), timeout_seconds=1)
     for call in (client.connect(), client.decide(ALICE)):
         with pytest.raises(AuthorizerdError) as raised:
             await call
         assert type(raised.value).__name__ == error
-    client.close()
 
 
 @pytest.mark.parametrize(("sent", "error"), ANSWER_FAULTS.values(), ids=ANSWER_FAULTS)
 async def test_invalid_answer_is_never_a_permission(
-    new_client: AnyClient, nursery: trio.Nursery, sent: bytes, error: str
+    new_client: NewClient, nursery: trio.Nursery, sent: bytes, error: str
 ) -> None:
     """The second question fails like the first: the client discards what was left in its buffer."""
     client = new_client(await start_stand_in(nursery, GREETING, sent))
@@ -197,23 +182,20 @@ async def test_invalid_answer_is_never_a_permission(
         with pytest.raises(AuthorizerdError) as raised:
             await client.decide(ALICE)
         assert type(raised.value).__name__ == error
-    client.close()
 
 
-async def test_only_the_decision_1_allows(new_client: AnyClient, nursery: trio.Nursery) -> None:
+async def test_only_the_decision_1_allows(new_client: NewClient, nursery: trio.Nursery) -> None:
     codes = bytes(range(256))
     client = new_client(await start_stand_in(nursery, GREETING, encode_answer(1, 0, 0, codes)))
     assert (await client.decide_many([ALICE] * 256)).allowed == [code == 1 for code in codes]
     assert client.offset == 7
-    client.close()
     other = new_client(await start_stand_in(nursery, GREETING, encode_answer(1, 0, 0, b"\4")))
     assert await other.decide(ALICE) is False
-    other.close()
 
 
 @pytest.mark.parametrize("answers", [(), (GREETING,)], ids=["never", "only the hello"])
 async def test_call_to_a_silent_peer_ends_at_the_time_limit(
-    new_client: AnyClient, nursery: trio.Nursery, answers: tuple[bytes, ...]
+    new_client: NewClient, nursery: trio.Nursery, answers: tuple[bytes, ...]
 ) -> None:
     address = await start_stand_in(nursery, *answers, then_closes=False)
     client = new_client(address, timeout_seconds=0.5)
@@ -222,11 +204,10 @@ async def test_call_to_a_silent_peer_ends_at_the_time_limit(
         with pytest.raises(TimedOutError if answers else ConnectionLostError):
             await client.decide(ALICE)
     assert 0.5 < trio.current_time() - started < SECONDS_MAX / 2
-    client.close()
 
 
 async def test_call_to_a_peer_that_does_not_read_ends_at_the_time_limit(
-    new_client: AnyClient, nursery: trio.Nursery
+    new_client: NewClient, nursery: trio.Nursery
 ) -> None:
     """The frame is larger than the buffers of two sockets; half of it is sent."""
     address = await start_stand_in(nursery, GREETING, then_closes=False)
@@ -234,11 +215,10 @@ async def test_call_to_a_peer_that_does_not_read_ends_at_the_time_limit(
     question = (*ALICE[:4], "x" * 2**25)
     with pytest.raises(TimedOutError):
         await client.decide(question)
-    client.close()
 
 
 async def test_attempt_to_connect_has_its_own_limit(
-    new_client: AnyClient, nursery: trio.Nursery
+    new_client: NewClient, nursery: trio.Nursery
 ) -> None:
     """One call tries a silent peer several times within its own limit."""
     address = await start_stand_in(nursery, then_closes=False)
@@ -247,10 +227,9 @@ async def test_attempt_to_connect_has_its_own_limit(
     with pytest.raises(ConnectionLostError, match="did not answer in time"):
         await client.decide(ALICE)
     assert trio.current_time() - started > 0.2
-    client.close()
 
 
-async def test_closed_client_stays_closed(new_client: AnyClient, nursery: trio.Nursery) -> None:
+async def test_closed_client_stays_closed(new_client: NewClient, nursery: trio.Nursery) -> None:
     address = await start_stand_in(nursery, GREETING, then_closes=False)
     for close_first in (True, False):
         client = new_client(address)
@@ -272,7 +251,7 @@ async def test_closed_client_stays_closed(new_client: AnyClient, nursery: trio.N
 
 
 async def test_address_without_a_listener_is_an_error(
-    new_client: AnyClient, tmp_path: Path
+    new_client: NewClient, tmp_path: Path
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
@@ -285,6 +264,6 @@ async def test_address_without_a_listener_is_an_error(
     "address",
     ["", "unix:", "host", ":1", "host:", "host:65536", "http://h:1", "tls://h"],
 )
-def test_invalid_address_is_rejected(new_client: AnyClient, address: str) -> None:
+async def test_invalid_address_is_rejected(new_client: NewClient, address: str) -> None:
     with pytest.raises(ValueError, match="expected tls://HOST:PORT, tcp://HOST:PORT"):
         new_client(address)

@@ -18,8 +18,15 @@ from authorizerd_client import (
     TokenRefusedError,
     daemons,
 )
-from tests.clients.pairs import closed_address, new_snapshot, running_pair, start
-from tests.clients.python_clients import CLIENTS, SECONDS_MAX, AnyClient
+from tests.clients.python_clients import (
+    SECONDS_MAX,
+    AnyClient,
+    NewClient,
+    closed_address,
+    new_snapshot,
+    running_pair,
+    start,
+)
 from tests.clients.stand_in import GREETING, HELLO_FAULTS, start_stand_in
 from tests.daemon.decision_place import Place
 from tests.daemon.stream_service import new_server, start_on_loopback, until
@@ -31,21 +38,16 @@ CALL_SECONDS_MAX = 20
 """Far above the time of a failover, for a busy machine; a question that waits this long fails."""
 
 
-@pytest.fixture(params=CLIENTS)
-def new_client(request: pytest.FixtureRequest) -> AnyClient:
-    return CLIENTS[request.param]
-
-
-async def answered_by(client: object) -> int:
+async def answered_by(client: AnyClient) -> int:
     """Return the offset of the daemon that answers."""
-    decisions = await client.decide_many([ALICE, BOB])  # type: ignore[attr-defined] # either client
+    decisions = await client.decide_many([ALICE, BOB])
     assert decisions.allowed == [True, False]
     return int(decisions.offset)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
 async def test_daemon_that_fails_under_load_costs_no_answer(
-    new_client: AnyClient, tmp_path: Path, prepared_log: Path, number: signal.Signals
+    new_client: NewClient, tmp_path: Path, prepared_log: Path, number: signal.Signals
 ) -> None:
     """Every question is answered correctly, and none takes much longer than one failover."""
     decided: Counter[bool] = Counter()
@@ -83,7 +85,7 @@ async def test_daemon_that_fails_under_load_costs_no_answer(
 
 
 async def test_silent_daemon_costs_one_failover_at_most(
-    new_client: AnyClient, nursery: trio.Nursery
+    new_client: NewClient, nursery: trio.Nursery
 ) -> None:
     """The silent daemon is set aside, and gets no other question."""
     unanswered: list[bytes] = []
@@ -95,21 +97,19 @@ async def test_silent_daemon_costs_one_failover_at_most(
     assert FAILOVER_SECONDS <= trio.current_time() - started < CALL_SECONDS_MAX
     assert [await answered_by(client) for _ in range(5)] == [5] * 5
     assert len(unanswered) == 1
-    client.close()
 
 
 async def test_short_time_limit_is_divided_among_the_daemons(
-    new_client: AnyClient, nursery: trio.Nursery
+    new_client: NewClient, nursery: trio.Nursery
 ) -> None:
     silent = [await start_stand_in(nursery, GREETING, then_closes=False) for _ in range(2)]
     last, _ = await start(nursery, 5)
     client = new_client([*silent, last], timeout_seconds=3, failover_timeout_seconds=60)
     assert await answered_by(client) == 5
-    client.close()
 
 
 async def test_daemon_that_is_not_ready_is_skipped(
-    new_client: AnyClient, nursery: trio.Nursery
+    new_client: NewClient, nursery: trio.Nursery
 ) -> None:
     """A question is asked once more only while another daemon may answer."""
     first, place = await start(nursery, None)
@@ -128,11 +128,10 @@ async def test_daemon_that_is_not_ready_is_skipped(
                 break
             except NotReadyError:
                 await trio.sleep(0.01)
-    client.close()
 
 
 async def test_all_dead_is_an_error_that_names_each_address(
-    new_client: AnyClient, nursery: trio.Nursery
+    new_client: NewClient, nursery: trio.Nursery
 ) -> None:
     addresses = [closed_address(), closed_address()]
     client = new_client(addresses, timeout_seconds=0.5)
@@ -141,11 +140,10 @@ async def test_all_dead_is_an_error_that_names_each_address(
         await client.decide(ALICE)
     assert trio.current_time() - started < SECONDS_MAX / 2
     assert all(f"{each}: " in str(raised.value) for each in addresses)
-    client.close()
 
 
 async def test_all_silent_ends_at_the_time_limit(
-    new_client: AnyClient, nursery: trio.Nursery
+    new_client: NewClient, nursery: trio.Nursery
 ) -> None:
     addresses = [await start_stand_in(nursery, GREETING, then_closes=False) for _ in range(2)]
     client = new_client(addresses, timeout_seconds=1, failover_timeout_seconds=0.2)
@@ -154,26 +152,23 @@ async def test_all_silent_ends_at_the_time_limit(
         with pytest.raises((TimedOutError, ConnectionLostError)):
             await client.decide(ALICE)
     assert trio.current_time() - started < SECONDS_MAX / 2
-    client.close()
 
 
 async def test_daemon_that_refuses_the_client_is_skipped(
-    new_client: AnyClient, nursery: trio.Nursery
+    new_client: NewClient, nursery: trio.Nursery
 ) -> None:
     """Its reason is raised only if no other daemon can be reached."""
     refusing = await start_stand_in(nursery, HELLO_FAULTS["refuses the token"][0])
     second, _ = await start(nursery, 5)
     client = new_client([refusing, second])
     assert await answered_by(client) == 5
-    client.close()
     alone = new_client([refusing, closed_address()])
     with pytest.raises(TokenRefusedError):
         await alone.decide(ALICE)
-    alone.close()
 
 
 async def test_client_returns_to_an_earlier_address(
-    new_client: AnyClient, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+    new_client: NewClient, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It does so once the daemon is ready, and no question fails or waits long meanwhile."""
     monkeypatch.setattr(daemons, "RETURN_SECONDS", 0.1)
@@ -190,11 +185,10 @@ async def test_client_returns_to_an_earlier_address(
         assert trio.current_time() < give_up
         await trio.sleep(0.02)
     assert [await answered_by(client) for _ in range(10)] == [7] * 10
-    client.close()
 
 
 async def test_daemon_that_is_not_ready_gets_no_question(
-    new_client: AnyClient, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+    new_client: NewClient, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The answer to the hello tells an attempt to return that the ACLs are not loaded."""
     monkeypatch.setattr(daemons, "RETURN_SECONDS", 0.05)
@@ -207,11 +201,10 @@ async def test_daemon_that_is_not_ready_gets_no_question(
         await trio.sleep(0.05)
     assert server.counts.not_ready == 2  # both questions of the first frame
     assert server.statistics.requests >= 4  # the hellos of at least two attempts to return
-    client.close()
 
 
 async def test_attempt_to_return_delays_one_question_briefly(
-    new_client: AnyClient, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+    new_client: NewClient, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(daemons, "RETURN_SECONDS", 0.1)
     silent = await start_stand_in(nursery, then_closes=False)
@@ -226,22 +219,20 @@ async def test_attempt_to_return_delays_one_question_briefly(
         await trio.sleep(0.02)
     # A busy machine may delay one of them more.
     assert min(each for each in delays if each > 0.2) < 2
-    client.close()
 
 
 async def test_question_with_an_offset_moves_on_from_a_daemon_that_lags(
-    new_client: AnyClient, nursery: trio.Nursery
+    new_client: NewClient, nursery: trio.Nursery
 ) -> None:
     lagging, _ = await start(nursery, 3)
     current, _ = await start(nursery, 9)
     client = new_client([lagging, current], failover_timeout_seconds=FAILOVER_SECONDS)
     assert await answered_by(client) == 3
     assert (await client.decide_many([ALICE], min_offset=9)).offset == 9
-    client.close()
 
 
 async def test_last_daemon_may_use_all_the_time_for_an_offset(
-    new_client: AnyClient, nursery: trio.Nursery
+    new_client: NewClient, nursery: trio.Nursery
 ) -> None:
     """If all daemons lag, the question waits until one has the offset."""
     lagging = [await start(nursery, 3) for _ in range(3)]
@@ -258,11 +249,10 @@ async def test_last_daemon_may_use_all_the_time_for_an_offset(
 
     nursery.start_soon(catch_up)
     assert (await client.decide_many([ALICE], min_offset=9)).offset == 9
-    client.close()
 
 
 async def test_own_writes_are_read_through_another_daemon(
-    new_client: AnyClient, nursery: trio.Nursery
+    new_client: NewClient, nursery: trio.Nursery
 ) -> None:
     """The offset of the daemon that made the change is required of the others."""
     (written, _), (other, place) = await start(nursery, 9), await start(nursery, 3)
@@ -277,22 +267,19 @@ async def test_own_writes_are_read_through_another_daemon(
             await call
     place.snapshot.publish(new_snapshot(9))
     assert await client.decide(ALICE)
-    for each in (writer, client):
-        each.close()
 
 
 async def test_offset_of_a_daemon_that_is_not_ready_is_an_error(
-    new_client: AnyClient, nursery: trio.Nursery
+    new_client: NewClient, nursery: trio.Nursery
 ) -> None:
     address, _ = await start(nursery, None)
     client = new_client(address)
     with pytest.raises(NotReadyError):
         await client.read_offset()
-    client.close()
 
 
 async def test_filter_goes_on_with_a_daemon_that_has_other_offsets(
-    new_client: AnyClient, nursery: trio.Nursery
+    new_client: NewClient, nursery: trio.Nursery
 ) -> None:
     """The first daemon dies after one frame. Its offset is not required of the second."""
     dying = await start_stand_in(nursery, GREETING, encode_answer(1, 0, 10**6, b"\1" * 256))
@@ -301,9 +288,8 @@ async def test_filter_goes_on_with_a_daemon_that_has_other_offsets(
     names = ["orders"] * 300
     allowed = await client.filter_allowed("User:alice", None, "READ", "TOPIC", names)
     assert allowed == names
-    client.close()
 
 
-def test_no_address_is_rejected(new_client: AnyClient) -> None:
+async def test_no_address_is_rejected(new_client: NewClient) -> None:
     with pytest.raises(ValueError, match="at least one address"):
         new_client([])

@@ -110,18 +110,10 @@ def test_npm_package_works_without_dependencies(
     lib = {
         f"lib/{name}.js"
         for name in (
-            "client",
-            "daemons",
-            "errors",
-            "link",
-            "links",
-            "msgpack",
-            "protocol",
-            "texts",
-            "tls",
+            "client", "daemons", "errors", "link", "links", "msgpack", "protocol", "texts", "tls",
             "watch",
         )
-    }
+    }  # fmt: skip
     documents = {"README.md", "CHANGELOG.md", "LICENSE"}
     assert names == {"package.json", "index.js", "index.d.ts", *documents, *lib}
 

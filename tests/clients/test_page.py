@@ -204,11 +204,9 @@ def port_with_tls(daemon: DaemonProcess, name: str) -> str:
 
 
 def check_with_tls(
-    ask: Callable[[Path], str],
-    authority: Authority,
-    folder: Path,
+    ask: Callable[[Path], str], authority: Authority, folder: Path,
     names: Sequence[str] = ("own", "other"),
-) -> None:
+) -> None:  # fmt: skip
     """Run a program with the daemon's own CA, and with another."""
     client = authority.issue("client")
     authorities = {"own": authority, "other": Authority(folder, "other")}

@@ -10,10 +10,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -44,22 +44,15 @@ from authorizerd_client import (
 from authorizerd_client.following import Follower
 from authorizerd_client.http_answer import HttpAnswer
 from authorizerd_client.values import Address
-from tests.daemon.decision_place import entry
+from tests.clients.conftest import daemon_with_tokens
 from tests.daemon.decisions.acl_place import AclPlace
 from tests.support.acl_events import copy_of
-from tests.support.admin_client import (
-    binding,
-    create_acls,
-    delete_acls,
-    filter_of,
-    new_admin,
-)
+from tests.support.admin_client import binding, create_acls, delete_acls, filter_of, new_admin
 from tests.support.certificates import Authority
-from tests.support.daemon_process import ROOT, DaemonProcess, new_log, running
+from tests.support.daemon_process import ROOT
 from tests.support.strategies import logs
 
 ADDRESS = Address(None, "localhost", 8181)
-SETTINGS = {"super.users": "User:ANONYMOUS;User:root"}
 SECONDS_MAX = 30.0
 
 
@@ -151,12 +144,9 @@ class Connection:
     part=st.integers(1, 3),
 )
 async def test_follower_ends_with_the_daemons_acls(
-    tmp_path_factory: pytest.TempPathFactory,
-    log: list[ChangeBatch],
-    actions: list[str | int],
-    journal_bytes: int,
-    part: int,
-) -> None:
+    tmp_path_factory: pytest.TempPathFactory, log: list[ChangeBatch], actions: list[str | int],
+    journal_bytes: int, part: int,
+) -> None:  # fmt: skip
     """Wherever its connections break."""
     batches = iter(log)
     follower, copy = Follower("root.secret"), Copy()
@@ -214,21 +204,18 @@ def test_state_of_the_daemon_is_an_event() -> None:
     ) == [Suspended("stale"), Resumed()]
 
 
-@pytest.mark.parametrize(
-    "block",
-    [
-        b"event: acls\ndata: x\n\n",
-        b"event: acls\ndata: []\n\n",
-        b"event: acls\ndata: {}\n\n",
-        b'event: acls\ndata: {"offset":2,"more":false,"changes":[{}]}\n\n',
-        b'event: acls\ndata: {"offset":2,"more":false,"changes":[{"change":"add","id":"i"}]}\n\n',
-        b"event: suspended\ndata: {}\n\n",
-        b"id: x\n\n",
-        b"id: " + b"1" * 5_000 + b"\n\n",
-        b"event: acls\ndata: \xff\n\n",
-        b"event: acls\ndata: " + b"[" * 100_000 + b"\n\n",
-    ],
-)
+@pytest.mark.parametrize("block", [
+    b"event: acls\ndata: x\n\n",
+    b"event: acls\ndata: []\n\n",
+    b"event: acls\ndata: {}\n\n",
+    b'event: acls\ndata: {"offset":2,"more":false,"changes":[{}]}\n\n',
+    b'event: acls\ndata: {"offset":2,"more":false,"changes":[{"change":"add","id":"i"}]}\n\n',
+    b"event: suspended\ndata: {}\n\n",
+    b"id: x\n\n",
+    b"id: " + b"1" * 5_000 + b"\n\n",
+    b"event: acls\ndata: \xff\n\n",
+    b"event: acls\ndata: " + b"[" * 100_000 + b"\n\n",
+])  # fmt: skip
 def test_other_data_ends_the_watch(block: bytes) -> None:
     with pytest.raises(ProtocolError):
         events_of(block)
@@ -249,19 +236,16 @@ def test_changes_before_a_fault_are_listed_again() -> None:
     assert follower.begin(ADDRESS).startswith(b"GET /v1/acls ")
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"\0hello",
-        b"HTTP/2 200 OK\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nA: " + b"x" * 100_000,
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n" + b"x" * 300,
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffffff\r\n",
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc",
-    ],
-)
+@pytest.mark.parametrize("data", [
+    b"\0hello",
+    b"HTTP/2 200 OK\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nA: " + b"x" * 100_000,
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n" + b"x" * 300,
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffffff\r\n",
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc",
+])  # fmt: skip
 def test_invalid_http_is_reported(data: bytes) -> None:
     """However it is split."""
 
@@ -282,138 +266,91 @@ def test_invalid_address_is_rejected(address: str) -> None:
             module.watch(address)
 
 
-class Events(Protocol):
-    """What both clients look like to these tests."""
+class Events:
+    """A watch of either client."""
 
-    async def next(self) -> AclEvent: ...
-
-
-class BlockingEvents:
-    def __init__(self, watch: blocking_watch.AclWatch) -> None:
+    def __init__(self, watch: blocking_watch.AclWatch | trio_watch.AclWatch) -> None:
         self._watch = watch
 
     async def next(self) -> AclEvent:
         with trio.fail_after(SECONDS_MAX):
+            if isinstance(self._watch, trio_watch.AclWatch):
+                return await self._watch.__anext__()
             return await trio.to_thread.run_sync(self._watch.__next__, abandon_on_cancel=True)
 
 
-class TrioEvents:
-    def __init__(self, watch: trio_watch.AclWatch) -> None:
-        self._watch = watch
-
-    async def next(self) -> AclEvent:
-        with trio.fail_after(SECONDS_MAX):
-            return await self._watch.__anext__()
+NewEvents = Callable[..., Events]
 
 
-Story = Callable[[Callable[..., Events]], Awaitable[None]]
+@pytest.fixture(params=["blocking", "trio"])
+async def new_events(request: pytest.FixtureRequest) -> AsyncIterator[NewEvents]:
+    """Return what watches with one of the clients; it has the arguments of ``watch``."""
+    async with AsyncExitStack() as stack:
+
+        def new(*arguments: Any, **options: Any) -> Events:  # noqa: ANN401 - of `watch`
+            if request.param == "trio":
+                found = trio_watch.watch(*arguments, **options)
+                stack.push_async_exit(found)
+                return Events(found)
+            watch = blocking_watch.watch(*arguments, **options)
+            stack.push(watch)
+            return Events(watch)
+
+        yield new
 
 
-def run_with(kind: str, story: Story) -> None:
-    """Run a story with one client; the function that it gets has the arguments of ``watch``."""
-
-    async def run() -> None:
-        async with AsyncExitStack() as stack:
-
-            def new_events(*arguments: Any, **options: Any) -> Events:  # noqa: ANN401 - of `watch`
-                if kind == "trio":
-                    found = trio_watch.watch(*arguments, **options)
-                    stack.push_async_exit(found)
-                    return TrioEvents(found)
-                watch = blocking_watch.watch(*arguments, **options)
-                stack.push(watch)
-                return BlockingEvents(watch)
-
-            await story(new_events)
-
-    trio.run(run)
-
-
-CLIENTS = pytest.mark.parametrize("kind", ["blocking", "trio"])
-
-
-@contextmanager
-def daemon_with_tokens(folder: Path, **settings: str) -> Iterator[DaemonProcess]:
-    tokens = folder / "tokens"
-    tokens.write_text(entry("root", "User:root") + entry("other", "User:other"))
-    log_dir = folder / "log" if (folder / "log").exists() else new_log(folder)
-    with running(
-        folder, log_dir, SETTINGS, authorizerd_tokens_file=str(tokens), **settings
-    ) as daemon:
-        yield daemon
-
-
-@CLIENTS
-def test_watch_survives_a_restart(kind: str, tmp_path: Path) -> None:
+async def test_watch_survives_a_restart(new_events: NewEvents, tmp_path: Path) -> None:
     """The daemon has forgotten the changes then, so a new listing follows."""
-
-    async def story(new_events: Callable[..., Events]) -> None:
-        copy = Copy()
-        with daemon_with_tokens(tmp_path) as daemon:
-            place = daemon.ready["decision_http"]
-            events = new_events(f"http://{place}", token="root.secret")
-            copy.apply(await events.next())
-            assert copy.names == set()
-            admin = new_admin(daemon)
-            create_acls(admin, binding("orders"), binding("payments"))
-            copy.apply(await events.next())
-            assert copy.names == {"orders", "payments"}
-            delete_acls(admin, filter_of("orders"))
-            copy.apply(await events.next())
-            assert copy.names == {"payments"}
-            assert daemon.stop()[0] == 0
-        settings = {"authorizerd_decision_http": f"http://{place}"}
-        with daemon_with_tokens(tmp_path, **settings) as daemon:
-            copy.apply(await events.next())
-            assert (copy.names, copy.listings) == ({"payments"}, 2)
-            create_acls(new_admin(daemon), binding("returns"))
-            copy.apply(await events.next())
-            assert copy.names == {"payments", "returns"}
-
-    run_with(kind, story)
+    copy = Copy()
+    with daemon_with_tokens(tmp_path) as daemon:
+        place = daemon.ready["decision_http"]
+        events = new_events(f"http://{place}", token="root.secret")
+        copy.apply(await events.next())
+        assert copy.names == set()
+        admin = new_admin(daemon)
+        create_acls(admin, binding("orders"), binding("payments"))
+        copy.apply(await events.next())
+        assert copy.names == {"orders", "payments"}
+        delete_acls(admin, filter_of("orders"))
+        copy.apply(await events.next())
+        assert copy.names == {"payments"}
+        assert daemon.stop()[0] == 0
+    with daemon_with_tokens(tmp_path, authorizerd_decision_http=f"http://{place}") as daemon:
+        copy.apply(await events.next())
+        assert (copy.names, copy.listings) == ({"payments"}, 2)
+        create_acls(new_admin(daemon), binding("returns"))
+        copy.apply(await events.next())
+        assert copy.names == {"payments", "returns"}
 
 
-@CLIENTS
-def test_watch_that_cannot_go_on_raises(kind: str, tmp_path: Path) -> None:
-    async def story(new_events: Callable[..., Events]) -> None:
-        with daemon_with_tokens(tmp_path) as daemon:
-            address = f"http://{daemon.ready['decision_http']}"
-            for token, error in (
-                ("other.secret", ForbiddenError),
-                ("root.wrong", TokenRefusedError),
-                (None, TokenRefusedError),
-            ):
-                with pytest.raises(error):
-                    await new_events(address, token=token).next()
-            stream = f"http://{daemon.ready['decision_stream']}"
-            with pytest.raises((ProtocolError, ConnectionLostError)):
-                await new_events(stream, retry_seconds=0.0).next()
-
-    run_with(kind, story)
+async def test_watch_that_cannot_go_on_raises(new_events: NewEvents, tmp_path: Path) -> None:
+    with daemon_with_tokens(tmp_path) as daemon:
+        address = f"http://{daemon.ready['decision_http']}"
+        for token, error in (
+            ("other.secret", ForbiddenError),
+            ("root.wrong", TokenRefusedError),
+            (None, TokenRefusedError),
+        ):
+            with pytest.raises(error):
+                await new_events(address, token=token).next()
+        stream = f"http://{daemon.ready['decision_stream']}"
+        with pytest.raises((ProtocolError, ConnectionLostError)):
+            await new_events(stream, retry_seconds=0.0).next()
 
 
-@CLIENTS
-def test_unreachable_daemon_is_tried_for_the_given_time(kind: str) -> None:
-    async def story(new_events: Callable[..., Events]) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as server:
-            port = server.getsockname()[1]
-        with pytest.raises(ConnectionLostError, match="not connected"):
-            await new_events(f"http://127.0.0.1:{port}", retry_seconds=0.1).next()
-
-    run_with(kind, story)
+async def test_unreachable_daemon_is_tried_for_the_given_time(new_events: NewEvents) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    with pytest.raises(ConnectionLostError, match="not connected"):
+        await new_events(f"http://127.0.0.1:{port}", retry_seconds=0.1).next()
 
 
-@CLIENTS
-def test_silent_daemon_is_left(kind: str) -> None:
+async def test_silent_daemon_is_left(new_events: NewEvents) -> None:
     """It should have sent a heartbeat."""
-
-    async def story(new_events: Callable[..., Events]) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as server:
-            address = f"http://127.0.0.1:{server.getsockname()[1]}"
-            with pytest.raises(ConnectionLostError, match=r"not answered for 0\.1 s"):
-                await new_events(address, silence_seconds=0.1, retry_seconds=0.2).next()
-
-    run_with(kind, story)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"http://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(ConnectionLostError, match=r"not answered for 0\.1 s"):
+            await new_events(address, silence_seconds=0.1, retry_seconds=0.2).next()
 
 
 @contextmanager
@@ -439,75 +376,56 @@ def dripping_peer(start: bytes) -> Iterator[int]:
         server.shutdown(socket.SHUT_RDWR)
 
 
-@CLIENTS
-def test_dripped_head_ends_at_the_limit(kind: str) -> None:
-    async def story(new_events: Callable[..., Events]) -> None:
-        with dripping_peer(b"HTTP/1.1 200 OK\r\nX: ") as port:
-            events = new_events(f"http://127.0.0.1:{port}", silence_seconds=0.2, retry_seconds=0.1)
-            with pytest.raises(ConnectionLostError, match=r"has not answered for 0\.2 s"):
-                await events.next()
-
-    run_with(kind, story)
+async def test_dripped_head_ends_at_the_limit(new_events: NewEvents) -> None:
+    with dripping_peer(b"HTTP/1.1 200 OK\r\nX: ") as port:
+        events = new_events(f"http://127.0.0.1:{port}", silence_seconds=0.2, retry_seconds=0.1)
+        with pytest.raises(ConnectionLostError, match=r"has not answered for 0\.2 s"):
+            await events.next()
 
 
-@CLIENTS
-def test_dripped_handshake_ends_at_the_limit(kind: str) -> None:
-    async def story(new_events: Callable[..., Events]) -> None:
-        with dripping_peer(b"\x16\x03\x03" + (16_000).to_bytes(2)) as port:
-            events = new_events(
-                f"https://127.0.0.1:{port}", connect_timeout_seconds=0.2, retry_seconds=0.1
-            )
-            with pytest.raises(ConnectionLostError, match="did not answer in time"):
-                await events.next()
-
-    run_with(kind, story)
+async def test_dripped_handshake_ends_at_the_limit(new_events: NewEvents) -> None:
+    with dripping_peer(b"\x16\x03\x03" + (16_000).to_bytes(2)) as port:
+        events = new_events(
+            f"https://127.0.0.1:{port}", connect_timeout_seconds=0.2, retry_seconds=0.1
+        )
+        with pytest.raises(ConnectionLostError, match="did not answer in time"):
+            await events.next()
 
 
-@CLIENTS
-def test_watch_over_tls(kind: str, tmp_path: Path) -> None:
+async def test_watch_over_tls(new_events: NewEvents, tmp_path: Path) -> None:
     authority = Authority(tmp_path)
-
-    async def story(new_events: Callable[..., Events]) -> None:
-        settings = {"authorizerd_decision_http": "https://127.0.0.1:0"}
-        keys = authority.server_keys()
-        tokens = tmp_path / "tokens"
-        tokens.write_text(entry("root", "User:root"))
-        config = SETTINGS | keys | {"authorizerd.tokens.file": str(tokens)}
-        with running(tmp_path, new_log(tmp_path), config, **settings) as daemon:
-            context = ssl.create_default_context(cafile=authority.ca_file)
-            address = f"https://{daemon.ready['decision_http']}"
-            events = new_events(address, token="root.secret", tls=context)
-            copy = Copy()
-            copy.apply(await events.next())
-            create_acls(new_admin(daemon), binding("orders"))
-            copy.apply(await events.next())
-            assert copy.names == {"orders"}
-
-    run_with(kind, story)
+    settings = {"authorizerd_decision_http": "https://127.0.0.1:0"}
+    with daemon_with_tokens(tmp_path, authority.server_keys(), **settings) as daemon:
+        context = ssl.create_default_context(cafile=authority.ca_file)
+        address = f"https://{daemon.ready['decision_http']}"
+        events = new_events(address, token="root.secret", tls=context)
+        copy = Copy()
+        copy.apply(await events.next())
+        create_acls(new_admin(daemon), binding("orders"))
+        copy.apply(await events.next())
+        assert copy.names == {"orders"}
 
 
-def test_second_daemon_is_followed_with_a_new_listing(tmp_path: Path) -> None:
+async def test_second_daemon_is_followed_with_a_new_listing(
+    new_events: NewEvents, tmp_path: Path
+) -> None:
     """Its offsets may be others."""
     (tmp_path / "first").mkdir()
     (tmp_path / "second").mkdir()
-
-    async def story(new_events: Callable[..., Events]) -> None:
-        copy = Copy()
-        with (
-            daemon_with_tokens(tmp_path / "first") as first,
-            daemon_with_tokens(tmp_path / "second") as second,
-        ):
-            create_acls(new_admin(first), binding("first"))
-            create_acls(new_admin(second), binding("second"))
-            addresses = [f"http://{each.ready['decision_http']}" for each in (first, second)]
-            events = new_events(addresses, token="root.secret")
-            copy.apply(await events.next())
-            assert copy.names == {"first"}
-            first.process.kill()
-            copy.apply(await events.next())
-            assert copy.names == {"second"}
-
-    run_with("trio", story)
+    copy = Copy()
+    with (
+        daemon_with_tokens(tmp_path / "first") as first,
+        daemon_with_tokens(tmp_path / "second") as second,
+    ):
+        create_acls(new_admin(first), binding("first"))
+        create_acls(new_admin(second), binding("second"))
+        addresses = [f"http://{each.ready['decision_http']}" for each in (first, second)]
+        events = new_events(addresses, token="root.secret")
+        copy.apply(await events.next())
+        assert copy.names == {"first"}
+        first.process.kill()
+        copy.apply(await events.next())
+        assert copy.names == {"second"}
 
 
 def test_close_ends_a_wait_in_another_thread(tmp_path: Path) -> None:

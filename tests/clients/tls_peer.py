@@ -160,12 +160,9 @@ def running_peer(certificates: Path, fault: TlsFault, *answers: bytes) -> Iterat
 
 
 def _serve(
-    listener: socket.socket,
-    context: ssl.SSLContext | None,
-    fault: TlsFault,
-    sent: tuple[bytes, ...],
-    received: list[bytes],
-) -> None:
+    listener: socket.socket, context: ssl.SSLContext | None, fault: TlsFault,
+    sent: tuple[bytes, ...], received: list[bytes],
+) -> None:  # fmt: skip
     for number in count(1):
         try:
             accepted, _ = listener.accept()

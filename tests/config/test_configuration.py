@@ -10,11 +10,7 @@ from authorizerd.acl.model import ResourceType
 from authorizerd.config.configuration import SETTINGS, parse, parse_values
 from authorizerd.config.endpoints import HttpEndpoint
 from authorizerd.config.errors import ConfigurationError
-from authorizerd.config.values import (
-    AuditFormat,
-    LogFormat,
-    SecurityProtocol,
-)
+from authorizerd.config.values import AuditFormat, LogFormat, SecurityProtocol
 from tests.config.properties_file import BASE, SOURCE, configure, endpoint, refuse
 from tests.support.sasl import sasl_settings
 
@@ -114,20 +110,14 @@ authorizerd.log.format = json
 
 def test_each_key_sets_its_field() -> None:
     configuration = configure(
-        "max.connections=11",
-        "connections.max.idle.ms=9223372036854775807",
-        "authorizerd.decision.http=http://[::1]:1",
-        "authorizerd.admin.http=http://127.0.0.2:2",
-        "authorizerd.http.request.max.bytes=1024",
-        "authorizerd.http.header.timeout.ms=13",
-        "authorizerd.http.drain.timeout.ms=0",
-        "authorizerd.audit.queue.max=14",
-        "authorizerd.workers=15",
-        "authorizerd.worker.timeout.ms=1600",
+        "max.connections=11", "connections.max.idle.ms=9223372036854775807",
+        "authorizerd.decision.http=http://[::1]:1", "authorizerd.admin.http=http://127.0.0.2:2",
+        "authorizerd.http.request.max.bytes=1024", "authorizerd.http.header.timeout.ms=13",
+        "authorizerd.http.drain.timeout.ms=0", "authorizerd.audit.queue.max=14",
+        "authorizerd.workers=15", "authorizerd.worker.timeout.ms=1600",
         "authorizerd.authzen.subject.types=person=User,team=Group",
-        "authorizerd.authzen.resource.types=stream=TOPIC",
-        "allow.everyone.if.no.acl.found= TRUE ",
-    )
+        "authorizerd.authzen.resource.types=stream=TOPIC", "allow.everyone.if.no.acl.found= TRUE ",
+    )  # fmt: skip
     assert configuration.max_connections == 11
     assert configuration.connections_max_idle_ms == 2**63 - 1
     assert configuration.decision_http == HttpEndpoint(host="::1", port=1)
@@ -165,52 +155,34 @@ BAD_LINES = [
     ("log.dirs=", NO_ENTRY),
     ("log.dir=/a,", "entry 2 of the comma-separated list is empty"),
     ("metadata.log.dir=", NO_PATH),
-    (
-        "listeners=PLAINTXT",
-        "invalid address 'PLAINTXT': expected NAME://host:port (an IPv6 host in brackets)",
-    ),
-    (
-        "listeners=PLAINTXT://:1",
-        "listener.security.protocol.map has no security protocol for PLAINTXT:"
-        " add PLAINTXT:PROTOCOL to the map",
-    ),
+    ("listeners=PLAINTXT",
+     "invalid address 'PLAINTXT': expected NAME://host:port (an IPv6 host in brackets)"),
+    ("listeners=PLAINTXT://:1",
+     "listener.security.protocol.map has no security protocol for PLAINTXT:"
+     " add PLAINTXT:PROTOCOL to the map"),
     ("listeners=SSL://h:1,PLAINTEXT://g:1", "SSL and PLAINTEXT have the same port 1"),
     ("listeners=SSL://h:1,ssl://g:2", "the name SSL occurs twice"),
-    (
-        "listeners=PLAINTEXT://0.0.0.0:9092",
-        "PLAINTEXT cannot be advertised as 0.0.0.0: set advertised.listeners",
-    ),
-    (
-        "advertised.listeners=PLAINTEXT://0.0.0.0:9092",
-        "PLAINTEXT cannot be advertised as 0.0.0.0: give an address",
-    ),
+    ("listeners=PLAINTEXT://0.0.0.0:9092",
+     "PLAINTEXT cannot be advertised as 0.0.0.0: set advertised.listeners"),
+    ("advertised.listeners=PLAINTEXT://0.0.0.0:9092",
+     "PLAINTEXT cannot be advertised as 0.0.0.0: give an address"),
     ("advertised.listeners=", NO_ENTRY),
     ("advertised.listeners=SSL://h:9092", "unknown listener SSL: expected one of PLAINTEXT"),
-    (
-        "listener.security.protocol.map=PLAINTEXT:PLAIN",
-        "expected one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL, found 'PLAIN'",
-    ),
+    ("listener.security.protocol.map=PLAINTEXT:PLAIN",
+     "expected one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL, found 'PLAIN'"),
     ("controller.listener.names=", NO_ENTRY),
-    (
-        "controller.listener.names=CONTROLLER",
-        "unknown listener CONTROLLER: expected one of PLAINTEXT",
-    ),
-    (
-        "controller.listener.names=PLAINTEXT,plaintext",
-        "unknown listener plaintext: expected one of PLAINTEXT",
-    ),
+    ("controller.listener.names=CONTROLLER",
+     "unknown listener CONTROLLER: expected one of PLAINTEXT"),
+    ("controller.listener.names=PLAINTEXT,plaintext",
+     "unknown listener plaintext: expected one of PLAINTEXT"),
     ("early.start.listeners=,", "entry 1 of the comma-separated list is empty"),
     ("early.start.listeners=PLAINTEXT,NOPE", "unknown listener NOPE: expected one of PLAINTEXT"),
-    (
-        "super.users=User:a;bob",
-        "invalid entry 'bob': expected Type:name (semicolons separate the entries)",
-    ),
+    ("super.users=User:a;bob",
+     "invalid entry 'bob': expected Type:name (semicolons separate the entries)"),
     ("allow.everyone.if.no.acl.found=yes", "expected true or false, found 'yes'"),
     ("authorizer.class.name=Mine", "expected module.Class, found 'Mine'"),
-    (
-        "authorizer.class.name=kafka.security.authorizer.AclAuthorizer",
-        f"kafka.security.authorizer.AclAuthorizer requires ZooKeeper: use {STANDARD} instead",
-    ),
+    ("authorizer.class.name=kafka.security.authorizer.AclAuthorizer",
+     f"kafka.security.authorizer.AclAuthorizer requires ZooKeeper: use {STANDARD} instead"),
     *(
         (
             f"zookeeper.connect={value}",
@@ -218,25 +190,17 @@ BAD_LINES = [
         )
         for value in ("localhost:2181", "")
     ),
-    (
-        "controller.quorum.bootstrap.servers=localhost",
-        "invalid address 'localhost': expected host:port (an IPv6 host in brackets)",
-    ),
-    (
-        "controller.quorum.bootstrap.servers=localhost:0",
-        "invalid address 'localhost:0': expected a port from 1 to 65535",
-    ),
+    ("controller.quorum.bootstrap.servers=localhost",
+     "invalid address 'localhost': expected host:port (an IPv6 host in brackets)"),
+    ("controller.quorum.bootstrap.servers=localhost:0",
+     "invalid address 'localhost:0': expected a port from 1 to 65535"),
     ("controller.quorum.voters=a:1", "invalid voter 'a:1': expected id@host:port"),
     ("controller.quorum.voters=-1@a:1", "invalid voter '-1@a:1': expected id@host:port"),
     ("controller.quorum.voters=2@a:1,2@b:1", "the voter 2 occurs twice"),
-    (
-        "max.connections.per.ip.overrides=10.0.0.1:5,broker:1",
-        "invalid entry 'broker:1': expected ADDRESS:NUMBER, such as 10.0.0.1:100",
-    ),
-    (
-        "max.connections.per.ip.overrides=10.0.0.1:many",
-        "expected an integer from 1 to 2147483647, found 'many'",
-    ),
+    ("max.connections.per.ip.overrides=10.0.0.1:5,broker:1",
+     "invalid entry 'broker:1': expected ADDRESS:NUMBER, such as 10.0.0.1:100"),
+    ("max.connections.per.ip.overrides=10.0.0.1:many",
+     "expected an integer from 1 to 2147483647, found 'many'"),
     *(
         (f"{key}=0", "expected an integer from 1 to 2147483647, found '0'")
         for key in (
@@ -251,18 +215,14 @@ BAD_LINES = [
     ("authorizerd.decision.http=http://0.0.0.0:8181", f"0.0.0.0 {NOT_LOOPBACK}"),
     ("authorizerd.decision.http=http://:8181", f"every interface {NOT_LOOPBACK}"),
     ("authorizerd.decision.stream=tcp://0.0.0.0:8183", f"0.0.0.0 {NOT_LOOPBACK}"),
-    (
-        "authorizerd.admin.http=http://0.0.0.0:8182",
-        "0.0.0.0 is not a loopback address (127.0.0.0/8, ::1,"
-        " localhost): use https://, a loopback address, or authorizerd.metrics.http for metrics"
-        " and health",
-    ),
+    ("authorizerd.admin.http=http://0.0.0.0:8182",
+     "0.0.0.0 is not a loopback address (127.0.0.0/8, ::1,"
+     " localhost): use https://, a loopback address, or authorizerd.metrics.http for metrics"
+     " and health"),
     ("authorizerd.tokens.file=", NO_PATH),
     ("authorizerd.admin.http=ftp://127.0.0.1:8182", "invalid scheme 'ftp': expected http or https"),
-    (
-        "authorizerd.admin.http=http://127.0.0.1:8181",
-        "already used by authorizerd.decision.http: choose another port",
-    ),
+    ("authorizerd.admin.http=http://127.0.0.1:8181",
+     "already used by authorizerd.decision.http: choose another port"),
     *(
         (
             f"authorizerd.metrics.http=http://127.0.0.1:{port}",
@@ -270,11 +230,9 @@ BAD_LINES = [
         )
         for port, key in ((8181, "authorizerd.decision.http"), (8182, "authorizerd.admin.http"))
     ),
-    (
-        "authorizerd.metrics.http=0.0.0.0:9182",
-        "invalid address '0.0.0.0:9182': expected http://host:port or https://host:port"
-        " (an IPv6 host in brackets)",
-    ),
+    ("authorizerd.metrics.http=0.0.0.0:9182",
+     "invalid address '0.0.0.0:9182': expected http://host:port or https://host:port"
+     " (an IPv6 host in brackets)"),
     *(
         (
             f"authorizerd.http.request.max.bytes={number}",
@@ -283,30 +241,24 @@ BAD_LINES = [
         for number in (1023, 16777217)
     ),
     ("authorizerd.http.header.timeout.ms=0", "expected an integer from 1 to 3600000, found '0'"),
-    (
-        "authorizerd.http.drain.timeout.ms=3600001",
-        "expected an integer from 0 to 3600000, found '3600001'",
-    ),
+    ("authorizerd.http.drain.timeout.ms=3600001",
+     "expected an integer from 0 to 3600000, found '3600001'"),
     ("authorizerd.audit.log=", NO_PATH),
     ("authorizerd.log.format=xml", "expected one of text, json, found 'xml'"),
     ("authorizerd.audit.format=xml", "expected one of kafka, json, found 'xml'"),
     ("authorizerd.audit.level=WARN", "expected one of INFO, DEBUG, TRACE, found 'WARN'"),
     ("authorizerd.audit.queue.max=0", "expected an integer from 1 to 1000000, found '0'"),
     ("authorizerd.authzen.subject.types=user", "invalid entry 'user': expected type=PrincipalType"),
-    (
-        "authorizerd.authzen.resource.types=topic=QUEUE",
-        "invalid resource type 'QUEUE': expected one of TOPIC, GROUP, CLUSTER,"
-        " TRANSACTIONAL_ID, DELEGATION_TOKEN, USER",
-    ),
+    ("authorizerd.authzen.resource.types=topic=QUEUE",
+     "invalid resource type 'QUEUE': expected one of TOPIC, GROUP, CLUSTER,"
+     " TRANSACTIONAL_ID, DELEGATION_TOKEN, USER"),
     ("authorizerd.audit.formats=json", "unknown key; did you mean authorizerd.audit.format?"),
-    (
-        "authorizerd.decison.http=http://127.0.0.1:1",
-        "unknown key; did you mean authorizerd.decision.http?",
-    ),
+    ("authorizerd.decison.http=http://127.0.0.1:1",
+     "unknown key; did you mean authorizerd.decision.http?"),
     ("authorizerd.quota=2", UNKNOWN_KEY),
     ("authorizerd.workers=0", "expected an integer from 1 to 64, found '0'"),
     ("authorizerd.=2", UNKNOWN_KEY),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("line", "expected"), BAD_LINES, ids=[line for line, _ in BAD_LINES])
@@ -399,14 +351,12 @@ def test_file_values_give_a_worker_the_same_configuration() -> None:
 
 def test_audit_rules_combine_their_keys() -> None:
     rules = configure(
-        "authorizerd.audit.required=true",
-        "authorizerd.audit.sample.allowed=1/4",
+        "authorizerd.audit.required=true", "authorizerd.audit.sample.allowed=1/4",
         "authorizerd.audit.principals.include=User:a*",
         "authorizerd.audit.principals.exclude=User:ab",
         "authorizerd.audit.resources.include=TOPIC:*",
-        "authorizerd.audit.resources.exclude=TOPIC:t*",
-        "authorizerd.audit.filter.denied=true",
-    ).audit_rules
+        "authorizerd.audit.resources.exclude=TOPIC:t*", "authorizerd.audit.filter.denied=true",
+    ).audit_rules  # fmt: skip
     assert (rules.is_required, rules.allowed_rate, rules.filter.filters_denied) == (
         True,
         0.25,

@@ -1,11 +1,25 @@
-"""The value of a key that is in force."""
+"""The value of a key that is in force, and plans for changes of it."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from authorizerd.config.alterations import (
+    Alteration,
+    AlterationError,
+    AlterOperation,
+    Changes,
+    InvalidConfigError,
+    check_alterations,
+    plan_changes,
+    want_incremental,
+    want_replacement,
+)
 from authorizerd.config.configuration import parse_values
 from authorizerd.config.dynamic import (
     SUPER_USER_ONLY_KEYS,
@@ -84,18 +98,12 @@ def test_plug_in_cannot_claim_keys_of_kafka_or_with_our_prefix() -> None:
 def test_reloadable_keys_of_audit_and_callers_are_guarded() -> None:
     """Future ones are as well."""
     assert {name for name in SUPER_USER_ONLY_KEYS if name.startswith("authorizerd.")} == {
-        "authorizerd.audit.level",
-        "authorizerd.audit.required",
-        "authorizerd.audit.sample.allowed",
-        "authorizerd.audit.principals.include",
-        "authorizerd.audit.principals.exclude",
-        "authorizerd.audit.resources.include",
-        "authorizerd.audit.resources.exclude",
-        "authorizerd.audit.filter.denied",
-        "authorizerd.callers.ask",
-        "authorizerd.callers.search",
+        "authorizerd.audit.level", "authorizerd.audit.required", "authorizerd.audit.sample.allowed",
+        "authorizerd.audit.principals.include", "authorizerd.audit.principals.exclude",
+        "authorizerd.audit.resources.include", "authorizerd.audit.resources.exclude",
+        "authorizerd.audit.filter.denied", "authorizerd.callers.ask", "authorizerd.callers.search",
         "authorizerd.callers.read",
-    }
+    }  # fmt: skip
 
 
 def test_invalid_values_are_separated_from_valid_ones() -> None:
@@ -110,38 +118,27 @@ def test_values_in_force_give_the_reloadable_settings() -> None:
     texts = Layers(
         file={"listener.name.plaintext.max.connection.creation.rate": "7"},
         node={
-            "max.connections": "1",
-            "max.connection.creation.rate": "6",
-            "connections.max.idle.ms": "2",
-            "authorizerd.http.header.timeout.ms": "3",
-            "authorizerd.http.drain.timeout.ms": "4",
-            "authorizerd.update.timeout.ms": "500",
+            "max.connections": "1", "max.connection.creation.rate": "6",
+            "connections.max.idle.ms": "2", "authorizerd.http.header.timeout.ms": "3",
+            "authorizerd.http.drain.timeout.ms": "4", "authorizerd.update.timeout.ms": "500",
             "authorizerd.log.level": "ERROR",
         },
         since_reload={"authorizerd.audit.level": "DEBUG"},
-    ).merge()
+    ).merge()  # fmt: skip
     made = parse_values({"node.id": "1", "log.dirs": "/log"}, source="test").reload(texts)
     assert (
-        made.max_connections,
-        made.connections_max_idle_ms,
-        made.http_header_timeout_ms,
-        made.http_drain_timeout_ms,
-        made.update_timeout_ms,
-        made.max_connection_creation_rate,
-    ) == (1, 2, 3, 4, 500, 6)
+        made.max_connections, made.connections_max_idle_ms, made.http_header_timeout_ms,
+        made.http_drain_timeout_ms, made.update_timeout_ms, made.max_connection_creation_rate,
+    ) == (1, 2, 3, 4, 500, 6)  # fmt: skip
     assert made.listener_creation_rates == {"PLAINTEXT": 7}
     assert (made.log_level, made.audit_level.name) == ("ERROR", "DEBUG")
 
 
 def test_keys_have_kafkas_types() -> None:
     assert {get_type(key.name) for key in KEYS} == {
-        ConfigType.BOOLEAN,
-        ConfigType.STRING,
-        ConfigType.INT,
-        ConfigType.LONG,
-        ConfigType.LIST,
+        ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT, ConfigType.LONG, ConfigType.LIST,
         ConfigType.PASSWORD,
-    }
+    }  # fmt: skip
     assert get_type("allow.everyone.if.no.acl.found") is ConfigType.BOOLEAN
     assert get_type("max.connections") is ConfigType.INT
     assert get_type("connections.max.idle.ms") is ConfigType.LONG
@@ -167,25 +164,17 @@ def test_passwords_are_secret() -> None:
 def test_passwords_keys_and_chains_of_stores_are_secret(prefix: str) -> None:
     secret = {name for name in SSL_NAMES if is_secret(prefix + name)}
     assert secret == {
-        "ssl.keystore.password",
-        "ssl.keystore.certificate.chain",
-        "ssl.keystore.key",
-        "ssl.key.password",
-        "ssl.truststore.password",
-        "ssl.truststore.certificates",
-    }
+        "ssl.keystore.password", "ssl.keystore.certificate.chain", "ssl.keystore.key",
+        "ssl.key.password", "ssl.truststore.password", "ssl.truststore.certificates",
+    }  # fmt: skip
     assert {name for name in SSL_NAMES if get_type(prefix + name) is ConfigType.PASSWORD} == secret
 
 
 def test_keys_of_stores_are_those_that_kafka_reloads() -> None:
     assert {name for name in SSL_NAMES if not is_store_key(name)} == {
-        "ssl.client.auth",
-        "ssl.principal.mapping.rules",
-        "ssl.enabled.protocols",
-        "ssl.cipher.suites",
-        "ssl.allow.dn.changes",
-        "ssl.allow.san.changes",
-    }
+        "ssl.client.auth", "ssl.principal.mapping.rules", "ssl.enabled.protocols",
+        "ssl.cipher.suites", "ssl.allow.dn.changes", "ssl.allow.san.changes",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("start", ["", "listener.name.", "authorizerd.http."])
@@ -224,3 +213,120 @@ def test_value_in_force_is_the_first_synonym(
         values = layers.look_up(name)
         assert in_force.get(name) == (trim(values[0].value) if values else None)
         assert values == sorted(values, key=lambda each: each.source)
+
+
+SET, DELETE = AlterOperation.SET, AlterOperation.DELETE
+PLUGGED = frozenset({"mine"})
+
+
+def plan_incremental(before: Mapping[str, str], alterations: Sequence[Alteration]) -> Changes:
+    return plan_changes(before, want_incremental(alterations, PLUGGED))
+
+
+def plan_replacement(before: Mapping[str, str], configs: Mapping[str, str]) -> Changes:
+    alterations = [Alteration(name, SET, value) for name, value in configs.items()]
+    return plan_changes(before, want_replacement(alterations, PLUGGED))
+
+
+def test_keys_are_set_and_removed() -> None:
+    """Removing a key that is not set changes nothing."""
+    alterations = [
+        Alteration(KEY, SET, "500"),
+        Alteration("mine", SET, "x"),
+        Alteration("connections.max.idle.ms", DELETE, None),
+        Alteration("authorizerd.log.level", DELETE, None),
+    ]
+    before = {"connections.max.idle.ms": "7", KEY: "3"}
+    assert plan_incremental(before, alterations) == {
+        KEY: "500",
+        "mine": "x",
+        "connections.max.idle.ms": None,
+    }
+    assert before == {"connections.max.idle.ms": "7", KEY: "3"}
+
+
+def test_replacement_removes_unnamed_keys() -> None:
+    assert plan_replacement({KEY: "3", "mine": "x"}, {KEY: "400"}) == {KEY: "400", "mine": None}
+    assert plan_replacement({}, {}) == {}
+
+
+BAD = [
+    (Alteration(KEY, SET, "many"),
+     "Invalid value many for configuration max.connections: expected"),
+    (Alteration(KEY, SET, "0"), "Invalid value 0 for configuration max.connections: expected an"),
+    (Alteration("node.id", SET, "3"), "Cannot update these configs dynamically: [node.id]"),
+    (Alteration("yours", SET, "3"), "Unknown config name: yours. It is not a key of the daemon"),
+    (Alteration("authorizerd.mine", SET, "3"), "Unknown config name: authorizerd.mine. It"),
+    (Alteration(KEY, 9, "3"), "Unknown operations type 9"),
+    (Alteration("super.users", SET, "bob"),
+     "Invalid value bob for configuration super.users: invalid"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("alteration", "text"), BAD)
+def test_invalid_alteration_is_rejected_with_kafkas_text(alteration: Alteration, text: str) -> None:
+    """Valid alterations of the same request are not made either."""
+    with pytest.raises(AlterationError) as refusal:
+        plan_incremental({}, [Alteration("connections.max.idle.ms", SET, "50000"), alteration])
+    assert str(refusal.value).startswith(text)
+    if alteration.operation == SET:
+        with pytest.raises(AlterationError):
+            plan_replacement({}, {alteration.name: alteration.value or ""})
+
+
+@pytest.mark.parametrize("operation", [AlterOperation.APPEND, AlterOperation.SUBTRACT])
+def test_append_and_subtract_are_rejected(operation: AlterOperation) -> None:
+    """No reloadable key is a list."""
+    with pytest.raises(InvalidConfigError) as refusal:
+        plan_incremental({}, [Alteration(KEY, operation, "5")])
+    what = operation.name.lower()
+    assert str(refusal.value) == f"Config value {what} is not allowed for config key: {KEY}"
+    unknown = [Alteration(KEY, operation, "5"), Alteration("node.id", 9, "5")]
+    with pytest.raises(AlterationError, match=r"^Unknown operations type 9$"):  # as Kafka does
+        plan_incremental({}, unknown)
+
+
+def check(*alterations: Alteration) -> None:
+    check_alterations(alterations)
+
+
+def test_contradictory_request_is_rejected() -> None:
+    with pytest.raises(AlterationError, match=r"^Error due to duplicate config keys$"):
+        check(Alteration(KEY, SET, "1"), Alteration(KEY, DELETE, None))
+    with pytest.raises(AlterationError, match=rf"^Null value not supported for : {KEY}, mine$"):
+        check(Alteration(KEY, SET, None), Alteration("mine", SET, None))
+    check(Alteration(KEY, DELETE, None))
+
+
+LIMITS = [(key.name, key.wire_minimum) for key in KEYS if key.wire_minimum is not None]
+
+
+@pytest.mark.parametrize(("name", "minimum"), LIMITS)
+def test_client_cannot_set_a_limit_that_locks_everyone_out(name: str, minimum: int) -> None:
+    """The file can: its owner can undo it without logging in."""
+    assert plan_incremental({}, [Alteration(name, SET, str(minimum))]) == {name: str(minimum)}
+    with pytest.raises(AlterationError, match=f"{minimum - 1} is below {minimum}, the minimum"):
+        plan_incremental({}, [Alteration(name, SET, str(minimum - 1))])
+
+
+def test_limits_that_could_lock_everyone_out_have_a_minimum() -> None:
+    assert {name for name, _ in LIMITS} == {
+        "max.connections", "connections.max.idle.ms", "authorizerd.http.header.timeout.ms",
+        "authorizerd.login.timeout.ms", "max.connections.per.ip", "max.connection.creation.rate",
+    }  # fmt: skip
+
+
+def test_fixed_key_cannot_be_removed() -> None:
+    """Another writer may have put it into the log. Unknown keys can be removed."""
+    before = {"node.id": "2", "theirs": "x"}
+    with pytest.raises(AlterationError, match=r"Cannot update these configs .*: \[node\.id\]"):
+        plan_replacement(before, {})
+    assert plan_incremental(before, [Alteration("theirs", DELETE, None)]) == {"theirs": None}
+
+
+def test_error_names_only_some_of_many_keys() -> None:
+    alterations = [Alteration(f"key-{number}", SET, "x") for number in range(10_000)]
+    check_alterations(alterations)
+    with pytest.raises(InvalidConfigError) as refusal:
+        want_incremental(alterations, PLUGGED)
+    assert len(str(refusal.value)) < 2000

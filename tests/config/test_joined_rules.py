@@ -12,17 +12,14 @@ LISTENERS = "listeners=PLAINTEXT://:1,CONTROLLER://:2"
 CONTROLLERS = "controller.listener.names=CONTROLLER"
 
 
-@pytest.mark.parametrize(
-    ("lines", "directory"),
-    [
-        (["log.dirs=/a , /b"], "/a"),
-        (["log.dir=/c"], "/c"),
-        (["log.dir=/c,/d"], "/c"),
-        (["log.dirs=/a", "log.dir=/c"], "/a"),
-        (["log.dirs=/a", "metadata.log.dir=/m,n "], "/m,n"),
-        (["metadata.log.dir=relative/dir"], "relative/dir"),
-    ],
-)
+@pytest.mark.parametrize(("lines", "directory"), [
+    (["log.dirs=/a , /b"], "/a"),
+    (["log.dir=/c"], "/c"),
+    (["log.dir=/c,/d"], "/c"),
+    (["log.dirs=/a", "log.dir=/c"], "/a"),
+    (["log.dirs=/a", "metadata.log.dir=/m,n "], "/m,n"),
+    (["metadata.log.dir=relative/dir"], "relative/dir"),
+])  # fmt: skip
 def test_metadata_log_has_one_directory(lines: list[str], directory: str) -> None:
     """metadata.log.dir, or the first of log.dirs, or the first of log.dir."""
     text = "\n".join(["node.id=1", *lines])
@@ -38,15 +35,12 @@ def test_controller_listener_is_plaintext_by_default() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
-        [LISTENERS],
-        [LISTENERS, CONTROLLERS, "listener.security.protocol.map=PLAINTEXT:PLAINTEXT"],
-        ["listeners=PLAINTEXT://:1,SSL://:3,CONTROLLER://:2", CONTROLLERS],
-        ["listeners=SASL_PLAINTEXT://:1,CONTROLLER://:2", CONTROLLERS],
-    ],
-)
+@pytest.mark.parametrize("lines", [
+    [LISTENERS],
+    [LISTENERS, CONTROLLERS, "listener.security.protocol.map=PLAINTEXT:PLAINTEXT"],
+    ["listeners=PLAINTEXT://:1,SSL://:3,CONTROLLER://:2", CONTROLLERS],
+    ["listeners=SASL_PLAINTEXT://:1,CONTROLLER://:2", CONTROLLERS],
+])  # fmt: skip
 def test_controller_listener_needs_a_mapping_next_to_ssl_or_sasl(lines: list[str]) -> None:
     """A map that is set is used unchanged."""
     assert refuse(BASE + "\n".join(lines)) == (
@@ -82,22 +76,13 @@ def test_map_sets_the_protocol_of_each_listener() -> None:
     assert configuration.sasl_listeners == {"INTERNAL": sasl_settings(users={"a": "b"})}
 
 
-@pytest.mark.parametrize(
-    ("lines", "said"),
-    [
-        (
-            ["listeners=SASL_PLAINTEXT://h:1"],
-            ": listener.name.sasl_plaintext.plain.sasl.jaas.config: required",
-        ),
-        (
-            [
-                "listeners=SASL_PLAINTEXT://h:1",
-                "listener.name.sasl_plaintext.plain.sasl.jaas.config=secret",
-            ],
-            ":4: listener.name.sasl_plaintext.plain.sasl.jaas.config: expected the login module",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("lines", "said"), [
+    (["listeners=SASL_PLAINTEXT://h:1"],
+     ": listener.name.sasl_plaintext.plain.sasl.jaas.config: required"),
+    (["listeners=SASL_PLAINTEXT://h:1",
+      "listener.name.sasl_plaintext.plain.sasl.jaas.config=secret"],
+     ":4: listener.name.sasl_plaintext.plain.sasl.jaas.config: expected the login module"),
+])  # fmt: skip
 def test_unsupported_listener_is_rejected(lines: list[str], said: str) -> None:
     """A listener never opens with less protection than configured."""
     with pytest.raises(ConfigurationError) as error:
@@ -117,15 +102,12 @@ def test_controller_listener_may_listen_on_every_address() -> None:
     assert configuration.advertised_listeners == (endpoint("PLAINTEXT", "h", 9),)
 
 
-@pytest.mark.parametrize(
-    ("lines", "names"),
-    [
-        ([], {"CONTROLLER"}),
-        (["early.start.listeners="], set()),
-        (["early.start.listeners= PLAINTEXT, PLAINTEXT "], {"PLAINTEXT"}),
-        (["early.start.listeners=PLAINTEXT,CONTROLLER"], {"PLAINTEXT", "CONTROLLER"}),
-    ],
-)
+@pytest.mark.parametrize(("lines", "names"), [
+    ([], {"CONTROLLER"}),
+    (["early.start.listeners="], set()),
+    (["early.start.listeners= PLAINTEXT, PLAINTEXT "], {"PLAINTEXT"}),
+    (["early.start.listeners=PLAINTEXT,CONTROLLER"], {"PLAINTEXT", "CONTROLLER"}),
+])  # fmt: skip
 def test_early_start_listeners_default_to_controllers(lines: list[str], names: set[str]) -> None:
     configuration = configure(LISTENERS, f"{CONTROLLERS},CONTROLLER", *lines)
     assert configuration.early_start_listeners == names
@@ -144,15 +126,12 @@ def test_both_http_ports_may_be_0() -> None:
     assert configuration.decision_http == configuration.admin_http
 
 
-@pytest.mark.parametrize(
-    ("text", "endpoint"),
-    [
-        ("", None),
-        ("http://0.0.0.0:9182", HttpEndpoint(host="0.0.0.0", port=9182)),
-        ("http://[::]:9182", HttpEndpoint(host="::", port=9182)),
-        ("http://:9182", HttpEndpoint(host=None, port=9182)),
-    ],
-)
+@pytest.mark.parametrize(("text", "endpoint"), [
+    ("", None),
+    ("http://0.0.0.0:9182", HttpEndpoint(host="0.0.0.0", port=9182)),
+    ("http://[::]:9182", HttpEndpoint(host="::", port=9182)),
+    ("http://:9182", HttpEndpoint(host=None, port=9182)),
+])  # fmt: skip
 def test_metrics_port_may_have_any_address(text: str, endpoint: HttpEndpoint | None) -> None:
     assert configure(f"authorizerd.metrics.http={text}").metrics_http == endpoint
 

@@ -151,16 +151,13 @@ MALFORMED = "--override: expected KEY=VALUE, found "
 NOT_SHOWN = "(not shown, since it may hold a secret)"
 
 
-@pytest.mark.parametrize(
-    ("override", "text"),
-    [
-        ("jaas.config hunter2", f"{MALFORMED}a text without '=' {NOT_SHOWN}"),
-        ("", f"{MALFORMED}a text without '=' {NOT_SHOWN}"),
-        (" =hunter2", f"{MALFORMED}a text without a key {NOT_SHOWN}"),
-        ("super.users=User:\udcff", "--override: super.users: expected UTF-8"),
-        ("\udcff=x", "--override: \\udcff: expected UTF-8"),
-    ],
-)
+@pytest.mark.parametrize(("override", "text"), [
+    ("jaas.config hunter2", f"{MALFORMED}a text without '=' {NOT_SHOWN}"),
+    ("", f"{MALFORMED}a text without '=' {NOT_SHOWN}"),
+    (" =hunter2", f"{MALFORMED}a text without a key {NOT_SHOWN}"),
+    ("super.users=User:\udcff", "--override: super.users: expected UTF-8"),
+    ("\udcff=x", "--override: \\udcff: expected UTF-8"),
+])  # fmt: skip
 def test_malformed_override_is_rejected_without_its_text(override: str, text: str) -> None:
     with pytest.raises(ConfigurationError) as refusal:
         parse_override(override)

@@ -129,18 +129,15 @@ def test_overrides_have_placeholders_and_providers() -> None:
     assert unset in refuse({}, "super.users=User:${env:NONE}")
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("queued.max.requests", "${env:PW}"),
-        ("listeners", "${env:PW}"),
-        ("super.users", "${env:PW}"),
-        ("authorizerd.decision.http", "http://${env:PW}"),
-        ("ssl.truststore.type", "${env:PW}"),
-        ("listener.security.protocol.map", "A:${env:PW}"),
-        (JAAS, f"{LOG_IN} user_a=${{env:PW}} ${{env:PW}};"),
-    ],
-)
+@pytest.mark.parametrize(("key", "value"), [
+    ("queued.max.requests", "${env:PW}"),
+    ("listeners", "${env:PW}"),
+    ("super.users", "${env:PW}"),
+    ("authorizerd.decision.http", "http://${env:PW}"),
+    ("ssl.truststore.type", "${env:PW}"),
+    ("listener.security.protocol.map", "A:${env:PW}"),
+    (JAAS, f"{LOG_IN} user_a=${{env:PW}} ${{env:PW}};"),
+])  # fmt: skip
 def test_no_error_shows_the_text_of_a_provider(key: str, value: str) -> None:
     said = refuse({"listeners": "SASL_PLAINTEXT://127.0.0.1:0", "sasl.enabled.mechanisms": "PLAIN",
                    JAAS: f"{LOG_IN} user_a=b;", key: value})  # fmt: skip

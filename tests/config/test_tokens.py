@@ -20,16 +20,13 @@ def parsed(text: str) -> Tokens:
     return parse_tokens(text, source="tokens")
 
 
-@pytest.mark.parametrize(
-    ("line", "principal"),
-    [
-        (f"a {DIGEST} User:proxy", "User:proxy"),
-        (f"a {DIGEST} User:a proxy,  of: ours", "User:a proxy,  of: ours"),
-        (f" \ta\t {DIGEST.upper()} \t Group:x \r", "Group:x"),
-        (f"# a b\n\n \t\r\na {DIGEST} User:tab\tbed", "User:tab\tbed"),
-        (f"a {DIGEST} User:# no comment", "User:# no comment"),
-    ],
-)
+@pytest.mark.parametrize(("line", "principal"), [
+    (f"a {DIGEST} User:proxy", "User:proxy"),
+    (f"a {DIGEST} User:a proxy,  of: ours", "User:a proxy,  of: ours"),
+    (f" \ta\t {DIGEST.upper()} \t Group:x \r", "Group:x"),
+    (f"# a b\n\n \t\r\na {DIGEST} User:tab\tbed", "User:tab\tbed"),
+    (f"a {DIGEST} User:# no comment", "User:# no comment"),
+])  # fmt: skip
 def test_line_has_an_id_a_hash_and_a_principal(line: str, principal: str) -> None:
     """The principal is the trimmed rest of the line."""
     tokens = parsed(line)
@@ -77,25 +74,22 @@ def test_any_text_gives_tokens_or_a_one_line_error(text: str) -> None:
     assert tokens is None or tokens.find(b"q.secret") is not None
 
 
-@pytest.mark.parametrize(
-    "token",
-    [
-        b"",
-        b".",
-        b"a",
-        b"a.",
-        b"a.Secret",
-        b"a.secret ",
-        b"a.secret.",
-        b".secret",
-        b"b.secret",
-        b"A.secret",
-        b"\xff.secret",
-        b"secret",
-        f"a.{DIGEST}".encode(),
-        b"a.secret" + b"x" * 100_000,
-    ],
-)
+@pytest.mark.parametrize("token", [
+    b"",
+    b".",
+    b"a",
+    b"a.",
+    b"a.Secret",
+    b"a.secret ",
+    b"a.secret.",
+    b".secret",
+    b"b.secret",
+    b"A.secret",
+    b"\xff.secret",
+    b"secret",
+    f"a.{DIGEST}".encode(),
+    b"a.secret" + b"x" * 100_000,
+])  # fmt: skip
 def test_wrong_token_is_not_found(token: bytes) -> None:
     assert parsed(f"a {DIGEST} User:x").find(token) is None
 

@@ -99,36 +99,30 @@ def test_comma_list_has_no_empty_entries() -> None:
             assert reason(parse, text) == f"entry {empty} of the comma-separated list is empty"
 
 
-@pytest.mark.parametrize(
-    ("text", "principals"),
-    [
-        ("", set()),
-        (" ; ;", set()),
-        ("User:a", {"User:a"}),
-        (" User:a ;;User:b; ", {"User:a", "User:b"}),
-        ("User:CN=a,OU=b;Group:x:y", {"User:CN=a,OU=b", "Group:x:y"}),
-        ("User : a ", {"User : a"}),
-        ("User:a\xa0", {"User:a\xa0"}),
-        ("User:*", {"User:*"}),
-        ("User:a;User:a", {"User:a"}),
-    ],
-)
+@pytest.mark.parametrize(("text", "principals"), [
+    ("", set()),
+    (" ; ;", set()),
+    ("User:a", {"User:a"}),
+    (" User:a ;;User:b; ", {"User:a", "User:b"}),
+    ("User:CN=a,OU=b;Group:x:y", {"User:CN=a,OU=b", "Group:x:y"}),
+    ("User : a ", {"User : a"}),
+    ("User:a\xa0", {"User:a\xa0"}),
+    ("User:*", {"User:*"}),
+    ("User:a;User:a", {"User:a"}),
+])  # fmt: skip
 def test_only_semicolons_separate_super_users(text: str, principals: set[str]) -> None:
     """Blanks around an entry and empty entries are ignored."""
     assert parse_principals(text) == principals
 
 
-@pytest.mark.parametrize(
-    ("text", "entry"),
-    [
-        ("User:a;b", "b"),
-        ("alice", "alice"),
-        ("alice,bob", "alice,bob"),
-        ("User:a; User: ", "User:"),
-        (":a", ":a"),
-        ("User:x;:", ":"),
-    ],
-)
+@pytest.mark.parametrize(("text", "entry"), [
+    ("User:a;b", "b"),
+    ("alice", "alice"),
+    ("alice,bob", "alice,bob"),
+    ("User:a; User: ", "User:"),
+    (":a", ":a"),
+    ("User:x;:", ":"),
+])  # fmt: skip
 def test_super_user_without_type_or_name_is_rejected(text: str, entry: str) -> None:
     assert reason(parse_principals, text) == (
         f"invalid entry '{entry}': expected Type:name (semicolons separate the entries)"
@@ -166,20 +160,14 @@ def test_security_protocols_become_upper_case() -> None:
     assert security_protocols("") == {}
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("A", "invalid entry 'A': expected NAME:PROTOCOL"),
-        ("A:", "invalid entry 'A:': expected NAME:PROTOCOL"),
-        (":SSL", "invalid entry ':SSL': expected NAME:PROTOCOL"),
-        ("A:SSL,,B:SSL", "entry 2 of the comma-separated list is empty"),
-        ("A:SSL,a:SSL", "A is mapped twice"),
-        (
-            "A:PLAINTXT",
-            "expected one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL, found 'PLAINTXT'",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("A", "invalid entry 'A': expected NAME:PROTOCOL"),
+    ("A:", "invalid entry 'A:': expected NAME:PROTOCOL"),
+    (":SSL", "invalid entry ':SSL': expected NAME:PROTOCOL"),
+    ("A:SSL,,B:SSL", "entry 2 of the comma-separated list is empty"),
+    ("A:SSL,a:SSL", "A is mapped twice"),
+    ("A:PLAINTXT", "expected one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL, found 'PLAINTXT'"),
+])  # fmt: skip
 def test_invalid_security_protocol_is_rejected(text: str, expected: str) -> None:
     assert reason(security_protocols, text) == expected
 
@@ -191,18 +179,10 @@ def test_base_url_is_kept_as_it_is(text: str) -> None:
     assert base_url(text) == text
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "pdp.example",
-        "ftp://a",
-        "https://",
-        "https://a/",
-        "https://a?b",
-        "https://a/#b",
-        "https://a b",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    "pdp.example", "ftp://a", "https://", "https://a/", "https://a?b", "https://a/#b",
+    "https://a b",
+])  # fmt: skip
 def test_base_url_that_paths_cannot_follow_is_rejected(text: str) -> None:
     assert "HOST[:PORT]" in reason(base_url, text)
 
@@ -216,18 +196,15 @@ def test_subject_types_are_case_sensitive() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("", "expected at least one type=PrincipalType, found an empty value"),
-        ("user", "invalid entry 'user': expected type=PrincipalType"),
-        ("user=", "invalid entry 'user=': expected type=PrincipalType"),
-        ("=User", "invalid entry '=User': expected type=PrincipalType"),
-        ("user=User,", "entry 2 of the comma-separated list is empty"),
-        ("user=User,user=Group", "user is mapped twice"),
-        ("user=User:x", "invalid principal type 'User:x': expected no colon"),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("", "expected at least one type=PrincipalType, found an empty value"),
+    ("user", "invalid entry 'user': expected type=PrincipalType"),
+    ("user=", "invalid entry 'user=': expected type=PrincipalType"),
+    ("=User", "invalid entry '=User': expected type=PrincipalType"),
+    ("user=User,", "entry 2 of the comma-separated list is empty"),
+    ("user=User,user=Group", "user is mapped twice"),
+    ("user=User:x", "invalid principal type 'User:x': expected no colon"),
+])  # fmt: skip
 def test_invalid_subject_type_is_rejected(text: str, expected: str) -> None:
     assert reason(subject_types, text) == expected
 
@@ -238,22 +215,19 @@ def test_resource_types_have_lower_case_names() -> None:
     assert isinstance(types["topic"], ResourceType)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("", "expected at least one type=RESOURCE_TYPE, found an empty value"),
-        ("topic", "invalid entry 'topic': expected type=RESOURCE_TYPE"),
-        ("topic=TOPIC,Topic=GROUP", "topic is mapped twice"),
-        *(
-            (
-                f"x={name}",
-                f"invalid resource type '{name}': expected one of TOPIC, GROUP, CLUSTER,"
-                " TRANSACTIONAL_ID, DELEGATION_TOKEN, USER",
-            )
-            for name in ("ANY", "UNKNOWN", "topic", "QUEUE")
-        ),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("", "expected at least one type=RESOURCE_TYPE, found an empty value"),
+    ("topic", "invalid entry 'topic': expected type=RESOURCE_TYPE"),
+    ("topic=TOPIC,Topic=GROUP", "topic is mapped twice"),
+    *(
+        (
+            f"x={name}",
+            f"invalid resource type '{name}': expected one of TOPIC, GROUP, CLUSTER,"
+            " TRANSACTIONAL_ID, DELEGATION_TOKEN, USER",
+        )
+        for name in ("ANY", "UNKNOWN", "topic", "QUEUE")
+    ),
+])  # fmt: skip
 def test_invalid_resource_type_is_rejected(text: str, expected: str) -> None:
     """No question can have the type ANY or UNKNOWN."""
     assert reason(resource_types, text) == expected

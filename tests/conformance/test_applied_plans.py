@@ -10,8 +10,7 @@ from authorizerd.cli.change.apply_server import Answered
 from authorizerd.cli.change.execution import Ending, Execution
 from authorizerd.kafka_client.log_in import Credentials, Mechanism
 from authorizerd.management.plan.changes import AclRequest
-from tests.cli.change.acl_servers import new_plan, some_acls
-from tests.cli.change.kafka_servers import open_server, race_often, set_acls
+from tests.cli.change.acl_servers import new_plan, open_server, race_often, set_acls, some_acls
 from tests.kafka_rig.broker import ADMIN, Broker
 from tests.support.acls import acl
 

@@ -44,13 +44,10 @@ def effects_of(
 def ranged_acls() -> st.SearchStrategy[set[Acl]]:
     """Return ACLs of few names, hosts and principals, most of them for ranges."""
     one = st.builds(
-        replace,
-        acls(unknown_codes=True),
-        resource_type=st.sampled_from([2, 2, 4]),
+        replace, acls(unknown_codes=True), resource_type=st.sampled_from([2, 2, 4]),
         principal=st.sampled_from(PRINCIPALS[:3]) | st.sampled_from(PRINCIPALS),
-        host=st.sampled_from(HOSTS),
-        operation=st.sampled_from([2, 3, 8]),
-    )
+        host=st.sampled_from(HOSTS), operation=st.sampled_from([2, 3, 8]),
+    )  # fmt: skip
     return st.sets(one, max_size=6)
 
 
@@ -94,40 +91,27 @@ def test_every_flip_is_real_and_every_real_flip_is_covered(
 ORDERS = acl("User:a", topic="orders")
 
 
-@pytest.mark.parametrize(
-    ("held", "rules", "found"),
-    [
-        (
-            [ORDERS, replace(ORDERS, host="127.0.0.0/8", permission_type=2)], UP,
-            [(Meaning.WAKES_UP, False, ["127.0.0.0"])],
-        ),
-        (
-            [ORDERS, replace(ORDERS, host="127.0.0.0/8", permission_type=2)], DOWN,
-            [(Meaning.FALLS_ASLEEP, True, ["127.0.0.0"])],
-        ),
-        ([replace(ORDERS, host="10.0.0.0/8")], UP, [(Meaning.WAKES_UP, True, ["10.0.0.0"])]),
-        # The wildcard misses names such as *z.
-        (
-            [acl("User:a", topic="*"), acl("User:a", topic="", pattern="PREFIXED", host="::/0")],
-            UP, [(Meaning.WAKES_UP, True, ["0:0:0:0:0:0:0:0"])],
-        ),
-        # An ALLOW with a pattern type of a later version never allows.
-        ([replace(ORDERS, host="10.0.0.0/8", pattern_type=77)], UP, []),
-        # Another ACL gives the same answer.
-        ([ORDERS, replace(ORDERS, host="10.0.0.0/8")], UP, [(Meaning.WAKES_UP, True, [])]),
-        (
-            [replace(ORDERS, host="10.0.0.0/8"), replace(ORDERS, host="10.0.0.0/33")], UP,
-            [(Meaning.WAKES_UP, True, ["10.0.0.0"]), (Meaning.NEVER_MATCHES, False, [])],
-        ),
-        ([replace(ORDERS, host="0.0.0.0/32")], UP, [(Meaning.NEVER_MATCHES, False, [])]),
-        ([ORDERS, replace(ORDERS, host="evil.example.com")], UP, []),
-        # Kafka fails there by the rules of every release.
-        (
-            [replace(ORDERS, host="10.0.0.0/8"), replace(ORDERS, principal="est")], UP,
-            [(Meaning.WAKES_UP, True, [])],
-        ),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("held", "rules", "found"), [
+    ([ORDERS, replace(ORDERS, host="127.0.0.0/8", permission_type=2)], UP,
+     [(Meaning.WAKES_UP, False, ["127.0.0.0"])]),
+    ([ORDERS, replace(ORDERS, host="127.0.0.0/8", permission_type=2)], DOWN,
+     [(Meaning.FALLS_ASLEEP, True, ["127.0.0.0"])]),
+    ([replace(ORDERS, host="10.0.0.0/8")], UP, [(Meaning.WAKES_UP, True, ["10.0.0.0"])]),
+    # The wildcard misses names such as *z.
+    ([acl("User:a", topic="*"), acl("User:a", topic="", pattern="PREFIXED", host="::/0")], UP,
+     [(Meaning.WAKES_UP, True, ["0:0:0:0:0:0:0:0"])]),
+    # An ALLOW with a pattern type of a later version never allows.
+    ([replace(ORDERS, host="10.0.0.0/8", pattern_type=77)], UP, []),
+    # Another ACL gives the same answer.
+    ([ORDERS, replace(ORDERS, host="10.0.0.0/8")], UP, [(Meaning.WAKES_UP, True, [])]),
+    ([replace(ORDERS, host="10.0.0.0/8"), replace(ORDERS, host="10.0.0.0/33")], UP,
+     [(Meaning.WAKES_UP, True, ["10.0.0.0"]), (Meaning.NEVER_MATCHES, False, [])]),
+    ([replace(ORDERS, host="0.0.0.0/32")], UP, [(Meaning.NEVER_MATCHES, False, [])]),
+    ([ORDERS, replace(ORDERS, host="evil.example.com")], UP, []),
+    # Kafka fails there by the rules of every release.
+    ([replace(ORDERS, host="10.0.0.0/8"), replace(ORDERS, principal="est")], UP,
+     [(Meaning.WAKES_UP, True, [])]),
+])  # fmt: skip
 def test_meanings_and_examples(
     held: list[Acl],
     rules: tuple[ReleaseRules, ReleaseRules],
@@ -158,21 +142,16 @@ def test_unasked_questions_are_admitted(monkeypatch: pytest.MonkeyPatch) -> None
     assert effect.flip_count == 1
 
 
-@pytest.mark.parametrize(
-    ("text", "hosts", "parts"),
-    [
-        ("10.0.0.0/30", [], ["10.0.0.0"]),
-        ("10.0.0.0/30", ["10.0.0.0"], ["10.0.0.1", "10.0.0.0"]),
-        ("10.0.0.0/31", ["10.0.0.0", "10.0.0.1"], ["10.0.0.0", "10.0.0.1"]),
-        ("10.0.0.0/8", ["10.0.0.0/9", "10.0.0.0/16"], ["10.128.0.0", "10.1.0.0", "10.0.0.0"]),
-        ("0.0.0.0/31", [], ["0.0.0.1"]),
-        ("::/0", ["::ffff:10.0.0.0/104", "10.0.0.0/8"], ["0:0:0:0:0:0:0:0"]),
-        (
-            "fe80::/64", ["fe80:0:0:0:0:0:0:0%eth0"],
-            ["fe80:0:0:0:0:0:0:1", "fe80:0:0:0:0:0:0:0%eth0", "fe80:0:0:0:0:0:0:0"],
-        ),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "hosts", "parts"), [
+    ("10.0.0.0/30", [], ["10.0.0.0"]),
+    ("10.0.0.0/30", ["10.0.0.0"], ["10.0.0.1", "10.0.0.0"]),
+    ("10.0.0.0/31", ["10.0.0.0", "10.0.0.1"], ["10.0.0.0", "10.0.0.1"]),
+    ("10.0.0.0/8", ["10.0.0.0/9", "10.0.0.0/16"], ["10.128.0.0", "10.1.0.0", "10.0.0.0"]),
+    ("0.0.0.0/31", [], ["0.0.0.1"]),
+    ("::/0", ["::ffff:10.0.0.0/104", "10.0.0.0/8"], ["0:0:0:0:0:0:0:0"]),
+    ("fe80::/64", ["fe80:0:0:0:0:0:0:0%eth0"],
+     ["fe80:0:0:0:0:0:0:1", "fe80:0:0:0:0:0:0:0%eth0", "fe80:0:0:0:0:0:0:0"]),
+])  # fmt: skip
 def test_addresses_represent_the_parts_of_a_range(
     text: str, hosts: list[str], parts: list[str]
 ) -> None:

@@ -189,14 +189,14 @@ CONNECTION_MUTANTS: Final = (
         file="config/tls.py",
         text="settings.client_auth is not ClientAuth.NONE and settings.truststore is None",
         becomes="settings.client_auth is None",
-        found_by="tests/config/test_tls.py::test_contradictory_settings_are_rejected",
+        found_by="tests/config/test_endpoints.py::test_contradictory_settings_are_rejected",
     ),
     Mutant(
         name="TLS without credentials opens a port to others",
         file="config/tls_rules.py",
         text="(endpoint.is_tls and _has_client_auth(keys))",
         becomes="endpoint.is_tls",
-        found_by="tests/config/test_tls.py::test_encryption_alone_opens_no_port_to_others",
+        found_by="tests/config/test_endpoints.py::test_encryption_alone_opens_no_port_to_others",
     ),
     Mutant(
         name="a certificate admits a caller with a wrong token",

@@ -256,14 +256,14 @@ LOG_MUTANTS: Final = (
         file="cli/log/reset_copy.py",
         text="    with locked(log_dir), saying(",
         becomes="    with saying(",
-        found_by="tests/cli/log/test_reset_copy.py::test_copy_in_use_is_not_removed",
+        found_by="tests/cli/log/test_restore.py::test_copy_in_use_is_not_removed",
     ),
     Mutant(
         name="reset-copy removes an own log",
         file="cli/log/reset_copy.py",
         text="    if read_mark(log_dir) is None:\n",
         becomes="    if not log_dir:\n",
-        found_by="tests/cli/log/test_reset_copy.py::test_own_log_is_not_removed",
+        found_by="tests/cli/log/test_restore.py::test_own_log_is_not_removed",
     ),
     Mutant(
         name="every user may read a new log",

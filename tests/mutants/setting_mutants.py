@@ -95,7 +95,7 @@ SETTING_MUTANTS: Final = (
         file="config/dynamic.py",
         text="return name in plugged or (key is not None and key.reloadable)\n",
         becomes="return key is None or key.reloadable\n",
-        found_by="tests/config/test_alterations.py::test_invalid_alteration_is_rejected_with_kafkas_text",
+        found_by="tests/config/test_dynamic.py::test_invalid_alteration_is_rejected_with_kafkas_text",
     ),
     Mutant(
         name="the log can name super users",

@@ -171,7 +171,7 @@ TOOL_MUTANTS: Final = (
         file="ops/replay/ingest/committing.py",
         text='for name in (*names, ""):',
         becomes="for name in ():",
-        found_by="tests/ops/replay/ingest/test_committing.py::test_run_and_commit_are_on_the_disk_before_the_commit_counts",
+        found_by="tests/ops/replay/ingest/test_commits.py::test_run_and_commit_are_on_the_disk_before_the_commit_counts",
     ),
     # Replay
     Mutant(
@@ -186,7 +186,7 @@ TOOL_MUTANTS: Final = (
         file="ops/replay/acls/live.py",
         text='(sys.executable, "-P", "-m",',
         becomes='(sys.executable, "-m",',
-        found_by="tests/ops/replay/acls/test_live.py::test_folder_named_authorizerd_is_not_imported",
+        found_by="tests/ops/replay/acls/test_reading.py::test_folder_named_authorizerd_is_not_imported",
     ),
     Mutant(
         name="a load does not check the host name of its target",
@@ -250,7 +250,7 @@ TOOL_MUTANTS: Final = (
         file="clients/javascript/lib/link.js",
         text='this.#socket.once("secureConnect", () => {',
         becomes='this.#socket.once("connect", () => {',
-        found_by="tests/clients/test_javascript_tls.py::test_fault_is_named_at_once",
+        found_by="tests/clients/test_javascript_client.py::test_fault_is_named_at_once",
     ),
     Mutant(
         name="a watch goes on after changes that a fault has hidden",

@@ -1,13 +1,14 @@
-"""Scrape two real daemons: one has workers, an audit log and Kafka requests; another follows it."""
-
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 import tempfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.certificates import Authority
@@ -83,3 +84,16 @@ def sample_names() -> frozenset[str]:
         for family in text_string_to_metric_families(exposition())
         for sample in family.samples
     )
+
+
+def run_promtool(*arguments: str | Path, text: str = "") -> str:
+    """Return what promtool prints about ``text`` or a file; it must find no fault."""
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("promtool is not installed (Debian's package prometheus has it)")
+    done = subprocess.run(
+        [promtool, *arguments], input=text, capture_output=True, text=True, check=False
+    )
+    printed = done.stdout + done.stderr
+    assert done.returncode == 0, printed
+    return printed

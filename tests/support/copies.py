@@ -10,6 +10,7 @@ from authorizerd.acl.model import Acl
 from authorizerd.image.cluster import EMPTY_IMAGE, apply_cluster_changes
 from authorizerd.metadata.checkpoint_writer import CheckpointState
 from authorizerd.metadata.copy_directory import CopyMark, write_mark
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
 from authorizerd.metadata.log import LogBatch
 from authorizerd.metadata.log_copy import LogCopy
 from authorizerd.metadata.replay import Replay
@@ -64,6 +65,14 @@ def open_copy(
 def acl_batch(base_offset: int, *numbers: int, epoch: int = 1) -> RecordBatch:
     """Return a batch that adds ACLs by number."""
     return decode_batch(data_batch(base_offset, [added(each) for each in numbers], epoch=epoch))
+
+
+def write_copy(log_dir: Path) -> Path:
+    """Write a copy of a followed log, with one ACL; return its segment."""
+    copy = open_copy(log_dir)
+    copy.append([*BEGINNING, acl_batch(2, 1)])
+    copy.close()
+    return log_dir / METADATA_TOPIC_DIRECTORY / segment_name(0)
 
 
 def leader_batch(base_offset: int, epoch: int) -> RecordBatch:

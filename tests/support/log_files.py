@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from crc32c import crc32c
@@ -165,3 +168,18 @@ def read_cluster(path: Path) -> ClusterImage:
     for batch in read_changes(path):
         image = apply_cluster_changes(image, batch.cluster_changes)
     return image
+
+
+@contextmanager
+def held(log_dir: Path) -> Iterator[None]:
+    """Hold the lock of a log directory in another process, as a daemon does."""
+    code = (
+        "import sys; from pathlib import Path; from authorizerd.metadata.lock import locked\n"
+        "with locked(Path(sys.argv[1])): print(flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", code, str(log_dir)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        yield
+        holder.communicate()

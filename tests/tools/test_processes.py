@@ -35,14 +35,11 @@ def test_output_is_read_as_json() -> None:
     assert capture_json(python("print('[1, 2.5]')"), list[float], timeout_seconds=10) == [1.0, 2.5]
 
 
-@pytest.mark.parametrize(
-    ("command", "complaint"),
-    [
-        (["no-such-program"], "no-such-program: No such file"),
-        (python("import sys; sys.exit('no network')"), "exit code 1: no network"),
-        (python("print('nothing')"), "JSON is malformed"),
-    ],
-)
+@pytest.mark.parametrize(("command", "complaint"), [
+    (["no-such-program"], "no-such-program: No such file"),
+    (python("import sys; sys.exit('no network')"), "exit code 1: no network"),
+    (python("print('nothing')"), "JSON is malformed"),
+])  # fmt: skip
 def test_failed_program_is_named(command: list[str | Path], complaint: str) -> None:
     with pytest.raises(ProcessError, match=complaint):
         capture_json(command, list[float], timeout_seconds=10)

@@ -23,18 +23,9 @@ from authorizerd.replay import messages
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = (
-    "acl",
-    "actors",
-    "cli",
-    "config",
-    "daemon",
-    "image",
-    "kafka_client",
-    "management",
-    "metadata",
-    "protocol",
-    "tls",
-)
+    "acl", "actors", "cli", "config", "daemon", "image", "kafka_client", "management", "metadata",
+    "protocol", "tls",
+)  # fmt: skip
 LEVELS = {
     "warning": "warning", "error": "error", "exception": "error", "critical": "critical",
 }  # fmt: skip
@@ -140,18 +131,10 @@ def test_only_the_examined_modules_define_exit_codes() -> None:
         if pattern.search(path.read_text())
     }
     assert holders == {
-        "acls/command.py",
-        "change/applying.py",
-        "change/planning.py",
-        "change/releases.py",
-        "log/check_log.py",
-        "doctor/command.py",
-        "import_config.py",
-        "main.py",
-        "policy/command.py",
-        "output.py",
-        "transfer/command.py",
-    }
+        "acls/command.py", "change/applying.py", "change/planning.py", "change/releases.py",
+        "log/check_log.py", "doctor/command.py", "import_config.py", "main.py", "policy/command.py",
+        "output.py", "transfer/command.py",
+    }  # fmt: skip
 
 
 def test_every_command_in_the_help_has_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:

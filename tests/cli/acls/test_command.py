@@ -81,10 +81,7 @@ def no_log(path: Path, as_of: AsOf | None) -> AclReader:
 
 
 def run(
-    server: FakeServer,
-    words: Sequence[str],
-    answers: str = "",
-    open_log: OpenLog = no_log,
+    server: FakeServer, words: Sequence[str], answers: str = "", open_log: OpenLog = no_log
 ) -> Printed:
     out, error = io.StringIO(), io.StringIO()
     terminal = Terminal(answers=io.StringIO(answers), out=out, error=error)
@@ -107,13 +104,10 @@ class Screen(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize(
-    ("out", "printed"),
-    [
-        (Screen(), "ACLs:\n\t(principal=User:\\x1b[31m\\u202ea)\n"),
-        (io.StringIO(), "ACLs:\n\t(principal=User:\x1b[31m\u202ea)\n"),
-    ],
-)
+@pytest.mark.parametrize(("out", "printed"), [
+    (Screen(), "ACLs:\n\t(principal=User:\\x1b[31m\\u202ea)\n"),
+    (io.StringIO(), "ACLs:\n\t(principal=User:\x1b[31m\u202ea)\n"),
+])  # fmt: skip
 def test_only_a_terminal_gets_escapes(out: io.StringIO, printed: str) -> None:
     terminal = Terminal(answers=io.StringIO(), out=out, error=io.StringIO())
     terminal.tell("ACLs:\n\t(principal=User:\x1b[31m\u202ea)\n")
@@ -146,15 +140,12 @@ def test_recordings_match_the_stories() -> None:
 QUESTIONS = "Are you sure `a`? (y/n)\nAre you sure `b`? (y/n)\n"
 
 
-@pytest.mark.parametrize(
-    ("out", "error", "code"),
-    [
-        ("Are you sure `b`? (y/n)\nAre you sure `a`? (y/n)\n", "", 0),
-        (QUESTIONS.removesuffix("\n"), "", 0),
-        (QUESTIONS, "no", 0),
-        (QUESTIONS, "", 1),
-    ],
-)
+@pytest.mark.parametrize(("out", "error", "code"), [
+    ("Are you sure `b`? (y/n)\nAre you sure `a`? (y/n)\n", "", 0),
+    (QUESTIONS.removesuffix("\n"), "", 0),
+    (QUESTIONS, "no", 0),
+    (QUESTIONS, "", 1),
+])  # fmt: skip
 def test_comparison_notices_a_difference(out: str, error: str, code: int) -> None:
     changed = Printed(out=out, error=error, code=code)
     assert comparable(changed) != comparable(Printed(out=QUESTIONS, error="", code=0))
@@ -269,28 +260,18 @@ def test_removal_says_how_many_acls_it_has_removed() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("files", "words", "said"),
-    [
-        (
-            ["a", "b"],
-            "--topic a b",
-            "these words belong to no flag, and are ignored: 'b'; put * and",
-        ),
-        (
-            [],
-            "--topic a 1 2 3 4 5 6 --list",
-            "and are ignored: '1' '2' '3' '4' '5', and more; put * and",
-        ),
-        (["a"], "--topic a", "'a' is also the only file in this directory: if a shell made this"),
-        ([], "--principal User:CN=a, O=b", "ignored: 'O=b'; put * and values with blanks into"),
-        (["a", ".b"], "--group a", "'a' is also the only file in this directory"),
-        (["a", "b"], "--topic a", None),
-        (["b"], "--topic a", None),
-        ([], "--topic a", None),
-        (["a"], "--topic '*'", None),
-    ],
-)
+@pytest.mark.parametrize(("files", "words", "said"), [
+    (["a", "b"], "--topic a b", "these words belong to no flag, and are ignored: 'b'; put * and"),
+    ([], "--topic a 1 2 3 4 5 6 --list",
+     "and are ignored: '1' '2' '3' '4' '5', and more; put * and"),
+    (["a"], "--topic a", "'a' is also the only file in this directory: if a shell made this"),
+    ([], "--principal User:CN=a, O=b", "ignored: 'O=b'; put * and values with blanks into"),
+    (["a", ".b"], "--group a", "'a' is also the only file in this directory"),
+    (["a", "b"], "--topic a", None),
+    (["b"], "--topic a", None),
+    ([], "--topic a", None),
+    (["a"], "--topic '*'", None),
+])  # fmt: skip
 def test_words_that_a_shell_made_of_a_star_are_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: list[str], words: str, said: str | None
 ) -> None:
@@ -303,20 +284,13 @@ def test_words_that_a_shell_made_of_a_star_are_reported(
     assert (said or "") in error
 
 
-@pytest.mark.parametrize(
-    ("words", "advice"),
-    [
-        (["--bootstrap-server", "x"], "expected HOST:PORT, for example localhost:9092; "),
-        (
-            ["--bootstrap-server", "h:1", "--command-config", "/none"],
-            "--command-config: /none: no such file\n",
-        ),
-        (
-            ["--bootstrap-server", "h:1", "--command-config", "/"],
-            "--command-config: /: Is a directory\n",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("words", "advice"), [
+    (["--bootstrap-server", "x"], "expected HOST:PORT, for example localhost:9092; "),
+    (["--bootstrap-server", "h:1", "--command-config", "/none"],
+     "--command-config: /none: no such file\n"),
+    (["--bootstrap-server", "h:1", "--command-config", "/"],
+     "--command-config: /: Is a directory\n"),
+])  # fmt: skip
 def test_advice_is_printed_on_standard_error(words: list[str], advice: str) -> None:
     printed = run(FakeServer(), ["--list", *words])
     assert printed.error.startswith(f"authorizerd: {advice}")
@@ -324,14 +298,11 @@ def test_advice_is_printed_on_standard_error(words: list[str], advice: str) -> N
     assert (printed.out.endswith("\n\n"), printed.code) == (True, 1)
 
 
-@pytest.mark.parametrize(
-    ("words", "error"),
-    [
-        (["--lst"], "lst is not a recognized option"),
-        (["--list"], "One of --bootstrap-server or --bootstrap-controller must be specified"),
-        (["--add", "--bootstrap-server", "h:1"], "You must provide at least one resource: "),
-    ],
-)
+@pytest.mark.parametrize(("words", "error"), [
+    (["--lst"], "lst is not a recognized option"),
+    (["--list"], "One of --bootstrap-server or --bootstrap-controller must be specified"),
+    (["--add", "--bootstrap-server", "h:1"], "You must provide at least one resource: "),
+])  # fmt: skip
 def test_invalid_flags_print_the_error_and_name_the_help(words: list[str], error: str) -> None:
     printed = run(FakeServer(), words)
     assert (printed.out, printed.code) == ("", 1)
@@ -400,13 +371,10 @@ def test_log_is_listed_without_a_server(tmp_path: Path) -> None:
     assert not server.opened
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("--list --bootstrap-server a:1 --as-of 7", "only available if --log-dir is set"),
-        ("--list --log-dir l --as-of 2026-01-01", "--as-of: '2026-01-01' has no time zone"),
-    ],
-)
+@pytest.mark.parametrize(("words", "said"), [
+    ("--list --bootstrap-server a:1 --as-of 7", "only available if --log-dir is set"),
+    ("--list --log-dir l --as-of 2026-01-01", "--as-of: '2026-01-01' has no time zone"),
+])  # fmt: skip
 def test_moment_that_cannot_be_listed_is_named(words: str, said: str) -> None:
     printed = run(FakeServer(), words.split())
     assert (printed.code, said in printed.error) == (1, True)

@@ -104,19 +104,16 @@ def test_plaintext_ignores_credentials(tmp_path: Path, protocol: str) -> None:
     assert settings(tmp_path, f"security.protocol={protocol}\n{line}").credentials is None
 
 
-@pytest.mark.parametrize(
-    ("bootstrap", "addresses"),
-    [
-        ("localhost:9092", [("localhost", 9092)]),
-        (" a:1 , b:2 ", [("a", 1), ("b", 2)]),
-        ("a:1,a:1,b:2", [("a", 1), ("b", 2)]),
-        ("PLAINTEXT://a.b-c:1", [("a.b-c", 1)]),
-        ("[::1]:9092", [("::1", 9092)]),
-        ("::1:9092", [("::1", 9092)]),
-        ("fe80::1%eth0:09092", [("fe80::1%eth0", 9092)]),
-        ("a:0", [("a", 0)]),
-    ],
-)
+@pytest.mark.parametrize(("bootstrap", "addresses"), [
+    ("localhost:9092", [("localhost", 9092)]),
+    (" a:1 , b:2 ", [("a", 1), ("b", 2)]),
+    ("a:1,a:1,b:2", [("a", 1), ("b", 2)]),
+    ("PLAINTEXT://a.b-c:1", [("a.b-c", 1)]),
+    ("[::1]:9092", [("::1", 9092)]),
+    ("::1:9092", [("::1", 9092)]),
+    ("fe80::1%eth0:09092", [("fe80::1%eth0", 9092)]),
+    ("a:0", [("a", 0)]),
+])  # fmt: skip
 def test_addresses_are_read_as_kafka_reads_them(
     tmp_path: Path, bootstrap: str, addresses: list[tuple[str, int]]
 ) -> None:
@@ -124,21 +121,18 @@ def test_addresses_are_read_as_kafka_reads_them(
     assert list(found) == [Address(*address) for address in addresses]
 
 
-@pytest.mark.parametrize(
-    ("bootstrap", "reason"),
-    [
-        ("a", "Invalid url in bootstrap.servers: a"),
-        ("a:b", "Invalid url in bootstrap.servers: a:b"),
-        (":1", "Invalid url in bootstrap.servers: :1"),
-        ("a:1/x", "Invalid url in bootstrap.servers: a:1/x"),
-        ("ä:1", "Invalid url in bootstrap.servers: ä:1"),
-        ("a:1,x y:2", "Invalid url in bootstrap.servers: x y:2"),
-        ("a:65536", "Invalid port in bootstrap.servers: a:65536"),
-        ("a:" + "9" * 5000, "Invalid port in bootstrap.servers: a:" + "9" * 5000),
-        ("", "You must set either bootstrap.servers or bootstrap.controllers"),
-        (" ", "You must set either bootstrap.servers or bootstrap.controllers"),
-    ],
-)
+@pytest.mark.parametrize(("bootstrap", "reason"), [
+    ("a", "Invalid url in bootstrap.servers: a"),
+    ("a:b", "Invalid url in bootstrap.servers: a:b"),
+    (":1", "Invalid url in bootstrap.servers: :1"),
+    ("a:1/x", "Invalid url in bootstrap.servers: a:1/x"),
+    ("ä:1", "Invalid url in bootstrap.servers: ä:1"),
+    ("a:1,x y:2", "Invalid url in bootstrap.servers: x y:2"),
+    ("a:65536", "Invalid port in bootstrap.servers: a:65536"),
+    ("a:" + "9" * 5000, "Invalid port in bootstrap.servers: a:" + "9" * 5000),
+    ("", "You must set either bootstrap.servers or bootstrap.controllers"),
+    (" ", "You must set either bootstrap.servers or bootstrap.controllers"),
+])  # fmt: skip
 def test_invalid_address_is_rejected(tmp_path: Path, bootstrap: str, reason: str) -> None:
     for kind in ("server", "controller"):
         assert refusal(tmp_path, None, bootstrap, kind) == CLIENT_ERROR.format(reason)
@@ -161,26 +155,17 @@ MECHANISMS = "authorizerd acls supports only PLAIN, SCRAM-SHA-256, SCRAM-SHA-512
 ONE_OF = "String must be one of (case insensitive): SASL_SSL, PLAINTEXT, SSL, SASL_PLAINTEXT"
 
 
-@pytest.mark.parametrize(
-    ("text", "key", "value", "reason"),
-    [
-        ("security.protocol=NIX", "security.protocol", "NIX", ONE_OF),
-        (
-            "security.protocol=SASL_PLAINTEXT",
-            *("sasl.mechanism", "GSSAPI", f"{MECHANISMS}; GSSAPI is Kafka's default"),
-        ),
-        (
-            "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=plain",
-            *("sasl.mechanism", "plain", MECHANISMS),
-        ),
-        ("request.timeout.ms=abc", "request.timeout.ms", "abc", "Not a number of type INT"),
-        (
-            "default.api.timeout.ms=2147483648",
-            *("default.api.timeout.ms", "2147483648", "Not a number of type INT"),
-        ),
-        ("request.timeout.ms=-1", "request.timeout.ms", "-1", "Value must be at least 0"),
-    ],
-)
+@pytest.mark.parametrize(("text", "key", "value", "reason"), [
+    ("security.protocol=NIX", "security.protocol", "NIX", ONE_OF),
+    ("security.protocol=SASL_PLAINTEXT",
+     *("sasl.mechanism", "GSSAPI", f"{MECHANISMS}; GSSAPI is Kafka's default")),
+    ("security.protocol=SASL_PLAINTEXT\nsasl.mechanism=plain",
+     *("sasl.mechanism", "plain", MECHANISMS)),
+    ("request.timeout.ms=abc", "request.timeout.ms", "abc", "Not a number of type INT"),
+    ("default.api.timeout.ms=2147483648",
+     *("default.api.timeout.ms", "2147483648", "Not a number of type INT")),
+    ("request.timeout.ms=-1", "request.timeout.ms", "-1", "Value must be at least 0"),
+])  # fmt: skip
 def test_unsupported_or_invalid_property_is_rejected(
     tmp_path: Path, text: str, key: str, value: str, reason: str
 ) -> None:
@@ -198,13 +183,10 @@ def test_api_timeout_is_at_least_the_request_timeout(tmp_path: Path) -> None:
     assert settings(tmp_path, "request.timeout.ms=90000").api_timeout_ms == 90_000
 
 
-@pytest.mark.parametrize(
-    ("line", "username", "password"),
-    [
-        (f'{MODULE} required username="alice" password="secret";', "alice", "secret"),
-        (f'{MODULE} required username="é" password="";', "é", ""),
-    ],
-)
+@pytest.mark.parametrize(("line", "username", "password"), [
+    (f'{MODULE} required username="alice" password="secret";', "alice", "secret"),
+    (f'{MODULE} required username="é" password="";', "é", ""),
+])  # fmt: skip
 def test_jaas_line_gives_the_credentials(
     tmp_path: Path, line: str, username: str, password: str
 ) -> None:
@@ -213,17 +195,14 @@ def test_jaas_line_gives_the_credentials(
     )
 
 
-@pytest.mark.parametrize(
-    ("mechanism", "module", "is_accepted"),
-    [
-        ("PLAIN", "plain.Plain", True),
-        ("PLAIN", "scram.Scram", True),
-        ("SCRAM-SHA-256", "scram.Scram", True),
-        ("SCRAM-SHA-512", "scram.Scram", True),
-        ("SCRAM-SHA-256", "plain.Plain", False),
-        ("PLAIN", "oauthbearer.OAuthBearer", False),
-    ],
-)
+@pytest.mark.parametrize(("mechanism", "module", "is_accepted"), [
+    ("PLAIN", "plain.Plain", True),
+    ("PLAIN", "scram.Scram", True),
+    ("SCRAM-SHA-256", "scram.Scram", True),
+    ("SCRAM-SHA-512", "scram.Scram", True),
+    ("SCRAM-SHA-256", "plain.Plain", False),
+    ("PLAIN", "oauthbearer.OAuthBearer", False),
+])  # fmt: skip
 def test_login_module_must_fit_the_mechanism(
     tmp_path: Path, mechanism: str, module: str, is_accepted: bool
 ) -> None:
@@ -280,19 +259,14 @@ def test_tls_and_log_in_follow_the_security_protocol(tmp_path: Path, protocol: s
         assert (given.tls.truststore, given.tls.keystore) == (None, None)
 
 
-@pytest.mark.parametrize(
-    ("text", "key", "value", "reason"),
-    [
-        ("ssl.enabled.protocols=SSLv3", "ssl.enabled.protocols", "SSLv3", "invalid protocol"),
-        ("ssl.cipher.suites=NOPE", "ssl.cipher.suites", "NOPE", "invalid cipher suite"),
-        (
-            "ssl.endpoint.identification.algorithm=ldaps",
-            *("ssl.endpoint.identification.algorithm", "ldaps", "expected https"),
-        ),
-        ("ssl.truststore.type=FOO", "ssl.truststore.type", "FOO", "expected one of"),
-        ("ssl.engine.factory.class=a.B", "ssl.engine.factory.class", "a.B", "a Java class"),
-    ],
-)
+@pytest.mark.parametrize(("text", "key", "value", "reason"), [
+    ("ssl.enabled.protocols=SSLv3", "ssl.enabled.protocols", "SSLv3", "invalid protocol"),
+    ("ssl.cipher.suites=NOPE", "ssl.cipher.suites", "NOPE", "invalid cipher suite"),
+    ("ssl.endpoint.identification.algorithm=ldaps",
+     *("ssl.endpoint.identification.algorithm", "ldaps", "expected https")),
+    ("ssl.truststore.type=FOO", "ssl.truststore.type", "FOO", "expected one of"),
+    ("ssl.engine.factory.class=a.B", "ssl.engine.factory.class", "a.B", "a Java class"),
+])  # fmt: skip
 def test_invalid_tls_property_is_rejected(
     tmp_path: Path, text: str, key: str, value: str, reason: str
 ) -> None:
@@ -300,20 +274,13 @@ def test_invalid_tls_property_is_rejected(
     assert f"ConfigException: Invalid value {value} for configuration {key}: {reason}" in said
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("ssl.keystore.key=TOP", "ssl.keystore.certificate.chain: the certificate chain"),
-        (
-            "ssl.truststore.location=/a\nssl.truststore.certificates=TOP",
-            "ssl.truststore.certificates: set either this or ssl.truststore.location",
-        ),
-        (
-            "ssl.truststore.type=PEM\nssl.truststore.location=/a\nssl.truststore.password=TOP",
-            "ssl.truststore.password: PEM has no password",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("text", "reason"), [
+    ("ssl.keystore.key=TOP", "ssl.keystore.certificate.chain: the certificate chain"),
+    ("ssl.truststore.location=/a\nssl.truststore.certificates=TOP",
+     "ssl.truststore.certificates: set either this or ssl.truststore.location"),
+    ("ssl.truststore.type=PEM\nssl.truststore.location=/a\nssl.truststore.password=TOP",
+     "ssl.truststore.password: PEM has no password"),
+])  # fmt: skip
 def test_contradicting_tls_properties_are_rejected(tmp_path: Path, text: str, reason: str) -> None:
     said = refusal(tmp_path, f"security.protocol=SSL\n{text}")
     assert said.startswith(TLS_ERROR.format(reason).rstrip())
@@ -345,16 +312,13 @@ def test_delegation_token_is_rejected_by_name(tmp_path: Path) -> None:
     assert "TOP" not in said
 
 
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        ("x required;", f"expected the login module {MODULE}"),
-        (f'{MODULE} required username="a" password="TOP"', "option 3: expected NAME="),
-        (f'{MODULE} required password="TOP";', "username and password must be given"),
-        (f'{MODULE} required username="" password="TOP";', "username and password must be given"),
-        (f'{MODULE} required username="a";', "username and password must be given"),
-    ],
-)
+@pytest.mark.parametrize(("line", "reason"), [
+    ("x required;", f"expected the login module {MODULE}"),
+    (f'{MODULE} required username="a" password="TOP"', "option 3: expected NAME="),
+    (f'{MODULE} required password="TOP";', "username and password must be given"),
+    (f'{MODULE} required username="" password="TOP";', "username and password must be given"),
+    (f'{MODULE} required username="a";', "username and password must be given"),
+])  # fmt: skip
 def test_invalid_jaas_line_is_rejected_without_its_values(
     tmp_path: Path, line: str, reason: str
 ) -> None:

@@ -24,8 +24,14 @@ from authorizerd.management.plan.changes import AclRequest
 from authorizerd.management.plan.document import PlanCheck, encode_plan
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from tests.cli.change.acl_servers import MemoryServer, new_plan, some_acls
-from tests.cli.change.kafka_servers import open_server, race_often, set_acls
+from tests.cli.change.acl_servers import (
+    MemoryServer,
+    new_plan,
+    open_server,
+    race_often,
+    set_acls,
+    some_acls,
+)
 from tests.support.acl_messages import decode_created, encode_creations
 from tests.support.acls import acl
 from tests.support.daemon_process import DaemonProcess, new_log, run, running
@@ -109,12 +115,10 @@ def test_dry_run_prints_the_requests(stage: Stage) -> None:
     done = stage.apply("--dry-run")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[1:] == [
-        "to be sent: 2 DENY ACLs created",
-        "to be sent: 4 ALLOW ACLs created",
-        "to be sent: 4 ALLOW ACLs deleted",
-        "to be sent: 2 DENY ACLs deleted",
+        "to be sent: 2 DENY ACLs created", "to be sent: 4 ALLOW ACLs created",
+        "to be sent: 4 ALLOW ACLs deleted", "to be sent: 2 DENY ACLs deleted",
         "dry run: 12 changes would be made, nothing was sent",
-    ]
+    ]  # fmt: skip
     assert stage.acls == set(BEFORE)
 
 
@@ -390,26 +394,18 @@ MINE = BEFORE[3].principal
 THEIRS = {each for each in BEFORE if each.principal == MINE}
 
 
-@pytest.mark.parametrize(
-    ("flags", "answer", "is_removed", "said"),
-    [
-        (["--principal", MINE], "y\n", True, f"remove {len(THEIRS)} ACL"),
-        (["--principal", MINE], "n\n", False, "authorizerd: nothing was changed\n"),
-        (["--principal", MINE, "--force"], "", True, ""),
-        (["--principal", MINE, "--dry-run"], "", False, ""),
-        (["--principal", "User:nobody"], "", False, "no ACL is removed: none matches the flags"),
-        (["--principal", MINE, "--group", "none"], "", False, "none matches the flags"),
-    ],
-)
+@pytest.mark.parametrize(("flags", "answer", "is_removed", "said"), [
+    (["--principal", MINE], "y\n", True, f"remove {len(THEIRS)} ACL"),
+    (["--principal", MINE], "n\n", False, "authorizerd: nothing was changed\n"),
+    (["--principal", MINE, "--force"], "", True, ""),
+    (["--principal", MINE, "--dry-run"], "", False, ""),
+    (["--principal", "User:nobody"], "", False, "no ACL is removed: none matches the flags"),
+    (["--principal", MINE, "--group", "none"], "", False, "none matches the flags"),
+])  # fmt: skip
 def test_acls_of_a_principal_are_removed_in_one_command(
-    stage: Stage,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    flags: list[str],
-    answer: str,
-    is_removed: bool,
-    said: str,
-) -> None:
+    stage: Stage, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+    flags: list[str], answer: str, is_removed: bool, said: str,
+) -> None:  # fmt: skip
     monkeypatch.setattr("sys.stdin", io.StringIO(answer))
     assert stage.remove(*flags) == 0
     assert stage.acls == ({*BEFORE} - THEIRS if is_removed else {*BEFORE})

@@ -9,6 +9,7 @@ import pytest
 from authorizerd.cli.commands import ACLS_COMMANDS
 from authorizerd.cli.main import main
 from tests.support.acls import acl
+from tests.support.fixture_types import Capture
 from tests.support.log_files import added, write_log
 
 
@@ -23,17 +24,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     "words",
     ["--list plan --log-dir log", "--list --log-dir log plan", "orders --list --log-dir log"],
 )
-def test_other_words_are_ignored_as_in_kafka_acls(
-    words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_other_words_are_ignored_as_in_kafka_acls(words: str, capsys: Capture) -> None:
     assert main(["acls", *words.split()]) == 0
     assert "principal=User:alice" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("words", ["improt a.yaml --to b.yaml", "Plan a.yaml", "plans --list"])
-def test_first_word_that_resembles_a_command_is_an_error(
-    words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_first_word_that_resembles_a_command_is_an_error(words: str, capsys: Capture) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["acls", *words.split()])
     assert ended.value.code == 2
@@ -42,7 +39,7 @@ def test_first_word_that_resembles_a_command_is_an_error(
     assert f"unknown command '{first}' (did you mean {meant}?)" in capsys.readouterr().err
 
 
-def test_help_of_acls_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_of_acls_lists_the_commands(capsys: Capture) -> None:
     assert main(["acls", "--help"]) == 1  # as in kafka-acls
     error = capsys.readouterr().err
     for name in ACLS_COMMANDS:
@@ -50,7 +47,7 @@ def test_help_of_acls_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.parametrize("name", ACLS_COMMANDS)
-def test_each_command_has_its_own_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_command_has_its_own_help(name: str, capsys: Capture) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["acls", name, "--help"])
     assert ended.value.code == 0

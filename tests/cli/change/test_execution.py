@@ -202,23 +202,18 @@ async def test_dry_run_sends_nothing(plan: Plan, compares: bool) -> None:
 
 
 @each_kind
-@pytest.mark.parametrize(
-    "fault",
-    [
-        lost,
-        applied_and_lost,
-        failing(ErrorCode.REQUEST_TIMED_OUT),
-        failing_after(ErrorCode.REQUEST_TIMED_OUT),
-        failing(ErrorCode.BROKER_NOT_AVAILABLE),
-        failing_after(ErrorCode.KAFKA_STORAGE_ERROR),
-    ],
-)
+@pytest.mark.parametrize("fault", [
+    lost,
+    applied_and_lost,
+    failing(ErrorCode.REQUEST_TIMED_OUT),
+    failing_after(ErrorCode.REQUEST_TIMED_OUT),
+    failing(ErrorCode.BROKER_NOT_AVAILABLE),
+    failing_after(ErrorCode.KAFKA_STORAGE_ERROR),
+])  # fmt: skip
 async def test_unknown_outcome_is_found_out(
-    plan: Plan,
-    compares: bool,
-    fault: Callable[[Callable[[], Answer]], Answer],
+    plan: Plan, compares: bool, fault: Callable[[Callable[[], Answer]], Answer],
     autojump_clock: MockClock,
-) -> None:
+) -> None:  # fmt: skip
     """The plan is applied once, whatever happens to a request or its answer."""
     for place in range(4):
         server = MemoryServer.of(BEFORE, compares=compares)

@@ -15,6 +15,7 @@ from authorizerd.management.plan.changes import AclChanges
 from authorizerd.management.plan.document import Plan, PlanSettings, decode_plan
 from authorizerd.management.plan.state import digest_acls
 from tests.support.acls import KNOWN_SETTINGS, acl, snapshot_of
+from tests.support.fixture_types import Capture
 from tests.support.log_files import added, write_log
 
 ALICE = acl("User:alice", "READ", topic="orders", host="10.0.0.7")
@@ -62,7 +63,7 @@ def written(folder: Path) -> Plan:
     return decode_plan((folder / "plan.json").read_bytes())
 
 
-def test_plan_is_shown_and_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_plan_is_shown_and_written(folder: Path, capsys: Capture) -> None:
     assert plan("desired.txt --out plan.json", "--acls now.txt --super-users=") == 10
     assert capsys.readouterr().out == REPORT
     made = written(folder)
@@ -86,12 +87,12 @@ def test_same_inputs_give_the_same_bytes(folder: Path) -> None:
     assert texts[0] == texts[1]
 
 
-def test_json_is_the_plan(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_is_the_plan(folder: Path, capsys: Capture) -> None:
     assert plan("desired.txt --json --out plan.json") == 10
     assert capsys.readouterr().out == (folder / "plan.json").read_text()
 
 
-def test_nothing_to_do(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_to_do(folder: Path, capsys: Capture) -> None:
     assert plan("now.txt --out plan.json") == 0
     assert capsys.readouterr().out.startswith("nothing to do: 2 ACLs, as desired\n")
     assert not written(folder).changes.count
@@ -103,30 +104,18 @@ def test_several_files_add_up(folder: Path) -> None:
     assert not written(folder).changes.deleted
 
 
-@pytest.mark.parametrize(
-    ("flags", "deleted", "manages"),
-    [
-        ("--principal User:bob", (BOB,), {"principal": "User:bob"}),
-        ("--principal-prefix User:b", (BOB,), {"principal_prefix": "User:b"}),
-        (
-            "--topic orders", (ALICE,), {"resource_type": "TOPIC", "resource_name": "orders"},
-        ),
-        (
-            "--topic-prefix pay", (BOB,),
-            {"resource_type": "TOPIC", "resource_name_prefix": "pay"},
-        ),
-        (
-            "--topic payments.x --resource-pattern-type match", (BOB,),
-            {"resource_type": "TOPIC", "resource_name": "payments.x", "pattern_type": "MATCH"},
-        ),
-        ("--cluster", (), {"resource_type": "CLUSTER"}),
-        ("--group-prefix x", (), {"resource_type": "GROUP", "resource_name_prefix": "x"}),
-        (
-            "--principal User:alice --topic payments.", (),
-            {"principal": "User:alice", "resource_type": "TOPIC", "resource_name": "payments."},
-        ),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("flags", "deleted", "manages"), [
+    ("--principal User:bob", (BOB,), {"principal": "User:bob"}),
+    ("--principal-prefix User:b", (BOB,), {"principal_prefix": "User:b"}),
+    ("--topic orders", (ALICE,), {"resource_type": "TOPIC", "resource_name": "orders"}),
+    ("--topic-prefix pay", (BOB,), {"resource_type": "TOPIC", "resource_name_prefix": "pay"}),
+    ("--topic payments.x --resource-pattern-type match", (BOB,),
+     {"resource_type": "TOPIC", "resource_name": "payments.x", "pattern_type": "MATCH"}),
+    ("--cluster", (), {"resource_type": "CLUSTER"}),
+    ("--group-prefix x", (), {"resource_type": "GROUP", "resource_name_prefix": "x"}),
+    ("--principal User:alice --topic payments.", (),
+     {"principal": "User:alice", "resource_type": "TOPIC", "resource_name": "payments."}),
+])  # fmt: skip
 def test_flags_choose_what_is_managed(
     folder: Path, flags: str, deleted: tuple[Acl, ...], manages: dict[str, str]
 ) -> None:
@@ -149,16 +138,13 @@ spec:
 """
 
 
-@pytest.mark.parametrize(
-    ("files", "flags", "deleted"),
-    [
-        ({"a.yaml": MANAGING}, "", {ALICE, BOB}),
-        ({"a.yaml": MANAGING}, "--principal User:carol", {CAROL}),
-        ({"user.yaml": KAFKA_USER}, "", {BOB}),
-        ({"user.yaml": KAFKA_USER, "a.yaml": MANAGING}, "", {ALICE, BOB}),
-        ({"user.yaml": KAFKA_USER, "all.yaml": "acls: []"}, "", {ALICE, BOB, CAROL}),
-    ],
-)
+@pytest.mark.parametrize(("files", "flags", "deleted"), [
+    ({"a.yaml": MANAGING}, "", {ALICE, BOB}),
+    ({"a.yaml": MANAGING}, "--principal User:carol", {CAROL}),
+    ({"user.yaml": KAFKA_USER}, "", {BOB}),
+    ({"user.yaml": KAFKA_USER, "a.yaml": MANAGING}, "", {ALICE, BOB}),
+    ({"user.yaml": KAFKA_USER, "all.yaml": "acls: []"}, "", {ALICE, BOB, CAROL}),
+])  # fmt: skip
 def test_files_say_what_is_managed_unless_flags_do(
     folder: Path, files: dict[str, str], flags: str, deleted: set[Acl]
 ) -> None:
@@ -188,7 +174,7 @@ OTHER_KIND = f"apiVersion: x.y/v1\nkind: Widget\n---\n{KAFKA_USER}"
 
 @pytest.mark.parametrize("name", NOTHING_READ)
 def test_file_of_which_nothing_was_read_deletes_nothing(
-    folder: Path, name: str, capsys: pytest.CaptureFixture[str]
+    folder: Path, name: str, capsys: Capture
 ) -> None:
     """Its kind may have ACLs that this version does not read. The user may say that it has none."""
     (folder / name).write_text(NOTHING_READ[name])
@@ -203,9 +189,7 @@ def test_file_of_which_nothing_was_read_deletes_nothing(
     assert "the desired files manage no ACLs: select some by a flag" in capsys.readouterr().err
 
 
-def test_resource_of_which_nothing_was_read_deletes_nothing(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_resource_of_which_nothing_was_read_deletes_nothing(folder: Path, capsys: Capture) -> None:
     (folder / "user.yaml").write_text(OTHER_KIND)
     assert plan("user.yaml --out plan.json") == 1
     assert "user.yaml: document[0]: a resource of kind Widget is not" in capsys.readouterr().err
@@ -215,9 +199,7 @@ def test_resource_of_which_nothing_was_read_deletes_nothing(
 
 
 @pytest.mark.parametrize("name", ["${TEAM}-orders", "{{ .Values.team }}"])
-def test_name_with_a_placeholder_is_not_planned(
-    folder: Path, name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_name_with_a_placeholder_is_not_planned(folder: Path, name: str, capsys: Capture) -> None:
     """The plan would delete the ACLs of the real name."""
     (folder / "desired.txt").write_text(format_acls([acl(topic=name)]))
     assert plan("desired.txt") == 1
@@ -226,7 +208,7 @@ def test_name_with_a_placeholder_is_not_planned(
 
 
 def test_file_that_was_read_in_part_deletes_only_what_it_manages(
-    folder: Path, capsys: pytest.CaptureFixture[str]
+    folder: Path, capsys: Capture
 ) -> None:
     """The part of a topology that is lost may grant what a flag or another file selects."""
     topology = {
@@ -249,37 +231,31 @@ def test_file_that_was_read_in_part_deletes_only_what_it_manages(
     assert {*written(folder).changes.deleted} == {ALICE, BOB}
 
 
-@pytest.mark.parametrize(
-    ("words", "error"),
-    [
-        ("desired.txt --principal User:bob", "the plan does not manage the desired StandardAcl["),
-        ("desired.txt --principal User:bob", ", and 2 more: select it too"),
-        ("absent.txt", "absent.txt: No such file or directory"),
-        ("desired.txt --tests absent.yaml", "absent.yaml"),
-        ("desired.txt --out .", ".: expected a file or nothing, found something else"),
-        ("desired.txt --out no/plan.json", "no/plan.json: not written: No such file or directory"),
-    ],
-)
-def test_fault_ends_with_1(words: str, error: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("words", "error"), [
+    ("desired.txt --principal User:bob", "the plan does not manage the desired StandardAcl["),
+    ("desired.txt --principal User:bob", ", and 2 more: select it too"),
+    ("absent.txt", "absent.txt: No such file or directory"),
+    ("desired.txt --tests absent.yaml", "absent.yaml"),
+    ("desired.txt --out .", ".: expected a file or nothing, found something else"),
+    ("desired.txt --out no/plan.json", "no/plan.json: not written: No such file or directory"),
+])  # fmt: skip
+def test_fault_ends_with_1(words: str, error: str, capsys: Capture) -> None:
     assert plan(words) == 1
     assert error in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("words", "source", "error"),
-    [
-        ("", None, "the following arguments are required: DESIRED"),
-        ("desired.txt", "", "expected --log-dir DIR, --acls FILE, --config FILE"),
-        ("desired.txt --as-of 3", None, "--as-of: a plan changes the current ACLs"),
-        ("desired.txt --principal bob", None, "principal: expected Type:name"),
-        ("desired.txt --topic=", None, "resource-name: expected a text, found an empty one"),
-        ("desired.txt --resource-pattern-type any", None, "expected the name of a resource"),
-        ("desired.txt --topic \udcff", None, "expected UTF-8"),
-        ("desired.txt --colour", None, "unrecognized arguments: --colour"),
-    ],
-)
+@pytest.mark.parametrize(("words", "source", "error"), [
+    ("", None, "the following arguments are required: DESIRED"),
+    ("desired.txt", "", "expected --log-dir DIR, --acls FILE, --config FILE"),
+    ("desired.txt --as-of 3", None, "--as-of: a plan changes the ACLs of now"),
+    ("desired.txt --principal bob", None, "principal: expected Type:name"),
+    ("desired.txt --topic=", None, "resource-name: expected a text, found an empty one"),
+    ("desired.txt --resource-pattern-type any", None, "expected the name of a resource"),
+    ("desired.txt --topic \udcff", None, "expected UTF-8"),
+    ("desired.txt --colour", None, "unrecognized arguments: --colour"),
+])  # fmt: skip
 def test_invalid_arguments_end_with_2(
-    words: str, source: str | None, error: str, capsys: pytest.CaptureFixture[str]
+    words: str, source: str | None, error: str, capsys: Capture
 ) -> None:
     with pytest.raises(SystemExit) as ended:
         plan(words, *(() if source is None else (source,)))
@@ -287,9 +263,7 @@ def test_invalid_arguments_end_with_2(
     assert error in capsys.readouterr().err
 
 
-def test_failing_policy_test_breaks_the_plan(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_failing_policy_test_breaks_the_plan(folder: Path, capsys: Capture) -> None:
     """The plan is written nevertheless, and says what it would break."""
     assert plan("desired.txt --tests tests.yaml --out plan.json") == 3
     out = capsys.readouterr().out
@@ -310,7 +284,7 @@ def test_failing_policy_test_breaks_the_plan(
 
 
 def test_failed_test_proposes_to_change_the_desired_acls(
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capture,
 ) -> None:
     """The next plan would undo a change by kafka-acls."""
     assert plan("desired.txt --tests tests.yaml") == 3
@@ -323,7 +297,7 @@ def test_failed_test_proposes_to_change_the_desired_acls(
     ) in out
 
 
-def test_misspelt_principal_is_noted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_misspelt_principal_is_noted(folder: Path, capsys: Capture) -> None:
     """Bob has an ACL, which the plan deletes. So only nosuch is probably a typo."""
     (folder / "tests.yaml").write_text(
         "tests:\n  - nosuch may not READ topic orders\n  - bob may not READ topic orders\n"
@@ -337,9 +311,7 @@ def test_misspelt_principal_is_noted(folder: Path, capsys: pytest.CaptureFixture
     assert check.notes == (note,)
 
 
-def test_many_managed_entries_are_shortened(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_many_managed_entries_are_shortened(folder: Path, capsys: Capture) -> None:
     entries = [{"principal": f"User:u{number}"} for number in range(25)]
     (folder / "many.json").write_text(json.dumps({"manages": entries, "acls": []}))
     assert plan("many.json --out plan.json") == 0
@@ -351,24 +323,20 @@ def test_many_managed_entries_are_shortened(
     assert len(written(folder).manages) == 25
 
 
-def test_passing_policy_tests_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+def test_passing_policy_tests_are_counted(capsys: Capture) -> None:
     assert plan("desired.txt now.txt --tests tests.yaml") == 3
     assert plan("now.txt --tests tests.yaml") == 3  # zoe may not, whatever is planned
     assert "2 passed, 1 failed, 0 of them because of it\n" in capsys.readouterr().out
 
 
-def test_faulty_policy_file_ends_with_1_and_no_plan(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_faulty_policy_file_ends_with_1_and_no_plan(folder: Path, capsys: Capture) -> None:
     (folder / "tests.yaml").write_text("tests: [alice may RAED topic orders]")
     assert plan("desired.txt --tests tests.yaml --out plan.json") == 1
     assert "tests.yaml:1:19: unknown operation 'RAED'" in capsys.readouterr().err
     assert not (folder / "plan.json").exists()
 
 
-def test_more_changes_than_a_request_can_make_need_batches(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_more_changes_than_a_request_can_make_need_batches(folder: Path, capsys: Capture) -> None:
     many = [acl(f"User:{number}", topic="orders") for number in range(10_001)]
     (folder / "many.txt").write_text(format_acls(many))
     (folder / "none.yaml").write_text("acls: []\n")
@@ -391,9 +359,7 @@ def test_log_has_an_offset_and_the_same_digest_as_its_listing(folder: Path) -> N
     assert sources[0].digest == sources[1].digest
 
 
-def test_unprintable_characters_are_escaped(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_unprintable_characters_are_escaped(folder: Path, capsys: Capture) -> None:
     (folder / "evil.txt").write_text(format_acls([EVIL]))
     assert plan("evil.txt --out plan.json") == 10
     assert all(line.isprintable() for line in capsys.readouterr().out.splitlines())
@@ -401,9 +367,7 @@ def test_unprintable_characters_are_escaped(
     assert EVIL in written(folder).changes.created
 
 
-def test_surprises_of_added_acls_are_warnings(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_surprises_of_added_acls_are_warnings(folder: Path, capsys: Capture) -> None:
     (folder / "odd.txt").write_text(format_acls([acl("User:a", topic="*x")]))
     assert plan("odd.txt now.txt --out plan.json") == 10
     (warning,) = written(folder).warnings
@@ -413,7 +377,7 @@ def test_surprises_of_added_acls_are_warnings(
 
 
 def test_caller_is_warned_before_it_loses_its_own_right(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     """The authenticated name says who the caller is."""
     held = snapshot_of(acl("User:me", "ALTER", cluster=True), acl("User:you", "ALL", cluster=True))
@@ -435,30 +399,21 @@ def test_existing_file_is_replaced_as_a_whole(folder: Path) -> None:
     assert written(folder).changes.count == 3
 
 
-@pytest.mark.parametrize(
-    ("words", "kept", "error"),
-    [
-        ("desired.txt --out desired.txt", "desired.txt", "the file is also DESIRED, and was kept"),
-        ("desired.txt --out link.txt", "desired.txt", "the file is also DESIRED, and was kept"),
-        ("desired.txt --out now.txt", "now.txt", "the file is also --acls, and was kept"),
-        (
-            "desired.txt --tests tests.yaml --out tests.yaml", "tests.yaml",
-            "the file is also --tests, and was kept",
-        ),
-        (
-            "desired.txt --traffic a.log b.log --out b.log", "b.log",
-            "the file is also --traffic, and was kept",
-        ),
-        (
-            "desired.txt --traffic-report b.log --out b.log", "b.log",
-            "the file is also --traffic-report, and was kept",
-        ),
-        ("desired.txt --out tests.yaml", "tests.yaml", "is not a plan, and was kept: name another"),
-        ("desired.txt --out b.log", "b.log", "is not a plan, and was kept: name another"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("words", "kept", "error"), [
+    ("desired.txt --out desired.txt", "desired.txt", "the file is also DESIRED, and was kept"),
+    ("desired.txt --out link.txt", "desired.txt", "the file is also DESIRED, and was kept"),
+    ("desired.txt --out now.txt", "now.txt", "the file is also --acls, and was kept"),
+    ("desired.txt --tests tests.yaml --out tests.yaml", "tests.yaml",
+     "the file is also --tests, and was kept"),
+    ("desired.txt --traffic a.log b.log --out b.log", "b.log",
+     "the file is also --traffic, and was kept"),
+    ("desired.txt --traffic-report b.log --out b.log", "b.log",
+     "the file is also --traffic-report, and was kept"),
+    ("desired.txt --out tests.yaml", "tests.yaml", "is not a plan, and was kept: name another"),
+    ("desired.txt --out b.log", "b.log", "is not a plan, and was kept: name another"),
+])  # fmt: skip
 def test_only_a_plan_is_replaced(
-    folder: Path, words: str, kept: str, error: str, capsys: pytest.CaptureFixture[str]
+    folder: Path, words: str, kept: str, error: str, capsys: Capture
 ) -> None:
     (folder / "link.txt").symlink_to("desired.txt")
     (folder / "a.log").write_text("")
@@ -477,25 +432,21 @@ def test_edited_plan_can_be_made_again(folder: Path) -> None:
     assert (folder / "plan.json").read_text() == text
 
 
-def test_properties_file_is_not_replaced(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_properties_file_is_not_replaced(folder: Path, capsys: Capture) -> None:
     (folder / "server.properties").write_text("log.dirs=log\n")
     assert plan("desired.txt --out server.properties", "--config server.properties") == 1
     assert "the file is also --config, and was kept" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["empty.txt", "empty.yaml"])
-def test_empty_file_is_not_an_empty_set_of_acls(
-    folder: Path, name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_empty_file_is_not_an_empty_set_of_acls(folder: Path, name: str, capsys: Capture) -> None:
     """A listing that failed leaves an empty file."""
     (folder / name).write_text("\n")
     assert plan(name) == 1
     assert f"{name}: expected desired ACLs, found an empty file" in capsys.readouterr().err
 
 
-def test_plan_is_not_a_file_of_desired_acls(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_plan_is_not_a_file_of_desired_acls(folder: Path, capsys: Capture) -> None:
     assert plan("desired.txt --out plan.json") == 10
     assert plan("plan.json") == 1
     assert (

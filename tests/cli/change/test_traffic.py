@@ -23,6 +23,7 @@ from authorizerd.replay.plans import IngestPlan, WhatIfPlan
 from authorizerd.replay.whatif import evaluation as whatif
 from tests.ops.replay.acl_sets import acl_set_of
 from tests.support.acls import KNOWN_SETTINGS, acl
+from tests.support.fixture_types import Capture
 from tests.support.recorded_use import RecordedUse, read_recorded_use
 
 ALICE = acl("User:alice", "READ", topic="orders", host="10.0.0.7")
@@ -69,12 +70,9 @@ def line(
     principal: str, operation: str, topic: str, *, allowed: bool = True, second: int = 1
 ) -> str:
     return LINE.format(
-        principal=principal,
-        operation=operation,
-        topic=topic,
-        verdict="Allowed" if allowed else "Denied",
-        second=second,
-    )
+        principal=principal, operation=operation, topic=topic,
+        verdict="Allowed" if allowed else "Denied", second=second,
+    )  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -121,7 +119,7 @@ def test_warning_of_drift_names_the_most_frequent_requests(folder: Path) -> None
     assert "`orders` from 10.0.0.7 (now allowed, 1 event)" in str(check_in(folder)[1].warnings)
 
 
-def test_changes_are_shown_and_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_changes_are_shown_and_written(folder: Path, capsys: Capture) -> None:
     assert plan("desired.txt --traffic audit.log --out plan.json") == 3
     printed = capsys.readouterr().out
     assert REPORT in printed
@@ -144,15 +142,12 @@ def test_changes_are_shown_and_written(folder: Path, capsys: pytest.CaptureFixtu
     assert (file.path, file.bytes) == ("audit.log", (folder / "audit.log").stat().st_size)
 
 
-@pytest.mark.parametrize(
-    ("flag", "deleted", "causes"),
-    [
-        ("", [BY_RANGE], [BY_RANGE]),
-        ("--kafka-release 4.4", [BY_RANGE], [BY_RANGE]),
-        ("--kafka-release 4.3", [BY_RANGE], []),
-        ("--kafka-release 4.3", [BY_RANGE, BOB], [BOB]),
-    ],
-)
+@pytest.mark.parametrize(("flag", "deleted", "causes"), [
+    ("", [BY_RANGE], [BY_RANGE]),
+    ("--kafka-release 4.4", [BY_RANGE], [BY_RANGE]),
+    ("--kafka-release 4.3", [BY_RANGE], []),
+    ("--kafka-release 4.3", [BY_RANGE, BOB], [BOB]),
+])  # fmt: skip
 def test_deleted_range_breaks_by_each_release_that_reads_it(
     folder: Path, flag: str, deleted: list[Acl], causes: list[Acl]
 ) -> None:
@@ -165,7 +160,7 @@ def test_deleted_range_breaks_by_each_release_that_reads_it(
     assert [parse_acl(each.acl) for each in evidence.newly_denied.causes] == causes
 
 
-def test_harmless_plan_does_not_break(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_harmless_plan_does_not_break(folder: Path, capsys: Capture) -> None:
     (folder / "audit.log").write_text(line("User:alice", "READ", "orders"))
     assert plan("desired.txt --traffic audit.log --out plan.json --json") == 10
     made = json.loads(capsys.readouterr().out)
@@ -178,7 +173,7 @@ def test_harmless_plan_does_not_break(folder: Path, capsys: pytest.CaptureFixtur
 
 @pytest.mark.parametrize(("as_held", "code"), [(18, 3), (19, 10), (20, 10)])
 def test_plan_breaks_if_the_acls_contradict_the_record(
-    as_held: int, code: int, folder: Path, capsys: pytest.CaptureFixture[str]
+    as_held: int, code: int, folder: Path, capsys: Capture
 ) -> None:
     """Nothing is newly denied, but only because the record is of other names."""
     misread = line("User:alice", "READ", "orders (x)")
@@ -210,9 +205,7 @@ def test_contradiction_by_one_value_of_an_unknown_default_breaks(
     assert plan(words, f"--acls now.txt --super-users= {known}") == 0
 
 
-def test_report_of_an_earlier_version_is_rejected(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_report_of_an_earlier_version_is_rejected(folder: Path, capsys: Capture) -> None:
     path = report(folder, acl_set_of([ALICE, BOB]), acl_set_of([ALICE, CAROL]))
     content = json.loads(path.read_text())
     del content["as_recorded"], content["not_as_recorded"]
@@ -304,30 +297,18 @@ def test_sample_of_a_json_log_is_a_warning(
     assert any("is a sample" in warning for warning in evidence.warnings) is is_sampled
 
 
-@pytest.mark.parametrize(
-    ("flags", "text", "message"),
-    [
-        (
-            "",
-            "no audit line\n" * 2,
-            "audit.log: no line is of an audit log (no_decision 2): name a log of Kafka's ",
-        ),
-        ("", "\n", "there is no recorded request, so nothing can be judged"),
-        (
-            "",
-            line("User:alice", "READ", "orders") + "no audit line\n",
-            "1 of 2 lines cannot be read (no_decision 1): filter the log, or raise ",
-        ),
-        (
-            "--traffic-line-field msg --traffic-max-bad-ratio 1",
-            line("User:alice", "READ", "orders"),
-            "audit.log: no line has a text in the JSON field that --traffic-line-field names (no_",
-        ),
-        ("--traffic-tz Nowhere", "", "unknown time zone 'Nowhere'"),
-    ],
-)
+@pytest.mark.parametrize(("flags", "text", "message"), [
+    ("", "no audit line\n" * 2,
+     "audit.log: no line is of an audit log (no_decision 2): name a log of Kafka's "),
+    ("", "\n", "there is no recorded request, so nothing can be judged"),
+    ("", line("User:alice", "READ", "orders") + "no audit line\n",
+     "1 of 2 lines cannot be read (no_decision 1): filter the log, or raise "),
+    ("--traffic-line-field msg --traffic-max-bad-ratio 1", line("User:alice", "READ", "orders"),
+     "audit.log: no line has a text in the JSON field that --traffic-line-field names (no_"),
+    ("--traffic-tz Nowhere", "", "unknown time zone 'Nowhere'"),
+])  # fmt: skip
 def test_traffic_that_proves_nothing_is_rejected(
-    flags: str, text: str, message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+    flags: str, text: str, message: str, folder: Path, capsys: Capture
 ) -> None:
     (folder / "audit.log").write_text(text)
     assert plan(f"desired.txt --traffic audit.log --out plan.json {flags}") == 1
@@ -335,26 +316,18 @@ def test_traffic_that_proves_nothing_is_rejected(
     assert not (folder / "plan.json").exists()
 
 
-def test_damaged_archive_is_rejected(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_damaged_archive_is_rejected(folder: Path, capsys: Capture) -> None:
     packed = gzip.compress(line("User:alice", "READ", "orders").encode() * 100)
     (folder / "a.gz").write_bytes(packed[:-4])
     assert plan("desired.txt --traffic a.gz --traffic-max-bad-ratio 1") == 1
     assert "--traffic: a.gz: the archive is damaged, so recorded" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        ("--traffic audit.log --traffic-report r", "expected either --traffic or --traffic-report"),
-        (
-            "--traffic audit.log --traffic-max-bad-ratio 2",
-            "expected a number from 0 to 1, found '2'",
-        ),
-    ],
-)
-def test_invalid_flags_are_rejected(
-    flags: str, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize(("flags", "message"), [
+    ("--traffic audit.log --traffic-report r", "expected either --traffic or --traffic-report"),
+    ("--traffic audit.log --traffic-max-bad-ratio 2", "expected a number from 0 to 1, found '2'"),
+])  # fmt: skip
+def test_invalid_flags_are_rejected(flags: str, message: str, capsys: Capture) -> None:
     with pytest.raises(SystemExit) as ended:
         plan(f"desired.txt {flags}")
     assert ended.value.code == 2
@@ -382,28 +355,21 @@ def test_report_of_spark_gives_the_same_changes(folder: Path) -> None:
     assert (there.first_at, there.judged_events) == (here.first_at, 2)
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "message"),
-    [
-        (acl_set_of([ALICE]), acl_set_of([ALICE, CAROL]), "its baseline has other ACLs than the"),
-        (acl_set_of([ALICE, BOB]), acl_set_of([CAROL]), "its candidate has other ACLs than the"),
-        (
-            acl_set_of([ALICE, BOB], allow_everyone=True), acl_set_of([ALICE, CAROL]),
-            "its baseline has other settings than the present ACLs: run authorizerd replay whatif",
-        ),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("before", "after", "message"), [
+    (acl_set_of([ALICE]), acl_set_of([ALICE, CAROL]), "its baseline has other ACLs than the"),
+    (acl_set_of([ALICE, BOB]), acl_set_of([CAROL]), "its candidate has other ACLs than the"),
+    (acl_set_of([ALICE, BOB], allow_everyone=True), acl_set_of([ALICE, CAROL]),
+     "its baseline has other settings than the present ACLs: run authorizerd replay whatif"),
+])  # fmt: skip
 def test_report_about_other_acls_is_rejected(
-    before: AclSet, after: AclSet, message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+    before: AclSet, after: AclSet, message: str, folder: Path, capsys: Capture
 ) -> None:
     report(folder, before, after)
     assert plan("desired.txt --traffic-report whatif.json") == 1
     assert f"--traffic-report: whatif.json: {message}" in capsys.readouterr().err
 
 
-def test_report_does_not_show_what_an_unknown_default_allows(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_report_does_not_show_what_an_unknown_default_allows(folder: Path, capsys: Capture) -> None:
     sides = (
         acl_set_of(some, super_users=None, allow_everyone=None)
         for some in ([ALICE, BOB], [ALICE, CAROL])
@@ -425,9 +391,7 @@ def test_report_of_unknown_super_users_is_accepted_with_a_warning(folder: Path) 
     assert SUPER_USERS_UNKNOWN in check_in(folder)[1].warnings
 
 
-def test_unknown_default_is_tried_both_ways(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_unknown_default_is_tried_both_ways(folder: Path, capsys: Capture) -> None:
     """If everyone may use a topic without ACLs, its first ACL denies recorded requests."""
     first = acl("User:carol", "READ", topic="new")
     (folder / "desired.txt").write_text(format_acls([ALICE, BOB, first]))
@@ -453,9 +417,7 @@ def test_unknown_default_is_tried_both_ways(
     assert "\nthe plan newly denies 1 event of 1 request\n" in printed
 
 
-def test_report_against_recorded_decisions_is_rejected(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_report_against_recorded_decisions_is_rejected(folder: Path, capsys: Capture) -> None:
     path = report(folder, acl_set_of([ALICE, BOB]), acl_set_of([ALICE, CAROL]))
     content = json.loads(path.read_text()) | {"baseline": None}
     path.write_text(json.dumps(content))

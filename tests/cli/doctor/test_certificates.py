@@ -68,15 +68,12 @@ def test_certificate_is_shown_with_its_names_serial_number_and_date(authority: A
     assert "PRIVATE" not in finding.text
 
 
-@pytest.mark.parametrize(
-    ("days", "level", "text"),
-    [
-        (31, Level.OK, "expires on"),
-        (29, Level.WARNING, ", in 29 days"),
-        (1, Level.WARNING, ", in 1 days"),
-        (-1, Level.ERROR, "expired on"),
-    ],
-)
+@pytest.mark.parametrize(("days", "level", "text"), [
+    (31, Level.OK, "expires on"),
+    (29, Level.WARNING, ", in 29 days"),
+    (1, Level.WARNING, ", in 1 days"),
+    (-1, Level.ERROR, "expired on"),
+])  # fmt: skip
 def test_expiry_is_judged_by_the_days_left(
     authority: Authority, days: int, level: Level, text: str
 ) -> None:
@@ -102,14 +99,11 @@ def test_expired_ca_in_the_truststore_is_a_warning(authority: Authority) -> None
     assert (level, "truststore's certificate" in text) == (Level.WARNING, True)
 
 
-@pytest.mark.parametrize(
-    ("mode", "texts"),
-    [
-        (0o640, []),
-        (0o604, ["every user may read the private key"]),
-        (0o602, ["every user may replace the certificates"]),
-    ],
-)
+@pytest.mark.parametrize(("mode", "texts"), [
+    (0o640, []),
+    (0o604, ["every user may read the private key"]),
+    (0o602, ["every user may replace the certificates"]),
+])  # fmt: skip
 def test_keystore_must_be_private(authority: Authority, mode: int, texts: list[str]) -> None:
     keystore = issue(authority)
     keystore.chmod(mode)
@@ -156,19 +150,16 @@ def test_certificate_for_another_host_than_the_advertised_one_is_a_warning(
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "host", "expected"),
-    [
-        ("a.test", "A.Test.", True),
-        ("a.test", "b.test", False),
-        ("*.test", "a.test", True),
-        ("*.test", "a.b.test", False),
-        ("*.test", "test", False),
-        ("127.0.0.1", "127.0.0.1", True),
-        ("::1", "0:0:0:0:0:0:0:1", True),
-        ("127.0.0.1", "127.0.0.2", False),
-    ],
-)
+@pytest.mark.parametrize(("name", "host", "expected"), [
+    ("a.test", "A.Test.", True),
+    ("a.test", "b.test", False),
+    ("*.test", "a.test", True),
+    ("*.test", "a.b.test", False),
+    ("*.test", "test", False),
+    ("127.0.0.1", "127.0.0.1", True),
+    ("::1", "0:0:0:0:0:0:0:1", True),
+    ("127.0.0.1", "127.0.0.2", False),
+])  # fmt: skip
 def test_wildcard_stands_for_one_label(name: str, host: str, expected: bool) -> None:
     assert is_name_of(name, host) is expected
 
@@ -218,12 +209,10 @@ def test_own_ports_are_examined_and_their_files_once(authority: Authority) -> No
     keystore = issue(authority)
     keystore.chmod(0o644)
     values = {
-        "node.id": "1",
-        "log.dirs": "/log",
-        "authorizerd.decision.http": "https://127.0.0.1:0",
+        "node.id": "1", "log.dirs": "/log", "authorizerd.decision.http": "https://127.0.0.1:0",
         "authorizerd.decision.stream": "tls://127.0.0.1:0",
         "authorizerd.http.ssl.keystore.location": str(keystore),
-    }
+    }  # fmt: skip
     findings = found(parse_values(values, source="f"))
     assert [each.text.partition(": ")[0] for each in findings] == [
         "authorizerd.http.ssl.keystore.location",

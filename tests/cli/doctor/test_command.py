@@ -14,6 +14,7 @@ from authorizerd.cli.main import main
 from tests.metadata.sound_logs import PROPERTIES
 from tests.metadata.stored_files import StoredFiles
 from tests.support.daemon_process import running, write_config
+from tests.support.fixture_types import Capture
 from tools.example.log import ACLS, write_log
 
 PASSWORD = "correct-horse"
@@ -39,9 +40,7 @@ def errors(lines: list[str]) -> list[str]:
     return [line for line in lines if line.startswith("error: ")]
 
 
-def test_valid_installation_has_no_errors(
-    tmp_path: Path, log_dir: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_valid_installation_has_no_errors(tmp_path: Path, log_dir: Path, capsys: Capture) -> None:
     config = write_config(tmp_path, log_dir)
     code, lines = doctor(config)
     assert (code, errors(lines)) == (0, [])
@@ -161,9 +160,7 @@ def test_running_daemon_is_not_an_error_and_keeps_serving(tmp_path: Path, log_di
         assert daemon.stop()[0] == 0
 
 
-def test_unreadable_configuration_exits_with_1(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_unreadable_configuration_exits_with_1(tmp_path: Path, capsys: Capture) -> None:
     assert main(["doctor", "--config", str(tmp_path / "none")]) == 1
     assert "none: No such file or directory" in capsys.readouterr().err
     with pytest.raises(SystemExit) as refused:

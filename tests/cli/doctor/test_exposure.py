@@ -1,10 +1,17 @@
-"""The doctor's checks of ports that other machines can reach."""
+"""The doctor's checks of ports: who reaches them, whether they are free, and the web console."""
 
 from __future__ import annotations
 
-from authorizerd.cli.doctor.exposure import examine_exposure
-from authorizerd.cli.doctor.finding import Level
-from authorizerd.config.configuration import parse_values
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from authorizerd.cli.doctor.exposure import examine_console, examine_exposure, examine_ports
+from authorizerd.cli.doctor.finding import Finding, Level
+from authorizerd.config.configuration import Configuration, parse_values
 
 BASE = {"node.id": "1", "log.dirs": "/log"}
 JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_a="b";'
@@ -100,3 +107,115 @@ def test_ports_with_tls_are_ok_unless_listeners_need_no_credentials() -> None:
         f"ok: listeners: SASL_SSL: {reach}, over TLS with authentication",
         f"ok: listeners: MTLS: {reach}, over TLS with client certificates",
     ]
+
+
+@pytest.fixture
+def listening() -> Iterator[socket.socket]:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        yield server
+
+
+def configured(*, decision: int = 0, stream: str = "", metrics: str = "") -> Configuration:
+    values = {
+        "node.id": "1", "log.dirs": "/log", "listeners": "PLAINTEXT://127.0.0.1:0",
+        "authorizerd.decision.http": f"http://127.0.0.1:{decision}",
+        "authorizerd.decision.stream": stream, "authorizerd.admin.http": "http://127.0.0.1:0",
+        "authorizerd.metrics.http": metrics,
+    }  # fmt: skip
+    return parse_values(values, source="f")
+
+
+def of_decision(port: int, *, is_running: bool = False) -> Finding:
+    return next(iter(examine_ports(configured(decision=port), is_running=is_running)))
+
+
+def of_stream(path: Path, *, is_running: bool = False) -> Finding:
+    return list(examine_ports(configured(stream=f"unix:{path}"), is_running=is_running))[-1]
+
+
+def test_every_endpoint_is_examined() -> None:
+    configuration = configured(stream="tcp://127.0.0.1:0", metrics="http://127.0.0.1:0")
+    findings = list(examine_ports(configuration, is_running=False))
+    assert [each.text.rpartition(": ")[0] for each in findings] == [
+        "authorizerd.decision.http", "authorizerd.admin.http", "listeners: PLAINTEXT",
+        "authorizerd.metrics.http", "authorizerd.decision.stream",
+    ]  # fmt: skip
+    assert len(list(examine_ports(configured(), is_running=False))) == 3
+
+
+def test_port_in_use_is_an_error_unless_a_daemon_runs(listening: socket.socket) -> None:
+    port = listening.getsockname()[1]
+    assert of_decision(port).level is Level.ERROR
+    assert "in use" in of_decision(port).text
+    assert of_decision(port, is_running=True).level is Level.OK
+    listening.settimeout(0)
+    with pytest.raises(BlockingIOError):
+        listening.accept()  # the probe did not connect
+
+
+def test_free_port_is_released_at_once() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    assert of_decision(port).level is Level.OK
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", port))
+
+
+def test_address_of_another_machine_is_an_error() -> None:
+    values = {"node.id": "1", "log.dirs": "/log", "listeners": "PLAINTEXT://192.0.2.1:0"}
+    found = list(examine_ports(parse_values(values, source="f"), is_running=True))
+    (finding,) = [each for each in found if "192.0.2.1" in each.text]
+    assert finding.level is Level.ERROR
+    assert finding.advice == "name an address of this machine"
+
+
+def test_unix_socket_is_examined_and_never_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s"
+    assert of_stream(path).level is Level.OK
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen()
+        assert of_stream(path).level is Level.ERROR
+        assert of_stream(path, is_running=True).level is Level.OK
+    assert "left by an ended process" in of_stream(path).text
+    assert path.is_socket()
+    path.unlink()
+    path.write_text("kept")
+    assert of_stream(path).level is Level.ERROR
+    assert path.read_text() == "kept"
+    path.unlink()
+    monkeypatch.setattr(os, "access", lambda *_, **__: False)
+    assert of_stream(path).level is Level.ERROR
+
+
+CONSOLE = {"node.id": "1", "log.dirs": "/log", "authorizerd.console": "true"}
+HTTPS = {"authorizerd.admin.http": "https://10.0.0.1:8443"}
+STORES = {
+    "authorizerd.http.ssl.keystore.location": "/k.pem",
+    "authorizerd.http.ssl.truststore.location": "/t.pem",
+}
+TOKENS = {"authorizerd.tokens.file": "/t"}
+CERTIFICATES = {"authorizerd.http.ssl.client.auth": "required"}
+
+
+@pytest.mark.parametrize(("settings", "expected"), [
+    ({"authorizerd.console": "false"}, "ok: console: off: authorizerd.console=true turns it"),
+    ({}, "ok: console: http://127.0.0.1:8182/console/ (loopback only, no TLS): everyone on"),
+    ({"authorizerd.admin.http": "http://[::1]:0"}, "ok: console: http://[::1]:any port/conso"),
+    (TOKENS, "no TLS): callers with a token of /t can log in."),
+    ({**HTTPS, **STORES, **TOKENS},
+     "https://10.0.0.1:8443/console/ (TLS): callers with a token of /t can log in."),
+    ({**HTTPS, **STORES, **CERTIFICATES}, "(TLS): clients with a certificate can log in."),
+    ({**HTTPS, **STORES, **CERTIFICATES, **TOKENS},
+     "callers with a token of /t and clients with a certificate can log in."),
+    ({**STORES, **CERTIFICATES, "authorizerd.decision.http": "https://10.0.0.1:1"},
+     "warning: console: http://127.0.0.1:8182/console/ (loopback only, no TLS): nobody can"),
+])  # fmt: skip
+def test_address_and_visitors_are_named(settings: dict[str, str], expected: str) -> None:
+    (finding,) = examine_console(parse_values(CONSOLE | settings, source="f"))
+    assert expected in finding.line()

@@ -66,113 +66,44 @@ def shown(findings: list[Finding]) -> list[str]:
     return lines
 
 
-@pytest.mark.parametrize(
-    ("follow", "answers", "expected", "lines"),
-    [
-        (QUORUM, [node()], None, ["ok: source: host0:9000: reached as us, CLUSTER_ACTION is allo"]),
-        (
-            BROKERS,
-            [node(0, "id", Operation.DESCRIBE)],
-            "id",
-            ["ok: source: host0:9000: reached as us, DESCRIBE is allowed, cluster id."],
-        ),
-        (
-            QUORUM,
-            [node(DENIED)],
-            None,
-            [
-                "error: source: host0:9000: User:us lacks CLUSTER_ACTION on the cluster. Do: grant"
-                " it (kafka-acls --add --cluster --operation ClusterAction --allow-principal"
-                " User:us); with this right, the user reads topics and acts as anyone",
-            ],
-        ),
-        (
-            BROKERS,
-            [node(DENIED, "id")],
-            None,
-            ["error: source: host0:9000: User:us lacks DESCRIBE on the cluster. Do: grant it"],
-        ),
-        (
-            BROKERS,
-            [node(ErrorCode.SECURITY_DISABLED)],
-            None,
-            ["error: source: host0:9000: the cluster has no authorizer"],
-        ),
-        (
-            QUORUM,
-            [node(ErrorCode.INCONSISTENT_CLUSTER_ID)],
-            "mine",
-            ["error: source: host0:9000: belongs to another cluster, not to cluster mine"],
-        ),
-        (
-            BROKERS,
-            [node(0, "other")],
-            "mine",
-            ["error: source: host0:9000: belongs to other, not to cluster mine"],
-        ),
-        (
-            BROKERS,
-            [node(0, "a"), replace(node(0, "b"), address=SECOND)],
-            None,
-            ["ok: ", "ok: ", "error: source: the servers belong to different clusters: a, b."],
-        ),
-        (QUORUM, [node(), DOWN], None, ["ok: ", "warning: source: host1:9001: refused. Do: check"]),
-        (QUORUM, [DOWN], None, ["error: source: host1:9001: refused. Do: check the address"]),
-        (
-            replace(QUORUM, log_in=None),
-            [node()],
-            None,
-            [
-                "ok: ",
-                "warning: source: CLUSTER_ACTION is allowed to everyone who reaches host0:9000",
-            ],
-        ),
-        (
-            QUORUM,
-            [node(0, "id", Operation.CLUSTER_ACTION, Operation.DESCRIBE, Operation.ALTER)],
-            None,
-            [
-                "ok: ",
-                f"{EXCESS}: ALTER. {REMOVE} Alter --allow-principal User:us).",
-            ],
-        ),
-        (
-            BROKERS,
-            [node(0, "id", Operation.DESCRIBE, Operation.CLUSTER_ACTION)],
-            None,
-            [
-                "ok: ",
-                f"{EXCESS}: CLUSTER_ACTION {WORTH}. {REMOVE} ClusterAction --allow-principal",
-            ],
-        ),
-        (
-            BROKERS,
-            [node(0, "id", *SUPPORTED[ResourceType.CLUSTER])],
-            None,
-            [
-                "ok: ",
-                f"{EXCESS}: ALTER, ALTER_CONFIGS, CLUSTER_ACTION, CREATE, DESCRIBE_CONFIGS,"
-                f" IDEMPOTENT_WRITE {WORTH}. Do: remove the user from super.users of the nodes, or",
-            ],
-        ),
-        (
-            replace(QUORUM, writes=Writes.AS_SELF),
-            [node(0, "id", Operation.CLUSTER_ACTION, Operation.DESCRIBE, Operation.ALTER)],
-            None,
-            ["ok: "],
-        ),
-        (
-            replace(QUORUM, writes=Writes.AS_SELF),
-            [node()],
-            None,
-            [
-                "ok: ",
-                "error: source: authorizerd.writes=as-self: User:us lacks ALTER on the cluster. Do:"
-                " grant it (kafka-acls --add --cluster --operation Alter --allow-principal User:us",
-            ],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("follow", "answers", "expected", "lines"), [
+    (QUORUM, [node()], None, ["ok: source: host0:9000: reached as us, CLUSTER_ACTION is allo"]),
+    (BROKERS, [node(0, "id", Operation.DESCRIBE)], "id",
+     ["ok: source: host0:9000: reached as us, DESCRIBE is allowed, cluster id."]),
+    (QUORUM, [node(DENIED)], None,
+     ["error: source: host0:9000: User:us lacks CLUSTER_ACTION on the cluster. Do: grant"
+      " it (kafka-acls --add --cluster --operation ClusterAction --allow-principal"
+      " User:us); with this right, the user reads topics and acts as anybody"]),
+    (BROKERS, [node(DENIED, "id")], None,
+     ["error: source: host0:9000: User:us lacks DESCRIBE on the cluster. Do: grant it"]),
+    (BROKERS, [node(ErrorCode.SECURITY_DISABLED)], None,
+     ["error: source: host0:9000: the cluster has no authorizer"]),
+    (QUORUM, [node(ErrorCode.INCONSISTENT_CLUSTER_ID)], "mine",
+     ["error: source: host0:9000: belongs to another cluster, not to cluster mine"]),
+    (BROKERS, [node(0, "other")], "mine",
+     ["error: source: host0:9000: belongs to other, not to cluster mine"]),
+    (BROKERS, [node(0, "a"), replace(node(0, "b"), address=SECOND)], None,
+     ["ok: ", "ok: ", "error: source: the servers belong to different clusters: a, b."]),
+    (QUORUM, [node(), DOWN], None, ["ok: ", "warning: source: host1:9001: refused. Do: check"]),
+    (QUORUM, [DOWN], None, ["error: source: host1:9001: refused. Do: check the address"]),
+    (replace(QUORUM, log_in=None), [node()], None,
+     ["ok: ", "warning: source: CLUSTER_ACTION is allowed to everyone who reaches host0:9000"]),
+    (QUORUM, [node(0, "id", Operation.CLUSTER_ACTION, Operation.DESCRIBE, Operation.ALTER)], None,
+     ["ok: ", f"{EXCESS}: ALTER. {REMOVE} Alter --allow-principal User:us)."]),
+    (BROKERS, [node(0, "id", Operation.DESCRIBE, Operation.CLUSTER_ACTION)], None,
+     ["ok: ", f"{EXCESS}: CLUSTER_ACTION {WORTH}. {REMOVE} ClusterAction --allow-principal"]),
+    (BROKERS, [node(0, "id", *SUPPORTED[ResourceType.CLUSTER])], None,
+     ["ok: ",
+      f"{EXCESS}: ALTER, ALTER_CONFIGS, CLUSTER_ACTION, CREATE, DESCRIBE_CONFIGS,"
+      f" IDEMPOTENT_WRITE {WORTH}. Do: remove the user from super.users of the nodes, or"]),
+    (replace(QUORUM, writes=Writes.AS_SELF),
+     [node(0, "id", Operation.CLUSTER_ACTION, Operation.DESCRIBE, Operation.ALTER)], None,
+     ["ok: "]),
+    (replace(QUORUM, writes=Writes.AS_SELF), [node()], None,
+     ["ok: ",
+      "error: source: authorizerd.writes=as-self: User:us lacks ALTER on the cluster. Do:"
+      " grant it (kafka-acls --add --cluster --operation Alter --allow-principal User:us"]),
+])  # fmt: skip
 def test_answers_are_judged(
     follow: FollowSettings, answers: list[NodeAnswer], expected: str | None, lines: list[str]
 ) -> None:
@@ -194,24 +125,17 @@ FORWARD = "authorizerd.writes=forward\nauthorizerd.writes.forward.principals=Use
 OF_FILE = "super.users=User:a\nallow.everyone.if.no.acl.found=false\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "levels", "said"),
-    [
-        (OF_FILE, [Level.OK, Level.WARNING], "super.users=User:a, allow.everyone.if.no.acl.found="),
-        ("super.users=", [Level.WARNING, Level.WARNING], "Not set: allow.everyone.if.no.acl.found"),
-        (OF_FILE, [Level.OK, Level.WARNING], "the password for authentication is sent unencrypted"),
-        (
-            "super.users=\nallow.everyone.if.no.acl.found=false\n" + FORWARD,
-            [Level.OK, Level.WARNING, Level.WARNING],
-            "the daemon's credential is as powerful as that of a super user",
-        ),
-        (
-            OF_FILE + FORWARD + "authorizerd.writes.forward.privileged=super-users",
-            [Level.OK, Level.WARNING, Level.WARNING, Level.WARNING],
-            "authorizerd.writes.forward.privileged has super-users",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("text", "levels", "said"), [
+    (OF_FILE, [Level.OK, Level.WARNING], "super.users=User:a, allow.everyone.if.no.acl.found="),
+    ("super.users=", [Level.WARNING, Level.WARNING], "Not set: allow.everyone.if.no.acl.found"),
+    (OF_FILE, [Level.OK, Level.WARNING], "the password for the log-in is sent unencrypted"),
+    ("super.users=\nallow.everyone.if.no.acl.found=false\n" + FORWARD,
+     [Level.OK, Level.WARNING, Level.WARNING],
+     "the daemon's log-in is as powerful as that of a super user"),
+    (OF_FILE + FORWARD + "authorizerd.writes.forward.privileged=super-users",
+     [Level.OK, Level.WARNING, Level.WARNING, Level.WARNING],
+     "authorizerd.writes.forward.privileged has super-users"),
+])  # fmt: skip
 def test_risks_of_the_settings_are_named(text: str, levels: list[Level], said: str) -> None:
     configuration = parse(MINIMAL + SASL + text, source="f")
     assert configuration.follow is not None
@@ -257,21 +181,14 @@ LISTED = described()
 NO_LOG_IN = answer(error_code=ErrorCode.ILLEGAL_SASL_STATE, mechanisms=())
 
 
-@pytest.mark.parametrize(
-    ("answers", "code", "cluster", "said"),
-    [
-        ([describe(0, 1 << Operation.DESCRIBE), LISTED], 0, "cluster", ""),
-        (
-            [describe(), answer(error_code=DENIED, error_message="no", resources=())],
-            DENIED,
-            "cluster",
-            "",
-        ),
-        ([describe(ErrorCode.MISMATCHED_ENDPOINT_TYPE)], 0, "", "found a controller's"),
-        ([describe(DENIED)], 0, "", "found a controller's"),
-        ([describe(ErrorCode.UNKNOWN_SERVER_ERROR)], 0, "", "UNKNOWN_SERVER_ERROR"),
-    ],
-)
+@pytest.mark.parametrize(("answers", "code", "cluster", "said"), [
+    ([describe(0, 1 << Operation.DESCRIBE), LISTED], 0, "cluster", ""),
+    ([describe(), answer(error_code=DENIED, error_message="no", resources=())], DENIED, "cluster",
+     ""),
+    ([describe(ErrorCode.MISMATCHED_ENDPOINT_TYPE)], 0, "", "found a controller's"),
+    ([describe(DENIED)], 0, "", "found a controller's"),
+    ([describe(ErrorCode.UNKNOWN_SERVER_ERROR)], 0, "", "UNKNOWN_SERVER_ERROR"),
+])  # fmt: skip
 async def test_brokers_are_asked_for_the_right_and_the_cluster(
     nursery: trio.Nursery, answers: list[object], code: int, cluster: str, said: str
 ) -> None:
@@ -338,14 +255,11 @@ async def test_controllers_need_not_describe_their_cluster(nursery: trio.Nursery
     assert [each.level for each in judge_answers(follow, [first])] == [Level.OK, Level.WARNING]
 
 
-@pytest.mark.parametrize(
-    ("change", "levels"),
-    [
-        (lambda keystore: keystore, [Level.OK]),
-        (lambda keystore: keystore.chmod(0o644), [Level.ERROR, Level.OK]),
-        (lambda keystore: keystore.unlink(), [Level.ERROR]),
-    ],
-)
+@pytest.mark.parametrize(("change", "levels"), [
+    (lambda keystore: keystore, [Level.OK]),
+    (lambda keystore: keystore.chmod(0o644), [Level.ERROR, Level.OK]),
+    (lambda keystore: keystore.unlink(), [Level.ERROR]),
+])  # fmt: skip
 def test_stores_for_connections_are_examined(
     tmp_path: Path, change: Callable[[Path], object], levels: list[Level]
 ) -> None:

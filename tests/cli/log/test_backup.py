@@ -13,6 +13,7 @@ from authorizerd.metadata.backups.backup_reader import read_backup
 from authorizerd.metadata.copy_directory import CopyMark, write_mark
 from authorizerd.metadata.meta_properties import MetaProperties, write_meta_properties
 from authorizerd.metadata.storage import DISK
+from tests.support.fixture_types import Capture
 from tests.support.log_files import (
     METADATA_VERSION,
     added,
@@ -35,9 +36,7 @@ def log_dir(tmp_path: Path) -> Path:
     return log_dir
 
 
-def test_backup_is_written_and_described(
-    log_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_backup_is_written_and_described(log_dir: Path, tmp_path: Path, capsys: Capture) -> None:
     out = tmp_path / "nightly"
     assert main(["backup", "--log-dir", str(log_dir), str(out)]) == 0
     printed = capsys.readouterr()
@@ -51,9 +50,7 @@ def test_backup_is_written_and_described(
     )
 
 
-def test_configuration_names_the_log(
-    log_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_configuration_names_the_log(log_dir: Path, tmp_path: Path, capsys: Capture) -> None:
     config = tmp_path / "server.properties"
     config.write_text("node.id=1\nlog.dirs=/none\n")
     out = tmp_path / "out.checkpoint"
@@ -62,9 +59,7 @@ def test_configuration_names_the_log(
     assert len(read_backup(out).state.acls) == 2
 
 
-def test_json_has_the_facts(
-    log_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_json_has_the_facts(log_dir: Path, tmp_path: Path, capsys: Capture) -> None:
     out = tmp_path / "out.checkpoint"
     assert main(["backup", "--json", "--log-dir", str(log_dir), str(out)]) == 0
     document = json.loads(capsys.readouterr().out)
@@ -79,7 +74,7 @@ def test_json_has_the_facts(
 
 
 def test_backup_in_a_directory_gets_kafkas_name_and_is_written_once(
-    log_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    log_dir: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     """So a timer can run the command every hour. The newest file never looks old."""
     folder = tmp_path / "backups"
@@ -94,7 +89,7 @@ def test_backup_in_a_directory_gets_kafkas_name_and_is_written_once(
 
 
 def test_backup_of_another_state_is_not_replaced(
-    log_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    log_dir: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     """Two logs can have different states at the same offset."""
     folder = tmp_path / "backups"
@@ -107,37 +102,27 @@ def test_backup_of_another_state_is_not_replaced(
     assert (folder / KAFKAS_NAME).read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    ("out", "text"),
-    [
-        ("{log}/../log/out.checkpoint", "expected a place outside the log directory"),
-        ("{log}/__cluster_metadata-0", "expected a place outside the log directory"),
-        ("{log}/../none/", "expected an existing directory"),
-        ("{log}/../none/out.checkpoint", "No such file or directory"),
-    ],
-)
-def test_unusable_place_is_an_error(
-    log_dir: Path, capsys: pytest.CaptureFixture[str], out: str, text: str
-) -> None:
+@pytest.mark.parametrize(("out", "text"), [
+    ("{log}/../log/out.checkpoint", "expected a place outside the log directory"),
+    ("{log}/__cluster_metadata-0", "expected a place outside the log directory"),
+    ("{log}/../none/", "expected an existing directory"),
+    ("{log}/../none/out.checkpoint", "No such file or directory"),
+])  # fmt: skip
+def test_unusable_place_is_an_error(log_dir: Path, capsys: Capture, out: str, text: str) -> None:
     names = sorted(log_dir.rglob("*"))
     assert main(["backup", "--log-dir", str(log_dir), out.format(log=log_dir)]) == 1
     assert text in capsys.readouterr().err
     assert sorted(log_dir.rglob("*")) == names
 
 
-@pytest.mark.parametrize(
-    ("words", "text"),
-    [
-        ("out.checkpoint", "expected either --log-dir DIR or --config FILE, found neither"),
-        ("--log-dir log --config c out.checkpoint", "found both"),
-        ("--log-dir log --override node.id=1 out.checkpoint", "expected --config as well"),
-        ("--log-dir log", "required: OUT"),
-        ("--bootstrap-server h:1 out.checkpoint", "where the log is: use --config or --log-dir"),
-    ],
-)
-def test_invalid_arguments_end_with_2(
-    capsys: pytest.CaptureFixture[str], words: str, text: str
-) -> None:
+@pytest.mark.parametrize(("words", "text"), [
+    ("out.checkpoint", "expected either --log-dir DIR or --config FILE, found neither"),
+    ("--log-dir log --config c out.checkpoint", "found both"),
+    ("--log-dir log --override node.id=1 out.checkpoint", "expected --config as well"),
+    ("--log-dir log", "required: OUT"),
+    ("--bootstrap-server h:1 out.checkpoint", "where the log is: use --config or --log-dir"),
+])  # fmt: skip
+def test_invalid_arguments_end_with_2(capsys: Capture, words: str, text: str) -> None:
     with pytest.raises(SystemExit) as end:
         main(["backup", *words.split()])
     assert end.value.code == 2
@@ -145,7 +130,7 @@ def test_invalid_arguments_end_with_2(
 
 
 def test_log_of_a_kafka_node_is_refused_before_anything_is_written(
-    log_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    log_dir: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     write_log(log_dir, [REGISTER_BROKER])
     out = tmp_path / "out.checkpoint"
@@ -155,7 +140,7 @@ def test_log_of_a_kafka_node_is_refused_before_anything_is_written(
 
 
 def test_backup_of_a_copy_says_what_it_lacks(
-    log_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    log_dir: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     write_log(log_dir, [REGISTER_BROKER, added(1)])
     write_mark(log_dir, CopyMark("quorum"), DISK)
@@ -168,9 +153,7 @@ def test_backup_of_a_copy_says_what_it_lacks(
     assert read_backup(out).facts.source == "quorum"
 
 
-def test_damaged_checkpoint_is_a_warning(
-    log_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_damaged_checkpoint_is_a_warning(log_dir: Path, tmp_path: Path, capsys: Capture) -> None:
     checkpoint = write_checkpoint(log_dir, 4, [METADATA_VERSION, added(1), added(2)])
     checkpoint.write_bytes(flipped(checkpoint.read_bytes(), 100))
     out = tmp_path / "out.checkpoint"
@@ -180,7 +163,7 @@ def test_damaged_checkpoint_is_a_warning(
 
 
 def test_log_that_contradicts_itself_is_named(
-    log_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    log_dir: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     """The error says to keep the older backups, which are sound."""
     write_log(log_dir, [added(1)], [removed(7)])

@@ -19,8 +19,8 @@ from authorizerd.metadata.lock import locked
 from authorizerd.metadata.storage import DISK
 from tests.metadata.sound_logs import SEGMENTS, start_of, write_sound_log
 from tests.metadata.stored_files import StoredFiles
-from tests.support.copies import BEGINNING, CLUSTER_ID, acl_batch, open_copy
-from tests.support.log_files import acl_id, added, flipped, read_acls
+from tests.support.copies import CLUSTER_ID, open_copy, write_copy
+from tests.support.log_files import acl_id, added, flipped, held, read_acls
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SUMMARY = (
@@ -28,14 +28,6 @@ SUMMARY = (
     "first offset 0, last offset 14, last epoch 2, ACLs at the end 3, shutdown not clean\n"
     "valid\n"
 )
-HOLD_LOCK = """
-import sys
-from pathlib import Path
-from authorizerd.metadata.lock import locked
-with locked(Path(sys.argv[1])):
-    print(flush=True)
-    sys.stdin.read()
-"""
 
 
 def check(*words: str | Path) -> tuple[int, str]:
@@ -124,10 +116,7 @@ def test_log_beyond_repair_is_left_untouched(tmp_path: Path) -> None:
 
 def test_log_in_use_is_checked_but_not_repaired(tmp_path: Path) -> None:
     write_sound_log(tmp_path)
-    command = [sys.executable, "-c", HOLD_LOCK, str(tmp_path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
-        assert holder.stdout is not None
-        holder.stdout.readline()
+    with held(tmp_path):
         in_use = (
             f"{tmp_path}: in use by a daemon or a broker. The end of the log may look faulty "
             "while it is being written: if there is a fault, check again\n"
@@ -136,7 +125,6 @@ def test_log_in_use_is_checked_but_not_repaired(tmp_path: Path) -> None:
         assert check(tmp_path) == (0, in_use + summary)
         with pytest.raises(LogLockedError):
             check(tmp_path, "--repair")
-        holder.communicate()
     with locked(tmp_path):
         pass
     assert check(tmp_path) == (0, SUMMARY)
@@ -167,20 +155,12 @@ def test_missing_log_and_invalid_arguments_exit_with_1(
         assert "Run 'authorizerd check-log --help' for" in capsys.readouterr().err
 
 
-def make_copy(log_dir: Path) -> Path:
-    """Write a copy of a followed log; return its segment."""
-    copy = open_copy(log_dir)
-    copy.append([*BEGINNING, acl_batch(2, 1)])
-    copy.close()
-    return log_dir / METADATA_TOPIC_DIRECTORY / segment_name(0)
-
-
 def test_copy_is_inspected_as_a_copy(tmp_path: Path) -> None:
     """An empty one is valid. Of a damaged one, the daemon keeps what it can."""
     copy = open_copy(tmp_path)
     assert check(tmp_path) == (0, f"{tmp_path}: an empty copy of a followed cluster\nvalid\n")
     copy.close()
-    path = make_copy(tmp_path)
+    path = write_copy(tmp_path)
     code, text = check(tmp_path)
     assert code == 0
     assert f"the log is a copy of cluster {CLUSTER_ID} (authorizerd.source=quorum)" in text
@@ -192,7 +172,7 @@ def test_copy_is_inspected_as_a_copy(tmp_path: Path) -> None:
 
 def test_copy_whose_cluster_has_no_known_id_is_valid(tmp_path: Path) -> None:
     """Controllers tell the id only to those who may alter the cluster."""
-    make_copy(tmp_path)
+    write_copy(tmp_path)
     path = tmp_path / "meta.properties"
     path.write_text(path.read_text().replace(CLUSTER_ID, ""))
     code, text = check(tmp_path)
@@ -201,7 +181,7 @@ def test_copy_whose_cluster_has_no_known_id_is_valid(tmp_path: Path) -> None:
 
 
 def test_copy_is_never_repaired(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = make_copy(tmp_path)
+    path = write_copy(tmp_path)
     damaged = flipped(path.read_bytes(), 100)
     path.write_bytes(damaged)
     assert main(["check-log", str(tmp_path), "--repair"]) == 1

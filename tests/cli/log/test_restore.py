@@ -1,44 +1,22 @@
-"""``authorizerd restore``: what it prints, what it refuses, and what it leaves."""
+"""``authorizerd restore`` and ``reset-copy``: what they print, refuse, remove and leave."""
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from authorizerd.cli.main import main
 from authorizerd.metadata.backups.backup import Backup
-from authorizerd.metadata.copy_directory import CopyMark, write_mark
-from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
+from authorizerd.metadata.copy_directory import MARK_NAME, SET_ASIDE_NAME, CopyMark, write_mark
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
 from authorizerd.metadata.storage import DISK
 from tests.support.backups import new_backup, write_own_log
-from tests.support.log_files import added, flipped, read_acls
-
-HOLD_LOCK = """
-import sys
-from pathlib import Path
-from authorizerd.metadata.lock import locked
-with locked(Path(sys.argv[1])):
-    print(flush=True)
-    sys.stdin.read()
-"""
-
-
-@contextmanager
-def held(log_dir: Path) -> Iterator[None]:
-    """Hold the directory's lock, as a daemon does."""
-    command = [sys.executable, "-c", HOLD_LOCK, str(log_dir)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
-        assert holder.stdout is not None
-        holder.stdout.readline()
-        yield
-        holder.communicate()
+from tests.support.copies import write_copy
+from tests.support.fixture_types import Capture
+from tests.support.log_files import added, flipped, held, read_acls, write_log
 
 
 @pytest.fixture
@@ -63,9 +41,7 @@ def numbers(path: Path) -> set[int]:
     return {int.from_bytes(acl_id, "big") for acl_id in read_acls(path)}
 
 
-def test_log_is_replaced_and_kept(
-    backup: Backup, log_dir: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_log_is_replaced_and_kept(backup: Backup, log_dir: Path, capsys: Capture) -> None:
     assert main(["restore", str(backup.path), "--log-dir", str(log_dir)]) == 0
     printed = capsys.readouterr()
     (replaced,) = log_dir.glob("replaced-*")
@@ -90,31 +66,20 @@ def test_log_is_replaced_and_kept(
     )
 
 
-def test_json_says_the_same(
-    backup: Backup, log_dir: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_json_says_the_same(backup: Backup, log_dir: Path, capsys: Capture) -> None:
     words = ["restore", str(backup.path), "--log-dir", str(log_dir), "--json", "--dry-run"]
     assert main(words) == 0
     document = json.loads(capsys.readouterr().out)
     assert document.pop("facts")["contents"]["acls"] == 2
     assert document == {
-        "backup": str(backup.path),
-        "sha256": backup.sha256,
-        "log_dir": str(log_dir),
-        "is_dry_run": True,
-        "is_created": False,
-        "cluster_id": "some-cluster",
-        "next_offset": 6,
-        "epoch": 2,
-        "replaced": None,
-        "acls_added": 1,
-        "acls_removed": 2,
-        "old_log_fault": None,
-    }
+        "backup": str(backup.path), "sha256": backup.sha256, "log_dir": str(log_dir),
+        "is_dry_run": True, "is_created": False, "cluster_id": "some-cluster", "next_offset": 6,
+        "epoch": 2, "replaced": None, "acls_added": 1, "acls_removed": 2, "old_log_fault": None,
+    }  # fmt: skip
 
 
 def test_configuration_names_the_log_and_the_node(
-    backup: Backup, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    backup: Backup, tmp_path: Path, capsys: Capture
 ) -> None:
     """A new directory is made. Its node is that of the configuration."""
     config = tmp_path / "server.properties"
@@ -126,9 +91,7 @@ def test_configuration_names_the_log_and_the_node(
     assert numbers(tmp_path / "new") == {1, 2}
 
 
-def test_used_log_is_not_replaced(
-    backup: Backup, log_dir: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_used_log_is_not_replaced(backup: Backup, log_dir: Path, capsys: Capture) -> None:
     """A dry run does not disturb its owner."""
     words = ["restore", str(backup.path), "--log-dir", str(log_dir)]
     before = [*names(log_dir), ".lock"]
@@ -141,9 +104,7 @@ def test_used_log_is_not_replaced(
     assert numbers(log_dir) == {2, 3, 4}
 
 
-def test_dry_run_leaves_no_directory(
-    backup: Backup, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_dry_run_leaves_no_directory(backup: Backup, tmp_path: Path, capsys: Capture) -> None:
     """It accepts what the restore itself accepts. Parents that exist stay."""
     (tmp_path / "some").mkdir()
     words = ["restore", str(backup.path), "--log-dir", str(tmp_path / "some/new/log")]
@@ -158,9 +119,7 @@ def test_dry_run_leaves_no_directory(
     assert "no old log: the directory was created. If clients" in capsys.readouterr().out
 
 
-def test_empty_volume_gets_the_log(
-    backup: Backup, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_empty_volume_gets_the_log(backup: Backup, tmp_path: Path, capsys: Capture) -> None:
     """The note about offsets is for those who have not passed one."""
     (tmp_path / "volume/lost+found").mkdir(parents=True)
     words = ["restore", str(backup.path), "--log-dir", str(tmp_path / "volume")]
@@ -171,7 +130,7 @@ def test_empty_volume_gets_the_log(
 
 @pytest.mark.parametrize("more", [[], ["--dry-run"]])
 def test_directory_of_other_files_gets_no_log(
-    backup: Backup, tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str]
+    backup: Backup, tmp_path: Path, capsys: Capture, more: list[str]
 ) -> None:
     """Not even a lock file."""
     folder = tmp_path / "documents"
@@ -185,9 +144,7 @@ def test_directory_of_other_files_gets_no_log(
     assert names(folder) == ["important.txt"]
 
 
-def test_damaged_backup_replaces_nothing(
-    backup: Backup, log_dir: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_damaged_backup_replaces_nothing(backup: Backup, log_dir: Path, capsys: Capture) -> None:
     backup.path.write_bytes(flipped(backup.path.read_bytes(), 200))
     before = names(log_dir)
     assert main(["restore", str(backup.path), "--log-dir", str(log_dir)]) == 1
@@ -196,7 +153,7 @@ def test_damaged_backup_replaces_nothing(
 
 
 def test_backup_of_another_cluster_needs_a_flag(
-    backup: Backup, log_dir: Path, capsys: pytest.CaptureFixture[str]
+    backup: Backup, log_dir: Path, capsys: Capture
 ) -> None:
     properties = log_dir / "meta.properties"
     properties.write_text(properties.read_text().replace("some-cluster", "other"))
@@ -209,9 +166,7 @@ def test_backup_of_another_cluster_needs_a_flag(
     assert "cluster.id=other\n" in properties.read_text()
 
 
-def test_damaged_log_is_named(
-    backup: Backup, log_dir: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_damaged_log_is_named(backup: Backup, log_dir: Path, capsys: Capture) -> None:
     (segment,) = (log_dir / METADATA_TOPIC_DIRECTORY).iterdir()
     segment.write_bytes(flipped(segment.read_bytes(), 100))
     assert main(["restore", str(backup.path), "--log-dir", str(log_dir)]) == 0
@@ -221,9 +176,7 @@ def test_damaged_log_is_named(
     assert numbers(log_dir) == {1, 2}
 
 
-def test_follower_is_not_restored(
-    backup: Backup, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_follower_is_not_restored(backup: Backup, tmp_path: Path, capsys: Capture) -> None:
     config = tmp_path / "server.properties"
     config.write_text(
         f"node.id=7\nlog.dirs={tmp_path / 'copy'}\n"
@@ -239,10 +192,7 @@ def test_follower_is_not_restored(
 
 
 def test_root_does_not_write_into_the_log_of_another_user(
-    backup: Backup,
-    log_dir: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    backup: Backup, log_dir: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The daemon could not read what root has restored."""
     if os.geteuid() == 0:
@@ -256,21 +206,13 @@ def test_root_does_not_write_into_the_log_of_another_user(
     assert not [*log_dir.glob("re*")]
 
 
-@pytest.mark.parametrize(
-    ("words", "text"),
-    [
-        ("b.checkpoint", "expected either --log-dir DIR or --config FILE, found neither"),
-        ("b.checkpoint --log-dir log --next-offset -1", "expected an offset of at least 0"),
-        ("--log-dir log", "required: BACKUP"),
-        (
-            "b.checkpoint --bootstrap-server h:1",
-            "files where the log is: use --config or --log-dir",
-        ),
-    ],
-)
-def test_invalid_arguments_end_with_2(
-    capsys: pytest.CaptureFixture[str], words: str, text: str
-) -> None:
+@pytest.mark.parametrize(("words", "text"), [
+    ("b.checkpoint", "expected either --log-dir DIR or --config FILE, found neither"),
+    ("b.checkpoint --log-dir log --next-offset -1", "expected an offset of at least 0"),
+    ("--log-dir log", "required: BACKUP"),
+    ("b.checkpoint --bootstrap-server h:1", "files where the log is: use --config or --log-dir"),
+])  # fmt: skip
+def test_invalid_arguments_end_with_2(capsys: Capture, words: str, text: str) -> None:
     with pytest.raises(SystemExit) as end:
         main(["restore", *words.split()])
     assert end.value.code == 2
@@ -278,7 +220,7 @@ def test_invalid_arguments_end_with_2(
 
 
 def test_interrupted_restore_is_undone_by_the_next(
-    backup: Backup, log_dir: Path, capsys: pytest.CaptureFixture[str]
+    backup: Backup, log_dir: Path, capsys: Capture
 ) -> None:
     """Only a file system that cannot exchange two names leaves this."""
     part = log_dir / "restore-20260102T030405Z"
@@ -290,3 +232,57 @@ def test_interrupted_restore_is_undone_by_the_next(
     printed = capsys.readouterr()
     assert "put the log of" in printed.err
     assert "compared with the old log: 1 ACL added, 2 ACLs removed\n" in printed.out
+
+
+def write_configuration(folder: Path) -> tuple[Path, Path]:
+    """Return a configuration that follows a cluster, and its log directory."""
+    log_dir, file = folder / "log", folder / "server.properties"
+    file.write_text(
+        f"node.id=7\nlog.dirs={log_dir}\ncontroller.quorum.bootstrap.servers=127.0.0.1:9093\n"
+        "controller.listener.names=CONTROLLER\n"
+        "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT\n"
+    )
+    return file, log_dir
+
+
+def test_copy_is_removed_and_nothing_else(tmp_path: Path, capsys: Capture) -> None:
+    """The command prints what it removes. It can be repeated only once there is a copy again."""
+    file, log_dir = write_configuration(tmp_path)
+    write_copy(log_dir)
+    (log_dir / "notes.txt").touch()
+    assert main(["reset-copy", "--config", str(file)]) == 0
+    out = capsys.readouterr().out
+    for name in (f"{SET_ASIDE_NAME}/{segment_name(0)}", "meta.properties", MARK_NAME):
+        assert f"Removed {log_dir / name}\n" in out
+    assert "fetches everything from the cluster again" in out
+    assert names(log_dir) == [".lock", "notes.txt"]
+    assert main(["reset-copy", "--config", str(file)]) == 1
+    assert "nothing was removed" in capsys.readouterr().err
+
+
+def test_own_log_is_not_removed(tmp_path: Path, capsys: Capture) -> None:
+    file, log_dir = write_configuration(tmp_path)
+    write_log(log_dir)
+    before = names(log_dir)
+    assert main(["reset-copy", "--config", str(file)]) == 1
+    assert MARK_NAME in capsys.readouterr().err
+    assert names(log_dir) == before
+
+
+def test_copy_in_use_is_not_removed(tmp_path: Path, capsys: Capture) -> None:
+    file, log_dir = write_configuration(tmp_path)
+    write_copy(log_dir)
+    with held(log_dir):
+        assert main(["reset-copy", "--config", str(file)]) == 1
+    assert "in use by another process" in capsys.readouterr().err
+    assert (log_dir / METADATA_TOPIC_DIRECTORY / segment_name(0)).exists()
+
+
+def test_interrupted_reset_is_finished_by_the_next(tmp_path: Path) -> None:
+    """Until the mark is removed, the directory is a copy."""
+    file, log_dir = write_configuration(tmp_path)
+    write_copy(log_dir)
+    (log_dir / METADATA_TOPIC_DIRECTORY).rename(log_dir / SET_ASIDE_NAME)
+    (log_dir / "meta.properties").unlink()
+    assert main(["reset-copy", "--config", str(file)]) == 0
+    assert names(log_dir) == [".lock"]

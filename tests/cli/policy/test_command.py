@@ -14,6 +14,7 @@ from authorizerd.management.formats.listing import format_acls
 from authorizerd.management.formats.unread import LIST_STEP
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from tests.support.acls import KNOWN_SETTINGS, acl
+from tests.support.fixture_types import Capture
 from tests.support.log_files import added, write_log
 
 ALICE = acl("User:alice", "READ", topic="orders", host="10.0.0.7")
@@ -58,13 +59,13 @@ def run(words: str) -> int:
 
 
 def test_report_shows_the_difference_of_each_failed_test(
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capture,
 ) -> None:
     assert run("policy.yaml --acls acls.txt") == 3
     assert capsys.readouterr().out == FAILING
 
 
-def test_planned_change_is_tested(capsys: pytest.CaptureFixture[str]) -> None:
+def test_planned_change_is_tested(capsys: Capture) -> None:
     assert run("policy.yaml --acls acls.txt --without bob.txt") == 0
     out = capsys.readouterr().out
     assert "3 tests: 3 passed, 0 failed\n" in out
@@ -76,9 +77,7 @@ def test_added_acl_that_is_present_changes_nothing() -> None:
     assert run("policy.yaml --acls acls.txt --without bob.txt --with bob.txt") == 3
 
 
-def test_removed_acl_that_is_not_present_is_an_error(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_removed_acl_that_is_not_present_is_an_error(folder: Path, capsys: Capture) -> None:
     (folder / "other.txt").write_text(format_acls([acl("User:other")]))
     assert run("policy.yaml --acls acls.txt --without other.txt") == 1
     assert (
@@ -96,9 +95,7 @@ def test_planned_change_can_be_a_document(folder: Path, name: str) -> None:
     assert run(f"policy.yaml --acls acls.txt --without bob.txt --with {name}") == 3
 
 
-def test_acls_may_be_in_the_files_of_another_tool(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_acls_may_be_in_the_files_of_another_tool(folder: Path, capsys: Capture) -> None:
     """What such a file says besides ACLs is a warning."""
     topic = {"name": "payments.x", "producers": [{"principal": "User:bob"}]}
     roles = [{"ResourceOwner": [{"principal": "User:bob"}]}]
@@ -116,24 +113,20 @@ def test_acls_may_be_in_the_files_of_another_tool(
     )
 
 
-def test_principal_that_no_acl_names_is_noted(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_principal_that_no_acl_names_is_noted(folder: Path, capsys: Capture) -> None:
     """That a misspelt principal may not do something proves little."""
     (folder / "more.yaml").write_text(
         "tests: [alcie may not READ any topic, root may READ any topic, bob may not READ any topic]"
     )
     assert run("more.yaml --acls acls.txt --super-users User:root") == 0
     assert capsys.readouterr().out.splitlines()[:5] == [
-        "ok    alcie may not READ any topic",
-        "      note:     no ACL names User:alcie",
-        "ok    root may READ any topic",
-        "ok    bob may not READ any topic",
+        "ok    alcie may not READ any topic", "      note:     no ACL names User:alcie",
+        "ok    root may READ any topic", "ok    bob may not READ any topic",
         "3 tests: 3 passed, 0 failed",
-    ]
+    ]  # fmt: skip
 
 
-def test_log_is_tested(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_log_is_tested(folder: Path, capsys: Capture) -> None:
     write_log(folder / "log", [added(1)])
     assert (folder / "log" / METADATA_TOPIC_DIRECTORY).is_dir()
     for source in ("--log-dir log", "--acls log"):
@@ -141,26 +134,24 @@ def test_log_is_tested(folder: Path, capsys: pytest.CaptureFixture[str]) -> None
         assert "\nat log offset 2, with 1 ACL\n" in capsys.readouterr().out
 
 
-def test_tests_are_listed_without_acls(capsys: pytest.CaptureFixture[str]) -> None:
+def test_tests_are_listed_without_acls(capsys: Capture) -> None:
     assert run("policy.yaml --list") == 0
     assert capsys.readouterr().out.splitlines()[1] == (
         "policy.yaml:3: bob writes nothing (User:bob may not WRITE any topic)"
     )
 
 
-def test_selected_tests_run(capsys: pytest.CaptureFixture[str]) -> None:
+def test_selected_tests_run(capsys: Capture) -> None:
     assert run("policy.yaml --acls acls.txt -k READ -k payments") == 0
     assert "2 tests: 2 passed" in capsys.readouterr().out
 
 
-def test_selection_of_no_test_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+def test_selection_of_no_test_is_an_error(capsys: Capture) -> None:
     assert run("policy.yaml --acls acls.txt -k xyz") == 1
     assert "-k: expected a part of a test's name, found xyz" in capsys.readouterr().err
 
 
-def test_faults_of_all_files_are_reported_and_no_test_runs(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_faults_of_all_files_are_reported_and_no_test_runs(folder: Path, capsys: Capture) -> None:
     (folder / "a.yaml").write_text("tests: [alice my READ t, b may RAED t]")
     assert run("a.yaml policy.yaml missing.yaml --acls acls.txt") == 1
     captured = capsys.readouterr()
@@ -172,20 +163,15 @@ def test_faults_of_all_files_are_reported_and_no_test_runs(
     assert faults[-1] == "authorizerd: 3 faults in policy files; no test was run"
 
 
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        (
-            b"ACLs\n",
-            "acls.txt: line 1: expected a line of a listing of ACLs, found 'ACLs'; "
-            f"expected one of the formats {', '.join(FORMATS)}; or {LIST_STEP}",
-        ),
-        (b"\xff", "acls.txt: byte 0: not valid UTF-8"),
-        (None, "acls.txt: No such file or directory"),
-    ],
-)
+@pytest.mark.parametrize(("content", "reason"), [
+    (b"ACLs\n",
+     "acls.txt: line 1: expected a line of a listing of ACLs, found 'ACLs'; "
+     f"expected one of the formats {', '.join(FORMATS)}; or {LIST_STEP}"),
+    (b"\xff", "acls.txt: byte 0: not valid UTF-8"),
+    (None, "acls.txt: No such file or directory"),
+])  # fmt: skip
 def test_unreadable_acls_are_an_error(
-    folder: Path, content: bytes | None, reason: str, capsys: pytest.CaptureFixture[str]
+    folder: Path, content: bytes | None, reason: str, capsys: Capture
 ) -> None:
     path = folder / "acls.txt"
     path.unlink()
@@ -195,25 +181,20 @@ def test_unreadable_acls_are_an_error(
     assert capsys.readouterr().err == f"authorizerd: {reason}\n"
 
 
-@pytest.mark.parametrize(
-    ("words", "reason"),
-    [
-        ("policy.yaml", "expected --log-dir DIR, --acls FILE, --config FILE"),
-        ("policy.yaml --acls a --log-dir b", "expected either --acls or --log-dir, found both"),
-        ("policy.yaml --acls a --bootstrap-server b:1", "expected either --acls or --bootstrap"),
-        ("--acls a", "required: FILE"),
-    ],
-)
-def test_invalid_arguments_end_with_2(
-    words: str, reason: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize(("words", "reason"), [
+    ("policy.yaml", "expected --log-dir DIR, --acls FILE, --config FILE"),
+    ("policy.yaml --acls a --log-dir b", "expected either --acls or --log-dir, found both"),
+    ("policy.yaml --acls a --bootstrap-server b:1", "expected either --acls or --bootstrap"),
+    ("--acls a", "required: FILE"),
+])  # fmt: skip
+def test_invalid_arguments_end_with_2(words: str, reason: str, capsys: Capture) -> None:
     with pytest.raises(SystemExit) as end:
         run(words)
     assert end.value.code == 2
     assert reason in capsys.readouterr().err
 
 
-def test_json_has_the_same_results(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_the_same_results(capsys: Capture) -> None:
     assert run("policy.yaml --acls acls.txt --json") == 3
     report = json.loads(capsys.readouterr().out)
     assert (report["passed"], report["failed"]) == (2, 1)
@@ -235,9 +216,7 @@ def test_json_has_the_same_results(capsys: pytest.CaptureFixture[str]) -> None:
     assert report["plan"] is None
 
 
-def test_denial_shows_what_almost_allows_it(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_denial_shows_what_almost_allows_it(folder: Path, capsys: Capture) -> None:
     (folder / "more.yaml").write_text("tests: [alice may READ topic orders]")
     assert run("more.yaml --acls acls.txt") == 3
     lines = capsys.readouterr().out.splitlines()
@@ -283,14 +262,12 @@ def test_junit_file_has_the_form_that_ci_systems_read(folder: Path) -> None:
     assert [case.get("name") for case in root.iter("testcase")][1] == "bob writes nothing"
 
 
-def test_junit_file_that_cannot_be_written_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+def test_junit_file_that_cannot_be_written_is_an_error(capsys: Capture) -> None:
     assert run("policy.yaml --acls acls.txt --junit no/out.xml") == 1
     assert "--junit: no/out.xml: No such file or directory" in capsys.readouterr().err
 
 
-def test_names_are_printed_without_control_characters(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_names_are_printed_without_control_characters(folder: Path, capsys: Capture) -> None:
     (folder / "evil.txt").write_text(format_acls([EVIL]))
     (folder / "more.yaml").write_text(
         'tests: [{name: "a\\e[1mb", assert: nobody may WRITE topic orders}]'

@@ -17,8 +17,7 @@ from authorizerd.cli.policy.results import Result, run_tests
 from authorizerd.management.policy.judging import judge
 from authorizerd.management.policy.sentence import read_sentence
 from authorizerd.management.policy.words import Assertion
-from tests.management.policy.assertions import EVERY_PRINCIPAL, SUPER_USER
-from tests.management.policy.strategies import acls, assertions
+from tests.management.policy.assertions import EVERY_PRINCIPAL, SUPER_USER, acls, assertions
 from tests.support.acls import acl, snapshot_of
 
 NOBODY = frozenset[str]()
@@ -42,13 +41,9 @@ def run(held: Collection[Acl], known: KnownSettings, asserted: Assertion) -> Res
     st.booleans(),
 )
 def test_verdict_without_unknown_settings_holds_for_all_of_their_values(
-    held: list[Acl],
-    asserted: Assertion,
-    users: frozenset[str] | None,
-    is_open: bool | None,
-    other_users: frozenset[str],
-    other_default: bool,
-) -> None:
+    held: list[Acl], asserted: Assertion, users: frozenset[str] | None, is_open: bool | None,
+    other_users: frozenset[str], other_default: bool,
+) -> None:  # fmt: skip
     known = KnownSettings(users, is_open)
     result = run(held, known, asserted)
     possible = AuthorizerSettings(
@@ -65,53 +60,35 @@ def test_verdict_without_unknown_settings_holds_for_all_of_their_values(
         assert run(after, known, asserted).passed
 
 
-@pytest.mark.parametrize(
-    ("sentence", "held", "known", "unknown", "found"),
-    [
-        ("nobody may READ topic t", (), KnownSettings(NOBODY, False), (), []),
-        ("nobody may READ topic t", (OPENED,), KnownSettings(None, False), (SUPER_USERS,), []),
-        ("nobody but $super_users may READ topic t", (), KnownSettings(None, False), (), []),
-        ("at most 1 principals may READ topic t", (), KnownSettings(None, False), (SUPER_USERS,),
-         []),
-        ("bob may not READ topic t", (OPENED,), KnownSettings(None, None), (SUPER_USERS,), []),
-        ("bob may READ topic t", (BOB,), KnownSettings(None, None), (), []),
-        (
-            "bob may READ topic t", (OPENED,), KnownSettings(None, None), (SUPER_USERS,),
-            ["User:bob may not READ topic t unless User:bob is a super user, which is unknown"],
-        ),
-        (
-            "bob may not READ topic t", (), KnownSettings(NOBODY, None), (ALLOW_EVERYONE,),
-            ["User:bob may READ topic t from any host, if allow.everyone.if.no.acl.found is true, "
-             "which is unknown"],
-        ),
-        ("bob may not READ topic t", (OPENED,), KnownSettings(NOBODY, None), (), []),
-        (
-            "nobody may READ topic t", (), KnownSettings(None, None), (SUPER_USERS, ALLOW_EVERYONE),
-            ["a principal that no ACL names may READ topic t from any host, if "
-             "allow.everyone.if.no.acl.found is true, which is unknown"],
-        ),
-        (
-            "nobody may READ topic t", (BOB,), KnownSettings(None, None), (),
-            ["User:bob may READ topic t from any host"],
-        ),
-        (
-            "nobody but $super_users may READ topic t", (BOB,), KnownSettings(None, False),
-            (SUPER_USERS,), ["User:bob may READ topic t from any host"],
-        ),
-        (
-            "everyone may READ topic t", (), KnownSettings(None, None), (ALLOW_EVERYONE,),
-            ["a principal that no ACL names may not READ topic t unless "
-             "allow.everyone.if.no.acl.found is true, which is unknown"],
-        ),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("sentence", "held", "known", "unknown", "found"), [
+    ("nobody may READ topic t", (), KnownSettings(NOBODY, False), (), []),
+    ("nobody may READ topic t", (OPENED,), KnownSettings(None, False), (SUPER_USERS,), []),
+    ("nobody but $super_users may READ topic t", (), KnownSettings(None, False), (), []),
+    ("at most 1 principals may READ topic t", (), KnownSettings(None, False), (SUPER_USERS,),
+     []),
+    ("bob may not READ topic t", (OPENED,), KnownSettings(None, None), (SUPER_USERS,), []),
+    ("bob may READ topic t", (BOB,), KnownSettings(None, None), (), []),
+    ("bob may READ topic t", (OPENED,), KnownSettings(None, None), (SUPER_USERS,),
+     ["User:bob may not READ topic t unless User:bob is a super user, which is unknown"]),
+    ("bob may not READ topic t", (), KnownSettings(NOBODY, None), (ALLOW_EVERYONE,),
+     ["User:bob may READ topic t from any host, if allow.everyone.if.no.acl.found is true, "
+      "which is unknown"]),
+    ("bob may not READ topic t", (OPENED,), KnownSettings(NOBODY, None), (), []),
+    ("nobody may READ topic t", (), KnownSettings(None, None), (SUPER_USERS, ALLOW_EVERYONE),
+     ["a principal that no ACL names may READ topic t from any host, if "
+      "allow.everyone.if.no.acl.found is true, which is unknown"]),
+    ("nobody may READ topic t", (BOB,), KnownSettings(None, None), (),
+     ["User:bob may READ topic t from any host"]),
+    ("nobody but $super_users may READ topic t", (BOB,), KnownSettings(None, False), (SUPER_USERS,),
+     ["User:bob may READ topic t from any host"]),
+    ("everyone may READ topic t", (), KnownSettings(None, None), (ALLOW_EVERYONE,),
+     ["a principal that no ACL names may not READ topic t unless "
+      "allow.everyone.if.no.acl.found is true, which is unknown"]),
+])  # fmt: skip
 def test_test_that_depends_on_an_unknown_setting_fails_with_the_reason(
-    sentence: str,
-    held: Collection[Acl],
-    known: KnownSettings,
-    unknown: tuple[str, ...],
+    sentence: str, held: Collection[Acl], known: KnownSettings, unknown: tuple[str, ...],
     found: list[str],
-) -> None:
+) -> None:  # fmt: skip
     result = run(held, known, read_sentence(sentence, {}))
     assert result.unknown == unknown
     assert [each.text for each in result.reasons] == found

@@ -6,11 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from authorizerd.cli.main import main
 from authorizerd.image.changes import TopicAdded
 from tests.support.acls import KNOWN_SETTINGS, acl
+from tests.support.fixture_types import Capture
 from tests.support.log_files import added, write_log
 
 ACLS = (
@@ -48,9 +47,7 @@ def ask(words: str, *more: str | Path) -> int:
     return main([command, *KNOWN_SETTINGS, *rest, *map(str, more)])
 
 
-def answer(
-    capsys: pytest.CaptureFixture[str], words: str, *more: str | Path
-) -> tuple[int, list[str]]:
+def answer(capsys: Capture, words: str, *more: str | Path) -> tuple[int, list[str]]:
     """Return the exit code and the lines of an answer, without the lines about the source."""
     code = ask(words, *more)
     *lines, source, settings = capsys.readouterr().out.splitlines()
@@ -59,7 +56,7 @@ def answer(
     return code, lines
 
 
-def document(capsys: pytest.CaptureFixture[str], words: str, *more: str | Path) -> Any:  # noqa: ANN401
+def document(capsys: Capture, words: str, *more: str | Path) -> Any:  # noqa: ANN401
     """Return the JSON document of an answer."""
     ask(f"{words} --json", *more)
     return json.loads(capsys.readouterr().out)

@@ -29,6 +29,7 @@ from authorizerd.metadata.log import MetadataLog
 from authorizerd.metadata.replay import Replay
 from authorizerd.protocol.records.batch import ControlType
 from tests.support.acls import KNOWN_SETTINGS, acl
+from tests.support.fixture_types import Capture
 from tests.support.log_files import (
     METADATA_VERSION,
     acl_id,
@@ -43,7 +44,6 @@ from tests.support.log_files import (
 
 PRINCIPALS = 50
 
-Capture = pytest.CaptureFixture[str]
 ALICE, BOB, EVERYONE = (
     AclAdded(acl_id(number), acl(principal, topic="orders"))
     for number, principal in enumerate(("User:alice", "User:bob", WILDCARD_PRINCIPAL), 1)
@@ -74,15 +74,12 @@ def document(capsys: Capture, *words: str | Path) -> dict[str, Any]:
 
 def test_changes_of_a_principal_include_those_of_everyone(log_dir: Path, capsys: Capture) -> None:
     assert printed(capsys, "--log-dir", log_dir, "--principal", "User:alice") == [
-        f"offset 3 ({TIME}): added: {ALICE.acl}",
-        f"offset 5 ({TIME}): added: {PREFIX.acl}",
-        f"offset 5 ({TIME}): added: {OTHER.acl}",
-        f"offset 6 ({TIME}): removed: {ALICE.acl}",
-        f"offset 8 ({TIME}): removed: {PREFIX.acl}",
-        f"offset 8 ({TIME}): added: {EVERYONE.acl}",
+        f"offset 3 ({TIME}): added: {ALICE.acl}", f"offset 5 ({TIME}): added: {PREFIX.acl}",
+        f"offset 5 ({TIME}): added: {OTHER.acl}", f"offset 6 ({TIME}): removed: {ALICE.acl}",
+        f"offset 8 ({TIME}): removed: {PREFIX.acl}", f"offset 8 ({TIME}): added: {EVERYONE.acl}",
         f"offset 9 ({TIME}): removed: {EVERYONE.acl}",
         f"from offset 0 ({TIME}) to offset 9 ({TIME})",
-    ]
+    ]  # fmt: skip
 
 
 def test_changes_of_a_resource_are_those_of_patterns_that_match_it(
@@ -91,12 +88,10 @@ def test_changes_of_a_resource_are_those_of_patterns_that_match_it(
     """Between --since and --until. What is in force at the beginning comes first."""
     words = ("--log-dir", log_dir, "--topic", "orders", "--since", "4", "--until", "7")
     assert printed(capsys, *words) == [
-        f"offset 3 ({TIME}): in force: {ALICE.acl}",
-        f"offset 3 ({TIME}): in force: {BOB.acl}",
-        f"offset 5 ({TIME}): added: {PREFIX.acl}",
-        f"offset 6 ({TIME}): removed: {ALICE.acl}",
+        f"offset 3 ({TIME}): in force: {ALICE.acl}", f"offset 3 ({TIME}): in force: {BOB.acl}",
+        f"offset 5 ({TIME}): added: {PREFIX.acl}", f"offset 6 ({TIME}): removed: {ALICE.acl}",
         f"from offset 3 ({TIME}) to offset 6 ({TIME})",
-    ]
+    ]  # fmt: skip
 
 
 def test_answers_name_the_change_that_made_the_difference(log_dir: Path, capsys: Capture) -> None:
@@ -154,14 +149,9 @@ def test_json_has_acls_changes_and_answers(log_dir: Path, capsys: Capture) -> No
     words = ("--log-dir", log_dir, "--principal", "User:alice", "--topic", "orders")
     found = document(capsys, *words, "--operation", "read", "--since", "6")
     prefix = {
-        "resource_type": "TOPIC",
-        "resource_name": "ord",
-        "pattern_type": "PREFIXED",
-        "principal": "User:alice",
-        "host": "*",
-        "operation": "READ",
-        "permission_type": "ALLOW",
-    }
+        "resource_type": "TOPIC", "resource_name": "ord", "pattern_type": "PREFIXED",
+        "principal": "User:alice", "host": "*", "operation": "READ", "permission_type": "ALLOW",
+    }  # fmt: skip
     everyone = prefix | {
         "resource_name": "orders", "pattern_type": "LITERAL", "principal": "User:*",
     }  # fmt: skip
@@ -203,24 +193,19 @@ def test_history_begins_after_damage(tmp_path: Path, capsys: Capture) -> None:
     assert "the past can be read from offset 2 on" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ([], "expected --principal, or a resource such as --topic NAME, or both"),
-        (["--principal", "User:a", "--operation", "read"], "--operation: expected --principal and"),
-        (["--topic", "t", "--operation", "read"], "--operation: expected --principal and a resour"),
-        (["--topic", "t", "--host", "10.0.0.1"], "--host: expected --operation as well"),
-        (["--topic", "t", "--topic", "u"], "expected exactly one resource, found 2"),
-        (["--topic", "t", "--since", "2026-01-01"], "--since: '2026-01-01' has no time zone"),
-        (["--topic", "t", "--until", "now"], "--until: expected an offset of the log, such"),
-        (
-            ["--topic", "t", "--bootstrap-server", "a:1"],
-            "history: --bootstrap-server: brokers do not list the past: use --config or --log-dir",
-        ),
-        (["--topic", "t", "--acls=f"], "history: --acls: a listing has no past: use --config"),
-        (["--topic", "t", "u"], "history: unrecognized arguments: u: name a resource by its flag"),
-    ],
-)
+@pytest.mark.parametrize(("words", "said"), [
+    ([], "expected --principal, or a resource such as --topic NAME, or both"),
+    (["--principal", "User:a", "--operation", "read"], "--operation: expected --principal and"),
+    (["--topic", "t", "--operation", "read"], "--operation: expected --principal and a resour"),
+    (["--topic", "t", "--host", "10.0.0.1"], "--host: expected --operation as well"),
+    (["--topic", "t", "--topic", "u"], "expected exactly one resource, found 2"),
+    (["--topic", "t", "--since", "2026-01-01"], "--since: '2026-01-01' has no time zone"),
+    (["--topic", "t", "--until", "now"], "--until: expected an offset of the log, such"),
+    (["--topic", "t", "--bootstrap-server", "a:1"],
+     "history: --bootstrap-server: brokers do not list the past: use --config or --log-dir"),
+    (["--topic", "t", "--acls=f"], "history: --acls: a listing has no past: use --config"),
+    (["--topic", "t", "u"], "history: unrecognized arguments: u: name a resource by its flag"),
+])  # fmt: skip
 def test_words_that_do_not_fit_are_named(
     log_dir: Path, words: list[str], said: str, capsys: Capture
 ) -> None:
@@ -230,14 +215,11 @@ def test_words_that_do_not_fit_are_named(
     assert said in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--since", "10"], "offset 10 is in the future: the newest one is 9"),
-        (["--until", "10"], "offset 10 is in the future: the newest one is 9"),
-        (["--since", "5", "--until", "4"], "would end at offset 4, before it begins at offset 5"),
-    ],
-)
+@pytest.mark.parametrize(("words", "said"), [
+    (["--since", "10"], "offset 10 is in the future: the newest one is 9"),
+    (["--until", "10"], "offset 10 is in the future: the newest one is 9"),
+    (["--since", "5", "--until", "4"], "would end at offset 4, before it begins at offset 5"),
+])  # fmt: skip
 def test_moment_out_of_range_is_an_error(
     log_dir: Path, words: list[str], said: str, capsys: Capture
 ) -> None:
@@ -280,13 +262,11 @@ def lines_of(found: dict[str, Any]) -> list[tuple[int, str, dict[str, str]]]:
 def named(found: Acl) -> dict[str, str]:
     return {
         "resource_type": ResourceType(found.resource_type).name,
-        "resource_name": found.resource_name,
-        "pattern_type": PatternType(found.pattern_type).name,
-        "principal": found.principal,
-        "host": found.host,
+        "resource_name": found.resource_name, "pattern_type": PatternType(found.pattern_type).name,
+        "principal": found.principal, "host": found.host,
         "operation": Operation(found.operation).name,
         "permission_type": "ALLOW" if found.permission_type == 3 else "DENY",
-    }
+    }  # fmt: skip
 
 
 def test_history_of_random_principals_equals_that_of_a_replay(

@@ -13,6 +13,7 @@ from authorizerd.cli.main import main
 from authorizerd.management.formats.listing import format_acls
 from tests.cli.questions.small_log import ACLS
 from tests.support.acls import KNOWN_SETTINGS, acl
+from tests.support.fixture_types import Capture
 from tests.support.log_files import added, removed, write_log
 
 USERS, OPEN = KNOWN_SETTINGS
@@ -31,81 +32,53 @@ def ask(words: str, flags: tuple[str, ...] = ()) -> int:
 
 
 CASES: list[tuple[str, tuple[str, ...], int, list[str], tuple[str, ...]]] = [
-    (
-        "who-can alter --cluster", (), 0,
-        ["  User:ops  from any host", "  nobody else by the ACLs",
-         "  and the brokers' super users, which are unknown"],
-        (SUPER_USERS,),
-    ),
+    ("who-can alter --cluster", (), 0,
+     ["  User:ops  from any host", "  nobody else by the ACLs",
+      "  and the brokers' super users, which are unknown"], (SUPER_USERS,)),
     ("who-can alter --cluster", (USERS,), 0, ["  nobody else"], ()),
-    (
-        "who-can create --cluster", (), 0,
-        ["  nobody by the ACLs", "  and the brokers' super users, which are unknown"],
-        (SUPER_USERS,),
-    ),
+    ("who-can create --cluster", (), 0,
+     ["  nobody by the ACLs", "  and the brokers' super users, which are unknown"], (SUPER_USERS,)),
     ("who-can create --cluster", (USERS,), 3, ["  nobody"], ()),
-    (
-        "who-can read --group other", (USERS,), 0,
-        ["  nobody by the ACLs",
-         "  and everyone, if allow.everyone.if.no.acl.found is true, which is unknown"],
-        (ALLOW_EVERYONE,),
-    ),
+    ("who-can read --group other", (USERS,), 0,
+     ["  nobody by the ACLs",
+      "  and everyone, if allow.everyone.if.no.acl.found is true, which is unknown"],
+     (ALLOW_EVERYONE,)),
     ("who-can read --group other", (USERS, OPEN), 3, ["  nobody"], ()),
-    (
-        "who-can read --topic status", (), 0,
-        ["  everyone else too, from any host, except User:mallory",
-         "  and the brokers' super users, which are unknown"],
-        (SUPER_USERS,),
-    ),
-    (
-        "can User:alice --topic orders", (), 0,
-        ["  READ, DESCRIBE  from any host",
-         "but not WRITE, CREATE, DELETE, ALTER, DESCRIBE_CONFIGS, ALTER_CONFIGS unless User:alice "
-         "is a super user, which is unknown"],
-        (SUPER_USERS,),
-    ),
-    (
-        "can User:ops --group other", (), 3,
-        ["User:ops may do nothing to group other unless User:ops is a super user or "
-         "allow.everyone.if.no.acl.found is true, which is unknown"],
-        (SUPER_USERS, ALLOW_EVERYONE),
-    ),
+    ("who-can read --topic status", (), 0,
+     ["  everyone else too, from any host, except User:mallory",
+      "  and the brokers' super users, which are unknown"], (SUPER_USERS,)),
+    ("can User:alice --topic orders", (), 0,
+     ["  READ, DESCRIBE  from any host",
+      "but not WRITE, CREATE, DELETE, ALTER, DESCRIBE_CONFIGS, ALTER_CONFIGS unless User:alice "
+      "is a super user, which is unknown"], (SUPER_USERS,)),
+    ("can User:ops --group other", (), 3,
+     ["User:ops may do nothing to group other unless User:ops is a super user or "
+      "allow.everyone.if.no.acl.found is true, which is unknown"], (SUPER_USERS, ALLOW_EVERYONE)),
     ("can User:ops --group other", (USERS, OPEN), 3, ["User:ops may do nothing to group other"],
      ()),
     ("can User:ops --group other", ("--super-users=User:ops",), 0, ["  every operation  from any "
      "host"], ()),
-    (
-        "what-can User:ops --operation write", (), 3,
-        ["User:ops has none of this access, but perhaps:",
-         "  everything, if User:ops is a super user, which is unknown",
-         "  everything that no ACL names, if allow.everyone.if.no.acl.found is true, which is "
-         "unknown"],
-        (SUPER_USERS, ALLOW_EVERYONE),
-    ),
-    ("what-can User:ops --operation write", (USERS, OPEN), 3, ["User:ops has none of this access"],
+    ("what-can User:ops --operation write", (), 3,
+     ["User:ops may do nothing of this, but perhaps:",
+      "  everything, if User:ops is a super user, which is unknown",
+      "  everything that no ACL names, if allow.everyone.if.no.acl.found is true, which is "
+      "unknown"], (SUPER_USERS, ALLOW_EVERYONE)),
+    ("what-can User:ops --operation write", (USERS, OPEN), 3, ["User:ops may do nothing of this"],
      ()),
     ("what-can User:ops", ("--super-users=User:ops",), 0, ["  every topic"], ()),
-    (
-        f"{EXPLAIN} User:eve --topic status", (), 3,
-        ["denied unless User:eve is a super user, which is unknown",
-         "allow.everyone.if.no.acl.found does not apply: 5 ACLs match topic `status` (literal "
-         "`status`, literal `*`)"],
-        (SUPER_USERS,),
-    ),
-    (
-        f"{EXPLAIN} User:eve --group other", (), 3,
-        ["denied unless User:eve is a super user or allow.everyone.if.no.acl.found is true, which "
-         "is unknown",
-         "allow.everyone.if.no.acl.found is unknown, and no ACL of any principal matches group "
-         "`other`",
-         "  If allow.everyone.if.no.acl.found is true, which is unknown, the first ACL of a "
-         "resource ends what it allows everyone there."],
-        (SUPER_USERS, ALLOW_EVERYONE),
-    ),
-    (
-        f"{EXPLAIN} User:bob --topic orders-x", (), 0,
-        ["  It stays allowed if User:bob is a super user, which is unknown."], (),
-    ),
+    (f"{EXPLAIN} User:eve --topic status", (), 3,
+     ["denied unless User:eve is a super user, which is unknown",
+      "allow.everyone.if.no.acl.found does not apply: 5 ACLs match topic `status` (literal "
+      "`status`, literal `*`)"], (SUPER_USERS,)),
+    (f"{EXPLAIN} User:eve --group other", (), 3,
+     ["denied unless User:eve is a super user or allow.everyone.if.no.acl.found is true, which "
+      "is unknown",
+      "allow.everyone.if.no.acl.found is unknown, and no ACL of any principal matches group "
+      "`other`",
+      "  If allow.everyone.if.no.acl.found is true, which is unknown, the first ACL of a "
+      "resource ends what it allows everyone there."], (SUPER_USERS, ALLOW_EVERYONE)),
+    (f"{EXPLAIN} User:bob --topic orders-x", (), 0,
+     ["  It stays allowed if User:bob is a super user, which is unknown."], ()),
     (f"{EXPLAIN} User:eve --topic status", (USERS, OPEN), 3,
      ["allow.everyone.if.no.acl.found is false"], ()),
 ]  # fmt: skip
@@ -113,13 +86,9 @@ CASES: list[tuple[str, tuple[str, ...], int, list[str], tuple[str, ...]]] = [
 
 @pytest.mark.parametrize(("words", "flags", "code", "lines", "unknown"), CASES)
 def test_answer_names_what_is_unknown(
-    capsys: pytest.CaptureFixture[str],
-    words: str,
-    flags: tuple[str, ...],
-    code: int,
-    lines: list[str],
+    capsys: Capture, words: str, flags: tuple[str, ...], code: int, lines: list[str],
     unknown: tuple[str, ...],
-) -> None:
+) -> None:  # fmt: skip
     assert ask(words, flags) == code
     printed = capsys.readouterr().out.splitlines()
     assert [line for line in printed if line in lines] == lines
@@ -131,7 +100,7 @@ def test_answer_names_what_is_unknown(
 
 
 def test_settings_that_are_unknown_are_null_in_documents(
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capture,
 ) -> None:
     def document(words: str) -> Any:  # noqa: ANN401
         ask(f"{words} --json")
@@ -145,9 +114,7 @@ def test_settings_that_are_unknown_are_null_in_documents(
     assert ops["super_user"] is None
 
 
-def test_change_that_denies_leaves_no_resource_open(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_change_that_denies_leaves_no_resource_open(folder: Path, capsys: Capture) -> None:
     """With allow.everyone.if.no.acl.found, removing the last ACL of a resource would allow more."""
     (folder / "acls.txt").write_text(format_acls([acl("User:a", "WRITE", topic="t")]))
     assert ask(f"{EXPLAIN} User:a --topic t", (USERS,)) == 0
@@ -156,32 +123,20 @@ def test_change_that_denies_leaves_no_resource_open(
     assert "\nto deny it, remove one ACL:\n" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("principal", "flags", "doubt", "unknown"),
-    [
-        ("User:a", (), "unless User:a is a super user, which is unknown", [SUPER_USERS]),
-        ("User:a", (USERS,), "", []),
-        (
-            "User:b", (USERS,), "unless allow.everyone.if.no.acl.found is true, which is unknown",
-            [ALLOW_EVERYONE],
-        ),
-        ("User:b", (USERS, OPEN), "", []),
-        (
-            "User:b", (),
-            "unless User:b is a super user or allow.everyone.if.no.acl.found is true, which is "
-            "unknown",
-            [SUPER_USERS, ALLOW_EVERYONE],
-        ),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("principal", "flags", "doubt", "unknown"), [
+    ("User:a", (), "unless User:a is a super user, which is unknown", [SUPER_USERS]),
+    ("User:a", (USERS,), "", []),
+    ("User:b", (USERS,), "unless allow.everyone.if.no.acl.found is true, which is unknown",
+     [ALLOW_EVERYONE]),
+    ("User:b", (USERS, OPEN), "", []),
+    ("User:b", (),
+     "unless User:b is a super user or allow.everyone.if.no.acl.found is true, which is " "unknown",
+     [SUPER_USERS, ALLOW_EVERYONE]),
+])  # fmt: skip
 def test_history_says_what_its_denials_depend_on(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    principal: str,
-    flags: tuple[str, ...],
-    doubt: str,
+    tmp_path: Path, capsys: Capture, principal: str, flags: tuple[str, ...], doubt: str,
     unknown: list[str],
-) -> None:
+) -> None:  # fmt: skip
     """Topic t has an ACL in the whole history, and group t only at first."""
     of_topic, of_group = added(1, acl("User:a", topic="t")), added(2, acl("User:a", group="t"))
     write_log(tmp_path, [of_topic, of_group], [removed(2)], [removed(1), added(3, of_topic.acl)])
@@ -198,7 +153,7 @@ def test_history_says_what_its_denials_depend_on(
 
 
 def test_denial_of_today_is_no_more_certain_than_that_of_the_past(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Capture
 ) -> None:
     write_log(tmp_path, [added(1, acl("User:a", topic="t"))], [removed(1)])
     words = f"explain --log-dir {tmp_path} --principal User:a --topic t --operation read --as-of 2"
@@ -215,9 +170,7 @@ def test_denial_of_today_is_no_more_certain_than_that_of_the_past(
     assert found["unknown_settings"] == [SUPER_USERS, ALLOW_EVERYONE]
 
 
-def test_allowed_answers_of_a_history_are_certain(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_allowed_answers_of_a_history_are_certain(tmp_path: Path, capsys: Capture) -> None:
     write_log(tmp_path, [added(1, acl("User:a", topic="t"))])
     words = f"history --log-dir {tmp_path} --principal User:a --topic t --operation read --since 2"
     assert main(words.split()) == 0

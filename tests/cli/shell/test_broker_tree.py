@@ -25,13 +25,7 @@ from authorizerd.kafka_client.connection import Call
 from authorizerd.protocol.kafka.api import APIS, ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
-from tests.daemon.kafka_cluster import (
-    SERVED,
-    KafkaCluster,
-    KafkaNode,
-    answer,
-    described,
-)
+from tests.daemon.kafka_cluster import SERVED, KafkaCluster, KafkaNode, answer, described
 from tests.support.acls import acl
 from tests.support.kio_codec import decode_request
 
@@ -119,12 +113,10 @@ def configs(request: KafkaRequest) -> SimpleNamespace:
 Answers = dict[ApiKey, Callable[[KafkaRequest], object]]
 
 ANSWERS: Answers = {
-    ApiKey.DESCRIBE_ACLS: lambda _: listing(),
-    ApiKey.METADATA: lambda _: metadata(),
+    ApiKey.DESCRIBE_ACLS: lambda _: listing(), ApiKey.METADATA: lambda _: metadata(),
     ApiKey.DESCRIBE_CLIENT_QUOTAS: lambda _: quotas(),
-    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: lambda _: users(),
-    ApiKey.DESCRIBE_CONFIGS: configs,
-}
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: lambda _: users(), ApiKey.DESCRIBE_CONFIGS: configs,
+}  # fmt: skip
 
 
 class ToldNode(KafkaNode):
@@ -255,36 +247,28 @@ def test_tree_has_what_a_broker_tells() -> None:
     assert broker.warnings == []
 
 
-@pytest.mark.parametrize(
-    ("line", "asked"),
-    [
-        ("ls /local", []),
-        (f"cat /acl/id/{ACL_ID}", ["DESCRIBE_ACLS"]),
-        ("cat /image/topics/byName/t/3", ["METADATA"]),
-        ("ls /image/cluster/brokers", ["METADATA"]),
-        ("cat /image/scram/SCRAM-SHA-512/u", ["DESCRIBE_USER_SCRAM_CREDENTIALS"]),
-        (
-            "cat /image/configs/TOPIC:t/cleanup.policy",
-            ["METADATA", "DESCRIBE_CONFIGS", "DESCRIBE_CONFIGS"],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("line", "asked"), [
+    ("ls /local", []),
+    (f"cat /acl/id/{ACL_ID}", ["DESCRIBE_ACLS"]),
+    ("cat /image/topics/byName/t/3", ["METADATA"]),
+    ("ls /image/cluster/brokers", ["METADATA"]),
+    ("cat /image/scram/SCRAM-SHA-512/u", ["DESCRIBE_USER_SCRAM_CREDENTIALS"]),
+    ("cat /image/configs/TOPIC:t/cleanup.policy",
+     ["METADATA", "DESCRIBE_CONFIGS", "DESCRIBE_CONFIGS"]),
+])  # fmt: skip
 def test_only_what_a_command_shows_is_asked_for(line: str, asked: list[str]) -> None:
     broker = Broker()
     broker.look(line, line)
     assert broker.asked == asked
 
 
-@pytest.mark.parametrize(
-    ("key", "given", "folder", "reason"),
-    [
-        (ApiKey.DESCRIBE_ACLS, listing(REFUSED), "/acl", "CLUSTER_AUTHORIZATION_FAILED"),
-        (ApiKey.DESCRIBE_ACLS, listing(REFUSED), "/image/acls", "CLUSTER_AUTHORIZATION_FAILED"),
-        (ApiKey.DESCRIBE_ACLS, listing(54), "/image/acls", "SECURITY_DISABLED"),
-        (ApiKey.DESCRIBE_CLIENT_QUOTAS, quotas(REFUSED), "/image/clientQuotas", "no"),
-        (ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, users(REFUSED), "/image/scram", "AUTHORIZATION"),
-    ],
-)
+@pytest.mark.parametrize(("key", "given", "folder", "reason"), [
+    (ApiKey.DESCRIBE_ACLS, listing(REFUSED), "/acl", "CLUSTER_AUTHORIZATION_FAILED"),
+    (ApiKey.DESCRIBE_ACLS, listing(REFUSED), "/image/acls", "CLUSTER_AUTHORIZATION_FAILED"),
+    (ApiKey.DESCRIBE_ACLS, listing(54), "/image/acls", "SECURITY_DISABLED"),
+    (ApiKey.DESCRIBE_CLIENT_QUOTAS, quotas(REFUSED), "/image/clientQuotas", "no"),
+    (ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, users(REFUSED), "/image/scram", "AUTHORIZATION"),
+])  # fmt: skip
 def test_what_a_broker_refuses_is_left_out_with_a_message(
     key: ApiKey, given: object, folder: str, reason: str
 ) -> None:

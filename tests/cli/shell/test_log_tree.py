@@ -79,13 +79,9 @@ UNREGISTERED = frame(ForeignType.UNREGISTER_CONTROLLER, int32(7))
 
 
 def described(
-    *,
-    fenced: str = "true",
-    shutdown: str = "false",
-    migrating: str = "true",
-    directories: str = "[]",
-    cordoned: str = "[]",
-) -> str:
+    *, fenced: str = "true", shutdown: str = "false", migrating: str = "true",
+    directories: str = "[]", cordoned: str = "[]",
+) -> str:  # fmt: skip
     return (
         f"BrokerRegistration(id=1, epoch=5, incarnationId=AAAAAAAAAAAAAAAAAAAAAA, "
         f"listeners={LISTENERS}, supportedFeatures={{e: 0-2, f: 1, g: 3+}}, rack=Optional[r1], "
@@ -94,96 +90,58 @@ def described(
     )
 
 
-@pytest.mark.parametrize(
-    ("batches", "command", "printed"),
-    [
-        ([[broker()]], "cat /image/cluster/brokers/1", described()),
-        ([[broker(0)]], "cat /image/cluster/brokers/1", described(migrating="false")),
-        (
-            # Kafka sorts ids as signed numbers.
-            [[broker(tags=b"\2\0\x21" + TWO_IDS + b"\1\x11" + ONE_ID)]],
-            "cat /image/cluster/brokers/1",
-            described(
-                directories="[gAAAAAAAAAAAAAAAAAAAAA, AAAAAAAAAAAAAAAAAAAAAA]",
-                cordoned="[AAECAwQFBgcICQoLDA0ODw]",
-            ),
+@pytest.mark.parametrize(("batches", "command", "printed"), [
+    ([[broker()]], "cat /image/cluster/brokers/1", described()),
+    ([[broker(0)]], "cat /image/cluster/brokers/1", described(migrating="false")),
+    (
+        # Kafka sorts ids as signed numbers.
+        [[broker(tags=b"\2\0\x21" + TWO_IDS + b"\1\x11" + ONE_ID)]],
+        "cat /image/cluster/brokers/1",
+        described(
+            directories="[gAAAAAAAAAAAAAAAAAAAAA, AAAAAAAAAAAAAAAAAAAAAA]",
+            cordoned="[AAECAwQFBgcICQoLDA0ODw]",
         ),
-        (
-            [[broker()], [changed(tags=b"\3\0\1\xff\1\1\1\3\x11" + ONE_ID)]],
-            "cat /image/cluster/brokers/1",
-            described(fenced="false", shutdown="true", cordoned="[AAECAwQFBgcICQoLDA0ODw]"),
-        ),
-        (
-            [[broker()], [frame(ForeignType.UNFENCE_BROKER, int32(1), int64(5))]],
-            "cat /image/cluster/brokers/1",
-            described(fenced="false"),
-        ),
-        (
-            [[broker()], [frame(ForeignType.UNREGISTER_BROKER, int32(1), int64(5))]],
-            "ls /image/cluster/brokers",
-            "",
-        ),
-        (
-            [[controller()]],
-            "cat /image/cluster/controllers/7",
-            "ControllerRegistration(id=7, incarnationId=AAECAwQFBgcICQoLDA0ODw, "
-            "zkMigrationReady=false, listeners=[Endpoint(listenerName='C', "
-            "securityProtocol=SASL_PLAINTEXT, host='h', port=9093)], "
-            "supportedFeatures={f: 0-1})\n",
-        ),
-        # A controller that is not registered may be unregistered, as in Kafka's image.
-        ([[controller(), UNREGISTERED, UNREGISTERED]], "ls /image/cluster/controllers", ""),
-        (
-            [
-                [quota("consumer_byte_rate", 1e7, user="a(", client_id="c"), QUOTA],
-                [quota("request_percentage", 2.5, user=None)],
-            ],
-            "tree /image/clientQuotas",
-            "clientId(c)_user(a\\():\n  consumer_byte_rate:\n    1.0E7\n"
-            "user(<default>):\n  request_percentage:\n    2.5\n"
-            "user(a):\n  producer_byte_rate:\n    1.0\n",
-        ),
-        (
-            [[QUOTA], [quota("producer_byte_rate", 0, is_removed=True, user="a")]],
-            "ls /image/clientQuotas",
-            "",
-        ),
-        (
-            [[frame(ForeignType.PRODUCER_IDS, int32(1), int64(5), int64(1000))]],
-            "cat /image/producerIds/*",
-            "1000\n",
-        ),
-        (
-            [[token("t"), token("u")], [frame(26, compact_string("u"))]],
-            "tree /image/delegationToken",
-            "t:\n  DelegationTokenDatatokenId=t(owner=User:o(tokenRequester=User:q("
-            "renewers=User:r User:s, issueTimestamp=1, maxTimestamp=2), expiryTimestamp=3\n",
-        ),
-        (
-            [[CredentialAdded("u", 1, CREDENTIAL)]],
-            "tree /image/scram",
-            "SCRAM-SHA-256:\n  u:\n    ScramCredentialData(salt=[redacted], "
-            "storedKey=[redacted], serverKey=[redacted], iterations=4096)\nSCRAM-SHA-512:\n",
-        ),
-        (
-            [[ConfigChanged(4, "", "ssl.key.password", PASSWORD)]],
-            "cat /image/configs/BROKER/ssl.key.password",
-            "[redacted]\n",
-        ),
-        (
-            [[FeatureLevel("f.version", 3)]],
-            "tree /image/features",
-            "finalized_f.version:\n  3\nmetadataVersion:\n  Optional[4.3-IV0]\n",
-        ),
-        # Records of a transaction become visible together, or never.
-        ([[BEGIN, QUOTA]], "ls /image/clientQuotas", ""),
-        ([[BEGIN, QUOTA], [END]], "ls /image/clientQuotas", "user(a)\n"),
-        ([[BEGIN], [QUOTA, ABORT]], "ls /image/clientQuotas", ""),
-        ([[BEGIN, added(1)]], "ls /image/acls/byId", ""),
-        ([[BEGIN, added(1)], [END]], "ls /image/acls/byId", "AAAAAAAAAAAAAAAAAAAAAQ\n"),
-        ([[added(1), added(2)], [removed(1)]], "ls /acl/id", "AAAAAAAAAAAAAAAAAAAAAg\n"),
-    ],
-)
+    ),
+    ([[broker()], [changed(tags=b"\3\0\1\xff\1\1\1\3\x11" + ONE_ID)]],
+     "cat /image/cluster/brokers/1",
+     described(fenced="false", shutdown="true", cordoned="[AAECAwQFBgcICQoLDA0ODw]")),
+    ([[broker()], [frame(ForeignType.UNFENCE_BROKER, int32(1), int64(5))]],
+     "cat /image/cluster/brokers/1", described(fenced="false")),
+    ([[broker()], [frame(ForeignType.UNREGISTER_BROKER, int32(1), int64(5))]],
+     "ls /image/cluster/brokers", ""),
+    ([[controller()]], "cat /image/cluster/controllers/7",
+     "ControllerRegistration(id=7, incarnationId=AAECAwQFBgcICQoLDA0ODw, "
+     "zkMigrationReady=false, listeners=[Endpoint(listenerName='C', "
+     "securityProtocol=SASL_PLAINTEXT, host='h', port=9093)], " "supportedFeatures={f: 0-1})\n"),
+    # A controller that is not registered may be unregistered, as in Kafka's image.
+    ([[controller(), UNREGISTERED, UNREGISTERED]], "ls /image/cluster/controllers", ""),
+    ([[quota("consumer_byte_rate", 1e7, user="a(", client_id="c"), QUOTA],
+      [quota("request_percentage", 2.5, user=None)]], "tree /image/clientQuotas",
+     "clientId(c)_user(a\\():\n  consumer_byte_rate:\n    1.0E7\n"
+     "user(<default>):\n  request_percentage:\n    2.5\n"
+     "user(a):\n  producer_byte_rate:\n    1.0\n"),
+    ([[QUOTA], [quota("producer_byte_rate", 0, is_removed=True, user="a")]],
+     "ls /image/clientQuotas", ""),
+    ([[frame(ForeignType.PRODUCER_IDS, int32(1), int64(5), int64(1000))]],
+     "cat /image/producerIds/*", "1000\n"),
+    ([[token("t"), token("u")], [frame(26, compact_string("u"))]], "tree /image/delegationToken",
+     "t:\n  DelegationTokenDatatokenId=t(owner=User:o(tokenRequester=User:q("
+     "renewers=User:r User:s, issueTimestamp=1, maxTimestamp=2), expiryTimestamp=3\n"),
+    ([[CredentialAdded("u", 1, CREDENTIAL)]], "tree /image/scram",
+     "SCRAM-SHA-256:\n  u:\n    ScramCredentialData(salt=[redacted], "
+     "storedKey=[redacted], serverKey=[redacted], iterations=4096)\nSCRAM-SHA-512:\n"),
+    ([[ConfigChanged(4, "", "ssl.key.password", PASSWORD)]],
+     "cat /image/configs/BROKER/ssl.key.password", "[redacted]\n"),
+    ([[FeatureLevel("f.version", 3)]], "tree /image/features",
+     "finalized_f.version:\n  3\nmetadataVersion:\n  Optional[4.3-IV0]\n"),
+    # Records of a transaction become visible together, or never.
+    ([[BEGIN, QUOTA]], "ls /image/clientQuotas", ""),
+    ([[BEGIN, QUOTA], [END]], "ls /image/clientQuotas", "user(a)\n"),
+    ([[BEGIN], [QUOTA, ABORT]], "ls /image/clientQuotas", ""),
+    ([[BEGIN, added(1)]], "ls /image/acls/byId", ""),
+    ([[BEGIN, added(1)], [END]], "ls /image/acls/byId", "AAAAAAAAAAAAAAAAAAAAAQ\n"),
+    ([[added(1), added(2)], [removed(1)]], "ls /acl/id", "AAAAAAAAAAAAAAAAAAAAAg\n"),
+])  # fmt: skip
 def test_record_is_shown_as_in_kafkas_shell(
     tmp_path: Path, batches: list[list[Record]], command: str, printed: str
 ) -> None:
@@ -222,20 +180,17 @@ def test_no_secret_is_printed(tmp_path: Path) -> None:
     assert PASSWORD not in printed
 
 
-@pytest.mark.parametrize(
-    ("key", "of_broker", "of_topic"),
-    [
-        ("min.insync.replicas", True, True),
-        ("listener.name.sasl_ssl.ssl.keystore.location", True, True),
-        ("log.retention.ms", True, True),
-        ("ssl.truststore.password", False, False),
-        ("listener.name.a.ssl.keystore.key", False, False),
-        ("listener.name.a.scram-sha-256.sasl.jaas.config", False, False),
-        ("rsm.config.s3.access.key", False, False),
-        ("my.plugin.setting", False, True),
-        ("log.PASSWORD", False, False),
-    ],
-)
+@pytest.mark.parametrize(("key", "of_broker", "of_topic"), [
+    ("min.insync.replicas", True, True),
+    ("listener.name.sasl_ssl.ssl.keystore.location", True, True),
+    ("log.retention.ms", True, True),
+    ("ssl.truststore.password", False, False),
+    ("listener.name.a.ssl.keystore.key", False, False),
+    ("listener.name.a.scram-sha-256.sasl.jaas.config", False, False),
+    ("rsm.config.s3.access.key", False, False),
+    ("my.plugin.setting", False, True),
+    ("log.PASSWORD", False, False),
+])  # fmt: skip
 def test_config_is_shown_only_if_it_is_certainly_no_secret(
     key: str, *, of_broker: bool, of_topic: bool
 ) -> None:
@@ -243,13 +198,10 @@ def test_config_is_shown_only_if_it_is_certainly_no_secret(
     assert is_shown(key, is_broker=False) == of_topic
 
 
-@pytest.mark.parametrize(
-    "record",
-    [
-        Acl(2, 'a"\\\u202e\x07\U000e0001', 4, "User:ä", "*", 11, 3),
-        acl("User:a", "READ", topic="t"),
-    ],
-)
+@pytest.mark.parametrize("record", [
+    Acl(2, 'a"\\\u202e\x07\U000e0001', 4, "User:ä", "*", 11, 3),
+    acl("User:a", "READ", topic="t"),
+])  # fmt: skip
 def test_acl_is_json_that_says_all_of_it(tmp_path: Path, record: Acl) -> None:
     write_log(tmp_path, [added(1, record)])
     printed: list[str] = []
@@ -258,25 +210,18 @@ def test_acl_is_json_that_says_all_of_it(tmp_path: Path, record: Acl) -> None:
     text = "".join(printed)
     assert text.replace("\n", "").isprintable()
     assert json.loads(text) == {
-        "id": "AAAAAAAAAAAAAAAAAAAAAQ",
-        "resourceType": record.resource_type,
-        "resourceName": record.resource_name,
-        "patternType": record.pattern_type,
-        "principal": record.principal,
-        "host": record.host,
-        "operation": record.operation,
+        "id": "AAAAAAAAAAAAAAAAAAAAAQ", "resourceType": record.resource_type,
+        "resourceName": record.resource_name, "patternType": record.pattern_type,
+        "principal": record.principal, "host": record.host, "operation": record.operation,
         "permissionType": record.permission_type,
-    }
+    }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("record", "name"),
-    [
-        (broker(version=5), "REGISTER_BROKER"),
-        (broker(tags=b"\1\7\1\0"), "REGISTER_BROKER"),
-        (frame(99, b"anything"), "type 99"),
-    ],
-)
+@pytest.mark.parametrize(("record", "name"), [
+    (broker(version=5), "REGISTER_BROKER"),
+    (broker(tags=b"\1\7\1\0"), "REGISTER_BROKER"),
+    (frame(99, b"anything"), "type 99"),
+])  # fmt: skip
 def test_record_that_cannot_be_read_is_reported(tmp_path: Path, record: bytes, name: str) -> None:
     write_log(tmp_path, [record, controller()])
     contents = read_contents(tmp_path)
@@ -284,15 +229,12 @@ def test_record_that_cannot_be_read_is_reported(tmp_path: Path, record: bytes, n
     assert list(contents.controllers) == [7]
 
 
-@pytest.mark.parametrize(
-    ("records", "reason"),
-    [
-        ([changed()], "broker 1 is not registered in epoch 5"),
-        ([broker(), changed(epoch=6)], "broker 1 is not registered in epoch 6"),
-        ([removed(1)], "no ACL has the removed id"),
-        ([frame(ForeignType.REMOVE_DELEGATION_TOKEN, b"\x09a")], "id: 8 bytes announced"),
-    ],
-)
+@pytest.mark.parametrize(("records", "reason"), [
+    ([changed()], "broker 1 is not registered in epoch 5"),
+    ([broker(), changed(epoch=6)], "broker 1 is not registered in epoch 6"),
+    ([removed(1)], "no ACL has the removed id"),
+    ([frame(ForeignType.REMOVE_DELEGATION_TOKEN, b"\x09a")], "id: 8 bytes announced"),
+])  # fmt: skip
 def test_record_that_does_not_fit_is_an_error(
     tmp_path: Path, records: list[Record], reason: str
 ) -> None:

@@ -56,16 +56,12 @@ def random_acls(count: int, seed: int = 1) -> tuple[Acl, ...]:
     hosts = ["*", "10.0.0.1", "0:0:0:0:0:0:0:1", "h"]
     found = {
         Acl(
-            chooser.choice((2, 2, 3, 4, 5, 6, 7, 9)),
-            chooser.choice(names),
-            chooser.choice((3, 3, 4, 4, 5)),
-            chooser.choice(principals),
-            chooser.choice(hosts),
-            chooser.choice((*range(2, 16), 16)),
-            chooser.choice((2, 3, 3, 4)),
+            chooser.choice((2, 2, 3, 4, 5, 6, 7, 9)), chooser.choice(names),
+            chooser.choice((3, 3, 4, 4, 5)), chooser.choice(principals), chooser.choice(hosts),
+            chooser.choice((*range(2, 16), 16)), chooser.choice((2, 3, 3, 4)),
         )
         for _ in range(count)
-    }
+    }  # fmt: skip
     return tuple(sorted(found, key=str))
 
 

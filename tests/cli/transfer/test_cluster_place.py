@@ -204,20 +204,17 @@ def test_only_missing_acls_are_written() -> None:
     assert (draft.new, draft.present, draft.losses) == ((DENIED, WRITE), 2, ())
 
 
-@pytest.mark.parametrize(
-    ("lost", "reason"),
-    [
-        (Acl(2, "t", 3, "User:a", "*", 99, 3), "Invalid operation UNKNOWN"),
-        (Acl(99, "t", 3, "User:a", "*", 3, 3), "Invalid resourceType UNKNOWN"),
-        (Acl(2, "t", 9, "User:a", "*", 3, 3), "Invalid patternType UNKNOWN"),
-        (Acl(2, "t", 3, "User:a", "*", 3, 9), "Invalid permissionType UNKNOWN"),
-        (acl("alice", topic="t"), "no colon is present"),
-        (acl("User:a", topic=""), "empty resource name"),
-        (Acl(4, "other", 3, "User:a", "*", 3, 3), "The only valid name for the CLUSTER"),
-        (acl("User:a", topic="t" * 32_768), "the name is longer than 32767 bytes"),
-        (acl("User:" + "é" * 16_383, topic="t"), "the principal is longer than 32767 bytes"),
-    ],
-)
+@pytest.mark.parametrize(("lost", "reason"), [
+    (Acl(2, "t", 3, "User:a", "*", 99, 3), "Invalid operation UNKNOWN"),
+    (Acl(99, "t", 3, "User:a", "*", 3, 3), "Invalid resourceType UNKNOWN"),
+    (Acl(2, "t", 9, "User:a", "*", 3, 3), "Invalid patternType UNKNOWN"),
+    (Acl(2, "t", 3, "User:a", "*", 3, 9), "Invalid permissionType UNKNOWN"),
+    (acl("alice", topic="t"), "no colon is present"),
+    (acl("User:a", topic=""), "empty resource name"),
+    (Acl(4, "other", 3, "User:a", "*", 3, 3), "The only valid name for the CLUSTER"),
+    (acl("User:a", topic="t" * 32_768), "the name is longer than 32767 bytes"),
+    (acl("User:" + "é" * 16_383, topic="t"), "the principal is longer than 32767 bytes"),
+])  # fmt: skip
 def test_acl_that_a_cluster_rejects_is_a_loss(lost: Acl, reason: str) -> None:
     draft = make_draft(AclsFound((READ, lost)), [])
     assert draft.new == (READ,)
@@ -226,15 +223,12 @@ def test_acl_that_a_cluster_rejects_is_a_loss(lost: Acl, reason: str) -> None:
     assert reason in found.reason
 
 
-@pytest.mark.parametrize(
-    "kept",
-    [
-        acl("User:ANONYMOUS", topic="t", host="0:0:0:0:0:0:0:1"),
-        acl("User:a", topic="pay-", pattern="PREFIXED", deny=True),
-        acl("User:a, host=10.0.0.1", topic="t"),
-        acl("User:" + "e" * 32_762, topic="t"),
-    ],
-)
+@pytest.mark.parametrize("kept", [
+    acl("User:ANONYMOUS", topic="t", host="0:0:0:0:0:0:0:1"),
+    acl("User:a", topic="pay-", pattern="PREFIXED", deny=True),
+    acl("User:a, host=10.0.0.1", topic="t"),
+    acl("User:" + "e" * 32_762, topic="t"),
+])  # fmt: skip
 def test_acl_that_a_cluster_accepts_is_kept(kept: Acl) -> None:
     assert make_draft(AclsFound((kept,)), []).losses == ()
 

@@ -76,17 +76,14 @@ def test_standard_output_gets_the_named_format(command: Command, words: tuple[st
     assert len(json.loads(command.out)["acls"]) == 2
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        ("a.yaml", "yaml"),
-        ("a.yml", "yaml"),
-        ("a.json", "json"),
-        ("a.tf.json", "terraform"),
-        ("a.txt", "listing"),
-        ("a.list", "listing"),
-    ],
-)
+@pytest.mark.parametrize(("name", "kind"), [
+    ("a.yaml", "yaml"),
+    ("a.yml", "yaml"),
+    ("a.json", "json"),
+    ("a.tf.json", "terraform"),
+    ("a.txt", "listing"),
+    ("a.list", "listing"),
+])  # fmt: skip
 def test_end_of_a_file_name_tells_the_format(
     command: Command, tmp_path: Path, name: str, kind: str
 ) -> None:
@@ -172,12 +169,8 @@ def test_accepted_losses_are_left_out_and_named(command: Command, tmp_path: Path
         "losses": [
             {
                 "acl": {
-                    "resource_type": "TOPIC",
-                    "resource_name": "orders",
-                    "pattern_type": "LITERAL",
-                    "principal": "User:a",
-                    "host": "*",
-                    "operation": "UNKNOWN",
+                    "resource_type": "TOPIC", "resource_name": "orders", "pattern_type": "LITERAL",
+                    "principal": "User:a", "host": "*", "operation": "UNKNOWN",
                     "permission_type": "DENY",
                 },
                 "reason": "Kafka does not accept such an ACL: Invalid operation UNKNOWN",
@@ -188,7 +181,7 @@ def test_accepted_losses_are_left_out_and_named(command: Command, tmp_path: Path
         "offset": None,
         "cluster_id": None,
         "failure": None,
-    }
+    }  # fmt: skip
     assert "loss: StandardAcl[" in command.error
 
 
@@ -275,24 +268,21 @@ def test_moment_of_a_log_is_exported(command: Command, tmp_path: Path) -> None:
     assert command.out == "acls: []\n"
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (("--topic", "orders"), {READ}),
-        (("--topic", "or"), set()),
-        (("--topic", "or", "--resource-pattern-type", "prefixed"), {DENIED}),
-        (("--topic", "orders", "--resource-pattern-type", "MATCH"), {READ, DENIED}),
-        (("--topic", "orders", "--group", "g"), {READ}),
-        (("--topic", "orders", "--principal", "User:b"), set()),
-        (("--principal", "User:a", "--principal", "User:b"), {READ, DENIED}),
-        (("--cluster",), set()),
-        (("--topic-prefix", "or"), {READ, DENIED}),
-        (("--topic-prefix", "ord"), {READ}),
-        (("--principal-prefix", "User:"), {READ, DENIED}),
-        (("--principal-prefix", "User:b", "--topic-prefix", "or"), {DENIED}),
-        ((), {READ, DENIED}),
-    ],
-)
+@pytest.mark.parametrize(("words", "expected"), [
+    (("--topic", "orders"), {READ}),
+    (("--topic", "or"), set()),
+    (("--topic", "or", "--resource-pattern-type", "prefixed"), {DENIED}),
+    (("--topic", "orders", "--resource-pattern-type", "MATCH"), {READ, DENIED}),
+    (("--topic", "orders", "--group", "g"), {READ}),
+    (("--topic", "orders", "--principal", "User:b"), set()),
+    (("--principal", "User:a", "--principal", "User:b"), {READ, DENIED}),
+    (("--cluster",), set()),
+    (("--topic-prefix", "or"), {READ, DENIED}),
+    (("--topic-prefix", "ord"), {READ}),
+    (("--principal-prefix", "User:"), {READ, DENIED}),
+    (("--principal-prefix", "User:b", "--topic-prefix", "or"), {DENIED}),
+    ((), {READ, DENIED}),
+])  # fmt: skip
 def test_selection_has_the_meaning_of_kafka_acls(
     command: Command, tmp_path: Path, words: tuple[str, ...], expected: set[Acl]
 ) -> None:
@@ -323,50 +313,37 @@ def test_empty_source_replaces_a_file(command: Command, tmp_path: Path) -> None:
     assert (tmp_path / "acls.yaml").read_text() == "acls: []\n"
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        ("export", "expected --bootstrap-server HOST:PORT, --log-dir DIR, --config FILE, --acls"),
-        ("export --log-dir a --bootstrap-server b:1", "expected either --bootstrap-server or"),
-        ("export --log-dir a --from b", "--from: expected either --log-dir or --from, found both"),
-        ("export --log-dir a --acls b", "--acls: expected one source of ACLs, found two"),
-        ("export --log-dir a --override b=c", "--override: expected --config as well"),
-        ("export --log-dir a --json", "--json: expected --to FILE, because standard output"),
-        ("export --log-dir a --to http://b", "--to: unknown scheme 'http'"),
-        ("export --log-dir a --to kafka://b:1 --format yaml", "--format: expected a file, found"),
-        ("export --log-dir a --to yaml:b --format json", "--format: json, but yaml:b names"),
-        ("export --log-dir a --overwrite", "--overwrite: expected a file, found -"),
-        ("export --log-dir a --to b/ --overwrite", "--overwrite: expected a file, found b/"),
-        ("export --log-dir a --to b.yaml --node-id 1", "--node-id: expected a log directory"),
-        ("import a --log-dir b --node-id -1", "--node-id: expected 0 to 2147483647, found -1"),
-        ("import a --log-dir b --node-id 2147483648", "--node-id: expected 0 to 2147483647"),
-        ("export --acls a --as-of 3", "--as-of: expected a log, found a, which has no past"),
-        ("export --log-dir a --as-of soon", "--as-of: "),
-        ("export --log-dir a --resource-pattern-type ANY", "expected the name of a resource"),
-        (
-            "export --log-dir a --principal alice",
-            "principal: expected Type:name, for example User:",
-        ),
-        (
-            "import a --to b.yaml --principal alice",
-            "principal: expected Type:name, for example User:",
-        ),
-        ("export --log-dir a --topic=", "resource-name: expected a text, found an empty one"),
-        ("export --log-dir a --command-config f", "--command-config: expected a cluster"),
-        ("export --log-dir a --from-config f", "--from-config: expected a cluster on that side"),
-        (
-            "export --from kafka://a:1 --to kafka://b:1 --command-config f",
-            "both places are clusters: use --from-config and --to-config",
-        ),
-        (
-            "export --bootstrap-server a:1 --from-config f --command-config f",
-            "expected either it or --from-config, found both",
-        ),
-        ("import", "the following arguments are required: FROM"),
-        ("import a", "expected --bootstrap-server HOST:PORT, --log-dir DIR, --config FILE or"),
-        ("import a --config b --node-id 1", "expected either --config or --node-id, found both"),
-    ],
-)
+@pytest.mark.parametrize(("words", "expected"), [
+    ("export", "expected --bootstrap-server HOST:PORT, --log-dir DIR, --config FILE, --acls"),
+    ("export --log-dir a --bootstrap-server b:1", "expected either --bootstrap-server or"),
+    ("export --log-dir a --from b", "--from: expected either --log-dir or --from, found both"),
+    ("export --log-dir a --acls b", "--acls: expected one place of ACLs, found two"),
+    ("export --log-dir a --override b=c", "--override: expected --config as well"),
+    ("export --log-dir a --json", "--json: expected --to FILE, because standard output"),
+    ("export --log-dir a --to http://b", "--to: unknown scheme 'http'"),
+    ("export --log-dir a --to kafka://b:1 --format yaml", "--format: expected a file, found"),
+    ("export --log-dir a --to yaml:b --format json", "--format: json, but yaml:b names"),
+    ("export --log-dir a --overwrite", "--overwrite: expected a file, found -"),
+    ("export --log-dir a --to b/ --overwrite", "--overwrite: expected a file, found b/"),
+    ("export --log-dir a --to b.yaml --node-id 1", "--node-id: expected a log directory"),
+    ("import a --log-dir b --node-id -1", "--node-id: expected 0 to 2147483647, found -1"),
+    ("import a --log-dir b --node-id 2147483648", "--node-id: expected 0 to 2147483647"),
+    ("export --acls a --as-of 3", "--as-of: expected a log, found a, which has no past"),
+    ("export --log-dir a --as-of soon", "--as-of: "),
+    ("export --log-dir a --resource-pattern-type ANY", "expected the name of a resource"),
+    ("export --log-dir a --principal alice", "principal: expected Type:name, for example User:"),
+    ("import a --to b.yaml --principal alice", "principal: expected Type:name, for example User:"),
+    ("export --log-dir a --topic=", "resource-name: expected a text, found an empty one"),
+    ("export --log-dir a --command-config f", "--command-config: expected a cluster"),
+    ("export --log-dir a --from-config f", "--from-config: expected a cluster on that side"),
+    ("export --from kafka://a:1 --to kafka://b:1 --command-config f",
+     "both places are clusters: use --from-config and --to-config"),
+    ("export --bootstrap-server a:1 --from-config f --command-config f",
+     "expected either it or --from-config, found both"),
+    ("import", "the following arguments are required: FROM"),
+    ("import a", "expected --bootstrap-server HOST:PORT, --log-dir DIR, --config FILE or"),
+    ("import a --config b --node-id 1", "expected either --config or --node-id, found both"),
+])  # fmt: skip
 def test_arguments_that_cannot_be_combined_exit_with_2(
     command: Command, words: str, expected: str
 ) -> None:

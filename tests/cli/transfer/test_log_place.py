@@ -22,13 +22,7 @@ from authorizerd.metadata.meta_properties import read_meta_properties
 from authorizerd.metadata.storage import DISK
 from authorizerd.protocol.records.metadata import BeginTransaction, EndTransaction
 from tests.support.acls import acl
-from tests.support.log_files import (
-    acl_id,
-    added,
-    data_batch,
-    read_acls,
-    write_log,
-)
+from tests.support.log_files import acl_id, added, data_batch, read_acls, write_log
 from tests.support.recording_storage import RecordingStorage
 
 FIRST = acl("User:a", topic="t")
@@ -99,13 +93,10 @@ def test_log_that_has_all_acls_is_not_changed(tmp_path: Path) -> None:
     assert all_bytes(log_dir) == before
 
 
-@pytest.mark.parametrize(
-    ("target", "expected"),
-    [
-        ({"node_id": 4}, "belongs to node 3"),
-        ({"cluster_id": "c"}, "has a cluster id already"),
-    ],
-)
+@pytest.mark.parametrize(("target", "expected"), [
+    ({"node_id": 4}, "belongs to node 3"),
+    ({"cluster_id": "c"}, "has a cluster id already"),
+])  # fmt: skip
 def test_log_of_another_node_is_refused(
     target: dict[str, int], expected: str, tmp_path: Path
 ) -> None:

@@ -58,14 +58,10 @@ def named_acl(document: dict[str, str]) -> tuple[str, ...]:
 def names_of(acl: Acl) -> tuple[str, ...]:
     """Return an ACL as the report names it."""
     return (
-        ResourceType.read(acl.resource_type).name,
-        acl.resource_name,
-        PatternType.read(acl.pattern_type).name,
-        acl.principal,
-        acl.host,
-        Operation.read(acl.operation).name,
-        PermissionType.read(acl.permission_type).name,
-    )
+        ResourceType.read(acl.resource_type).name, acl.resource_name,
+        PatternType.read(acl.pattern_type).name, acl.principal, acl.host,
+        Operation.read(acl.operation).name, PermissionType.read(acl.permission_type).name,
+    )  # fmt: skip
 
 
 def transfer(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
@@ -79,12 +75,9 @@ def transfer(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
 @pytest.mark.parametrize("target", KINDS)
 @pytest.mark.parametrize("source", KINDS)
 def test_target_has_all_but_the_named_losses(
-    source: str,
-    target: str,
-    clusters: dict[str, str],
-    tmp_path: Path,
+    source: str, target: str, clusters: dict[str, str], tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
-) -> None:
+) -> None:  # fmt: skip
     (tmp_path / "to").mkdir()
     if source == "cluster":
         origin, held = clusters["source"], frozenset(ACLS)
@@ -105,12 +98,9 @@ def test_target_has_all_but_the_named_losses(
 
 @pytest.mark.parametrize("target", KINDS)
 def test_acls_of_a_real_broker_survive_everywhere(
-    target: str,
-    clusters: dict[str, str],
-    real_log_dir: Path,
-    tmp_path: Path,
+    target: str, clusters: dict[str, str], real_log_dir: Path, tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
-) -> None:
+) -> None:  # fmt: skip
     """Export the 1,751 ACLs, and import them from there into a log."""
     place = clusters["target"] if target == "cluster" else new_target(target, tmp_path)
     node = NODE if target == "log" else ()

@@ -1,10 +1,11 @@
-"""A file is written whole or not at all, never over another by accident, and read back first."""
+"""A locator names one place. A file is written whole or not at all, and read back first."""
 
 from __future__ import annotations
 
 import errno
 import os
 import stat
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,12 +15,22 @@ from hypothesis import strategies as st
 
 from authorizerd.acl.model import Acl
 from authorizerd.cli.errors import CommandError
-from authorizerd.cli.transfer.model import AclsFound, Draft, Kind, Locator
+from authorizerd.cli.transfer.model import (
+    AclsFound,
+    Draft,
+    Kind,
+    Locator,
+    LocatorError,
+    parse_locator,
+)
 from authorizerd.cli.transfer.text_place import TextSource, TextTarget
 from authorizerd.management.formats.catalogue import FORMATS
 from authorizerd.management.formats.model import AclsRead, AclsWritten, AclTextError, Format, Loss
 from authorizerd.metadata.storage import Storage
+from tests.end_to_end.example_daemon import Ports
+from tests.end_to_end.page_shell import Shell, run_page
 from tests.support.acls import acl
+from tests.support.log_files import added, write_log
 from tests.support.recording_storage import RecordingStorage
 from tests.support.strategies import acls, any_acls
 
@@ -32,12 +43,9 @@ def locator(path: Path, format: str | None = None) -> Locator:
 
 
 def write(
-    path: Path,
-    *acls: Acl,
-    overwrite: bool = False,
-    storage: Storage | None = None,
+    path: Path, *acls: Acl, overwrite: bool = False, storage: Storage | None = None,
     format: Format = FORMATS["yaml"],
-) -> Draft:
+) -> Draft:  # fmt: skip
     target = TextTarget(locator(path), format, overwrite=overwrite, storage=storage)
     found = AclsFound(acls)
     with target.open() as opened:
@@ -124,13 +132,10 @@ def test_loss_that_the_format_names_is_named_once(tmp_path: Path) -> None:
     assert draft.losses == (loss,)
 
 
-@pytest.mark.parametrize(
-    ("back", "expected"),
-    [
-        ((FIRST, SECOND), "the text would grant or deny something else, and was not written: Sta"),
-        (AclTextError("line 1", "no"), "cannot be read back, and was not written: line 1: no"),
-    ],
-)
+@pytest.mark.parametrize(("back", "expected"), [
+    ((FIRST, SECOND), "the text would grant or deny something else, and was not written: Sta"),
+    (AclTextError("line 1", "no"), "cannot be read back, and was not written: line 1: no"),
+])  # fmt: skip
 def test_text_that_says_something_else_is_not_written(
     back: Sequence[Acl] | AclTextError, expected: str, tmp_path: Path
 ) -> None:
@@ -145,14 +150,11 @@ def test_order_of_a_source_does_not_change_the_file(tmp_path: Path) -> None:
     assert (tmp_path / "a.yaml").read_bytes() == (tmp_path / "b.yaml").read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("data", "expected"),
-    [
-        (b"\xff", r"acls: byte 0: not valid UTF-8"),
-        (b"acls: [", r"acls: line 2: did not find"),
-        (b"Current\n", r"acls: line 1: expected a line of a listing"),
-    ],
-)
+@pytest.mark.parametrize(("data", "expected"), [
+    (b"\xff", r"acls: byte 0: not valid UTF-8"),
+    (b"acls: [", r"acls: line 2: did not find"),
+    (b"Current\n", r"acls: line 1: expected a line of a listing"),
+])  # fmt: skip
 def test_unreadable_text_is_an_error_that_names_its_place(
     data: bytes, expected: str, tmp_path: Path
 ) -> None:
@@ -176,3 +178,71 @@ def test_each_format_names_what_it_does_not_give_back(name: str, acls: list[Acl]
         draft = opened.draft(AclsFound(tuple(acls)))
     assert not any("does not reproduce it" in loss.reason for loss in draft.losses)
     assert {*draft.new, *(loss.acl for loss in draft.losses)} >= {*acls}
+
+
+FORMAT_NAMES = ("yaml", "listing")
+
+
+@pytest.mark.parametrize(("text", "kind", "value", "format"), [
+    ("kafka://a:9092", Kind.CLUSTER, "a:9092", None),
+    ("KAFKA://a:9092,[::1]:9093/", Kind.CLUSTER, "a:9092,[::1]:9093", None),
+    ("zookeeper://a:2181,b:2181/kafka", Kind.ZOOKEEPER, "a:2181,b:2181/kafka", None),
+    ("yaml:acls", Kind.FILE, "acls", "yaml"),
+    ("yaml:-", Kind.FILE, "-", "yaml"),
+    ("listing:C:/acls", Kind.FILE, "C:/acls", "listing"),
+    ("-", Kind.FILE, "-", None),
+    ("acls.yaml", Kind.FILE, "acls.yaml", None),
+    ("./yaml:acls", Kind.FILE, "./yaml:acls", None),
+    ("other:acls", Kind.FILE, "other:acls", None),
+    ("./kafka:/a:1", Kind.FILE, "./kafka:/a:1", None),
+    ("new/", Kind.LOG, "new/", None),
+    ("log:new", Kind.LOG, "new", None),
+    ("x/1.checkpoint", Kind.CHECKPOINT, "x/1.checkpoint", None),
+    ("checkpoint:x", Kind.CHECKPOINT, "x", None),
+    ("yaml:1.checkpoint", Kind.FILE, "1.checkpoint", "yaml"),
+])  # fmt: skip
+def test_locator_names_one_place(text: str, kind: Kind, value: str, format: str | None) -> None:
+    assert parse_locator(text, FORMAT_NAMES) == Locator(kind, text, value, format)
+
+
+def test_directory_is_a_log_directory(tmp_path: Path) -> None:
+    assert parse_locator(str(tmp_path), FORMAT_NAMES).kind is Kind.LOG
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("", "found an empty text"),
+    ("http://a:1", "unknown scheme 'http': expected kafka://HOST:PORT"),
+    ("kafka://", "expected HOST:PORT after kafka://"),
+    ("kafka:///", "expected HOST:PORT after kafka://"),
+    (
+        "kafka://user:secret@a:1",
+        "credentials and TLS settings belong in the file of --command-config",
+    ),
+    ("kafka://a:1/path", "expected kafka://HOST:PORT"),
+    ("kafka:/a:1", "expected kafka://HOST:PORT, with two slashes"),
+    ("Zookeeper:/user:secret@a:1", "expected zookeeper://HOST:PORT, with two slashes"),
+    ("kafka:a:1", "expected kafka://HOST:PORT, with two slashes"),
+    ("yaml:", "expected a path after yaml:"),
+    ("log:", "expected a path after log:"),
+])  # fmt: skip
+def test_text_that_names_no_place_is_an_error(text: str, expected: str) -> None:
+    with pytest.raises(LocatorError, match=expected) as raised:
+        parse_locator(text, FORMAT_NAMES)
+    assert "secret" not in str(raised.value)
+
+
+def test_only_a_file_can_be_standard_input() -> None:
+    assert parse_locator("-", FORMAT_NAMES).is_standard
+    assert not parse_locator("log:-", FORMAT_NAMES).is_standard
+
+
+LATER_OPERATION = 99
+
+
+def test_lost_deny_is_printed_as_the_page_shows(tmp_path: Path) -> None:
+    newer = acl("User:a", LATER_OPERATION, topic="orders", deny=True)
+    write_log(tmp_path / "newer", [added(1, newer), added(2)])
+    (tmp_path / ".venv").symlink_to(sys.prefix)
+    with Shell(tmp_path) as shell:
+        run_page("import-export.md", "tests/cli/transfer/test_text_place.py", shell, Ports())
+    assert not (tmp_path / "acls.yaml").exists()

@@ -1,9 +1,10 @@
-"""``acls import`` and ``acls export`` with a scripted ZooKeeper on one side."""
+"""``acls import`` and ``acls export`` with a scripted ZooKeeper on one side, and the page."""
 
 from __future__ import annotations
 
 import json
 import ssl
+import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -17,6 +18,10 @@ from authorizerd.cli.main import main
 from authorizerd.cli.zookeeper.session import Check, Create, Outcome, Session, SetData
 from authorizerd.management.formats.catalogue import FORMATS
 from authorizerd.management.formats.listing import read_listing
+from authorizerd.management.zookeeper.export import Target, list_parents
+from authorizerd.management.zookeeper.paths import Pattern, pattern_path
+from authorizerd.management.zookeeper.znode import write_acls
+from tests.end_to_end.documents import ROOT, blocks_of, commands_of
 from tests.support.acls import acl
 from tests.support.jute import Op
 from tests.support.log_files import added, write_log
@@ -155,12 +160,9 @@ def test_failure_half_way_is_reported(cluster: ScriptedZooKeeper, run: Run, tmp_
 
 
 def test_interrupt_says_what_is_certain(
-    cluster: ScriptedZooKeeper,
-    run: Run,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    cluster: ScriptedZooKeeper, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> None:
+) -> None:  # fmt: skip
     """Nothing of the second pattern is sent."""
     commit = Session.commit
 
@@ -247,3 +249,50 @@ def test_hanging_server_is_given_up(cluster: ScriptedZooKeeper, run: Run, tmp_pa
     code, _, error = run("import", place, "--to", "yaml:-", "--command-config", config)
     assert code == 1
     assert f"{place}: no answer within 0.5 s" in error
+
+
+PAGE = ROOT / "docs" / "zookeeper.md"
+SERVERS = "zk1:2181,zk2:2181"
+OURS = "authorizerd "
+ACLS = (
+    acl("User:alice", topic="orders"),
+    acl("User:alice", group="billing"),
+    acl("User:bob", "WRITE", topic="pay-", pattern="PREFIXED", deny=True),
+)
+
+
+def run_text(text: str, capfd: pytest.CaptureFixture[str]) -> tuple[str, int]:
+    """Return what a command prints, and its exit code. Ours run in this process."""
+    words = text.partition("#")[0].split()
+    if text.startswith(OURS):
+        try:
+            code = main(words[1:])
+        except SystemExit as end:
+            code = int(str(end.code))
+    else:
+        code = subprocess.run(words, check=False).returncode
+    return "".join(capfd.readouterr()).strip("\n"), code
+
+
+def test_commands_of_the_page_print_what_it_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ran = 0
+    with running_zookeeper() as server:
+        for chroot in ("/kafka", "/old"):
+            for path in list_parents(Target().oldest):
+                server.put(chroot + path)
+        for each in ACLS:
+            server.put("/kafka" + pattern_path(Pattern.of(each)), write_acls([each]))
+        for block in blocks_of(PAGE):
+            if block.language != "console":
+                continue
+            for command in commands_of(block.text):
+                printed, code = run_text(command.text.replace(SERVERS, server.address), capfd)
+                printed = printed.replace(server.address, SERVERS)
+                assert code == command.exit_code, (command.text, printed)
+                if not command.matches(printed):
+                    assert printed == command.shown, command.text
+                ran += 1
+    assert ran >= 10

@@ -99,16 +99,13 @@ def test_lost_change_is_sent_once_and_its_outcome_unknown(
     assert zookeeper.requests.count((Op.CREATE, "/a")) == 1
 
 
-@pytest.mark.parametrize(
-    "conflict",
-    [
-        Check("/a", 7),
-        SetData("/a", b"", 7),
-        SetData("/none", b"", 0),
-        Create("/a", b"", OPEN),
-        Create("/none/a", b"", OPEN),
-    ],
-)
+@pytest.mark.parametrize("conflict", [
+    Check("/a", 7),
+    SetData("/a", b"", 7),
+    SetData("/none", b"", 0),
+    Create("/a", b"", OPEN),
+    Create("/none/a", b"", OPEN),
+])  # fmt: skip
 def test_conflict_undoes_the_whole_transaction(
     zookeeper: ScriptedZooKeeper, conflict: Check | SetData | Create
 ) -> None:
@@ -181,14 +178,11 @@ def test_no_password_is_logged(
     assert SECRET not in caplog.text + repr(settings)
 
 
-@pytest.mark.parametrize(
-    ("fate", "reason"),
-    [
-        (Fate.ENDLESS, "no answer within 1 s: .* has closed the connection"),
-        (Fate.GARBAGE, "no connection: the answer is not ZooKeeper's: error"),
-        (Fate.UNANSWERED, "no answer within 1 s: .* has closed the connection"),
-    ],
-)
+@pytest.mark.parametrize(("fate", "reason"), [
+    (Fate.ENDLESS, "no answer within 1 s: .* has closed the connection"),
+    (Fate.GARBAGE, "no connection: the answer is not ZooKeeper's: error"),
+    (Fate.UNANSWERED, "no answer within 1 s: .* has closed the connection"),
+])  # fmt: skip
 def test_server_that_does_not_answer_is_given_up(
     zookeeper: ScriptedZooKeeper, fate: Fate, reason: str
 ) -> None:

@@ -6,11 +6,7 @@ from pathlib import Path
 import pytest
 
 from authorizerd.cli.zookeeper.errors import ZooKeeperError
-from authorizerd.cli.zookeeper.options import (
-    WriteOptions,
-    add_write_arguments,
-    read_write_options,
-)
+from authorizerd.cli.zookeeper.options import WriteOptions, add_write_arguments, read_write_options
 from authorizerd.cli.zookeeper.settings import (
     Login,
     ZooKeeperSettings,
@@ -43,15 +39,12 @@ def read(tmp_path: Path, text: str) -> ZooKeeperSettings:
     return read_settings(file)
 
 
-@pytest.mark.parametrize(
-    ("text", "servers", "chroot"),
-    [
-        ("zk1", ("zk1:2181",), ""),
-        ("zk1:2182/", ("zk1:2182",), ""),
-        ("zk1:1,zk-2.example:65535/a/b", ("zk1:1", "zk-2.example:65535"), "/a/b"),
-        ("zk1, [::1]:2181/kafka/", ("zk1:2181", "[::1]:2181"), "/kafka"),
-    ],
-)
+@pytest.mark.parametrize(("text", "servers", "chroot"), [
+    ("zk1", ("zk1:2181",), ""),
+    ("zk1:2182/", ("zk1:2182",), ""),
+    ("zk1:1,zk-2.example:65535/a/b", ("zk1:1", "zk-2.example:65535"), "/a/b"),
+    ("zk1, [::1]:2181/kafka/", ("zk1:2181", "[::1]:2181"), "/kafka"),
+])  # fmt: skip
 def test_address_is_read_as_zookeeper_connect(
     text: str, servers: tuple[str, ...], chroot: str
 ) -> None:
@@ -59,20 +52,17 @@ def test_address_is_read_as_zookeeper_connect(
     assert parse_address(str(parse_address(text))) == (servers, chroot)
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("", "expected zookeeper://HOST:PORT"),
-        ("zk1:0", "found the server 'zk1:0'"),
-        ("zk1:65536", "found the server 'zk1:65536'"),
-        ("zk1,,zk2", "found the server ''"),
-        ("zk1/a,zk2/b/../c", "a znode cannot be named '..'"),
-        ("zk1//a", "a znode cannot be named ''"),
-        ("zk1/a\n", "cannot contain the character U+000A"),
-        (f"admin:{SECRET}@zk1:2181", "found the server 'zk1:2181'"),
-        (",".join(["zk"] * 101), "expected at most 100 servers"),
-    ],
-)
+@pytest.mark.parametrize(("text", "reason"), [
+    ("", "expected zookeeper://HOST:PORT"),
+    ("zk1:0", "found the server 'zk1:0'"),
+    ("zk1:65536", "found the server 'zk1:65536'"),
+    ("zk1,,zk2", "found the server ''"),
+    ("zk1/a,zk2/b/../c", "a znode cannot be named '..'"),
+    ("zk1//a", "a znode cannot be named ''"),
+    ("zk1/a\n", "cannot contain the character U+000A"),
+    (f"admin:{SECRET}@zk1:2181", "found the server 'zk1:2181'"),
+    (",".join(["zk"] * 101), "expected at most 100 servers"),
+])  # fmt: skip
 def test_malformed_address_is_rejected_without_a_password(text: str, reason: str) -> None:
     with pytest.raises(ZooKeeperError) as caught:
         parse_address(text)
@@ -135,33 +125,23 @@ def test_log_ins_are_read_without_showing_the_password(tmp_path: Path) -> None:
     assert SECRET not in repr(settings)
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        (
-            "zookeeper.ssl.truststore.location=/ca.pem",
-            "zookeeper.ssl.truststore.location: set zookeeper.ssl.client.enable as well",
-        ),
-        ("zookeeper.ssl.client.enable=yes", "expected true or false"),
-        (BROKER + "zookeeper.ssl.crl.enable=true", "revocation lists are not supported"),
-        (BROKER + "zookeeper.ssl.ocsp.enable=true", "revocation lists are not supported"),
-        (BROKER + "zookeeper.ssl.protocol=TLSv1", "expected TLSv1.2 or TLSv1.3"),
-        (BROKER + "zookeeper.ssl.keystore.type=BCFKS", "expected one of JKS, PKCS12, PEM"),
-        (BROKER + "zookeeper.ssl.keystore.location=", "zookeeper.ssl.keystore.location: expected"),
-        ("zookeeper.session.timeout.ms=0", "expected an integer from 100 to 600000"),
-        (f"authorizerd.zookeeper.digest={SECRET}", "expected USER:PASSWORD"),
-        (f"authorizerd.zookeeper.digest=:{SECRET}", "expected USER:PASSWORD"),
-        (
-            f'authorizerd.zookeeper.sasl.jaas.config={DIGEST_MODULE} required password="{SECRET}";',
-            "username and password must be given",
-        ),
-        (
-            "authorizerd.zookeeper.sasl.jaas.config=com.sun.security.auth.module.Krb5LoginModule "
-            f'required password="{SECRET}";',
-            f"expected the login module {DIGEST_MODULE}",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("text", "reason"), [
+    ("zookeeper.ssl.truststore.location=/ca.pem",
+     "zookeeper.ssl.truststore.location: set zookeeper.ssl.client.enable as well"),
+    ("zookeeper.ssl.client.enable=yes", "expected true or false"),
+    (BROKER + "zookeeper.ssl.crl.enable=true", "revocation lists are not supported"),
+    (BROKER + "zookeeper.ssl.ocsp.enable=true", "revocation lists are not supported"),
+    (BROKER + "zookeeper.ssl.protocol=TLSv1", "expected TLSv1.2 or TLSv1.3"),
+    (BROKER + "zookeeper.ssl.keystore.type=BCFKS", "expected one of JKS, PKCS12, PEM"),
+    (BROKER + "zookeeper.ssl.keystore.location=", "zookeeper.ssl.keystore.location: expected"),
+    ("zookeeper.session.timeout.ms=0", "expected an integer from 100 to 600000"),
+    (f"authorizerd.zookeeper.digest={SECRET}", "expected USER:PASSWORD"),
+    (f"authorizerd.zookeeper.digest=:{SECRET}", "expected USER:PASSWORD"),
+    (f'authorizerd.zookeeper.sasl.jaas.config={DIGEST_MODULE} required password="{SECRET}";',
+     "username and password must be given"),
+    ("authorizerd.zookeeper.sasl.jaas.config=com.sun.security.auth.module.Krb5LoginModule "
+     f'required password="{SECRET}";', f"expected the login module {DIGEST_MODULE}"),
+])  # fmt: skip
 def test_invalid_key_is_rejected_without_its_password(
     tmp_path: Path, text: str, reason: str
 ) -> None:
@@ -181,16 +161,13 @@ def test_missing_file_is_named(tmp_path: Path) -> None:
         read_settings(tmp_path / "none")
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        ([], WriteOptions()),
-        (
-            ["--zk-oldest-broker", "2.4", "--zk-open-acls", "--zk-jute-maxbuffer", "4194304"],
-            WriteOptions((2, 4), 4_194_304, True),  # type: ignore[arg-type] # equal as tuples
-        ),
-    ],
-)
+@pytest.mark.parametrize(("words", "expected"), [
+    ([], WriteOptions()),
+    (
+        ["--zk-oldest-broker", "2.4", "--zk-open-acls", "--zk-jute-maxbuffer", "4194304"],
+        WriteOptions((2, 4), 4_194_304, True),  # type: ignore[arg-type] # equal as tuples
+    ),
+])  # fmt: skip
 def test_flags_state_what_the_cluster_is_like(words: list[str], expected: WriteOptions) -> None:
     parser = argparse.ArgumentParser()
     add_write_arguments(parser)
@@ -201,15 +178,12 @@ def test_flags_state_what_the_cluster_is_like(words: list[str], expected: WriteO
     ]
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["--zk-oldest-broker", "4.0"],
-        ["--zk-jute-maxbuffer", "0"],
-        ["--zk-jute-maxbuffer", "1e6"],
-        ["--zk-jute-maxbuffer", "99999999999"],
-    ],
-)
+@pytest.mark.parametrize("words", [
+    ["--zk-oldest-broker", "4.0"],
+    ["--zk-jute-maxbuffer", "0"],
+    ["--zk-jute-maxbuffer", "1e6"],
+    ["--zk-jute-maxbuffer", "99999999999"],
+])  # fmt: skip
 def test_impossible_flags_are_rejected(
     words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,28 +3,43 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Callable
 from functools import partial
+from hashlib import sha1
 
 import pytest
 
 from authorizerd.acl.model import Acl
 from authorizerd.cli.zookeeper.errors import ZooKeeperError
-from authorizerd.cli.zookeeper.options import WriteOptions
+from authorizerd.cli.zookeeper.options import (
+    ALL,
+    CREATOR_ALL_WORLD_READ,
+    OPEN,
+    READ,
+    HiddenOwnerError,
+    OpenZnodeError,
+    Permission,
+    WriteOptions,
+    choose_permissions,
+    is_open,
+)
 from authorizerd.cli.zookeeper.reading import read_all, warn_of_owner
 from authorizerd.cli.zookeeper.session import open_session
-from authorizerd.cli.zookeeper.settings import ZooKeeperSettings, parse_address
+from authorizerd.cli.zookeeper.settings import Login, ZooKeeperSettings, parse_address
 from authorizerd.cli.zookeeper.writing import ATTEMPTS_MAX, AclWriter, Added
 from authorizerd.management.zookeeper.broker_version import BrokerVersion
 from authorizerd.management.zookeeper.export import (
     JUTE_MAX_BUFFER,
     REQUEST_OVERHEAD,
+    Target,
     list_parents,
 )
 from authorizerd.management.zookeeper.znode import write_acls
 from tests.support.acls import acl
 from tests.support.jute import Op
 from tests.support.scripted_zookeeper import Fate, ScriptedZooKeeper, running_zookeeper
+from tests.support.znode_tree import Node
 from tests.support.zookeeper_clusters import (
     ACCEPTS_OPEN,
     EVENTS,
@@ -53,15 +68,12 @@ def test_acls_that_brokers_have_stored_are_read(cluster: ScriptedZooKeeper) -> N
     assert read(cluster) == {TOPIC, OTHER, PREFIXED}
 
 
-@pytest.mark.parametrize(
-    ("path", "data", "reason"),
-    [
-        (PATH, b"{", f"{PATH}: expected the JSON of ACLs"),
-        (PATH, b'{"version":2,"acls":[]}', f"{PATH}: unknown version 2"),
-        ("/kafka-acl/Queue/q", b"", "/kafka-acl/Queue/q: unknown resource type 'Queue'"),
-        ("/kafka-acl-extended/suffixed", b"", "/kafka-acl-extended/suffixed: unknown pattern"),
-    ],
-)
+@pytest.mark.parametrize(("path", "data", "reason"), [
+    (PATH, b"{", f"{PATH}: expected the JSON of ACLs"),
+    (PATH, b'{"version":2,"acls":[]}', f"{PATH}: unknown version 2"),
+    ("/kafka-acl/Queue/q", b"", "/kafka-acl/Queue/q: unknown resource type 'Queue'"),
+    ("/kafka-acl-extended/suffixed", b"", "/kafka-acl-extended/suffixed: unknown pattern"),
+])  # fmt: skip
 def test_malformed_znode_is_named(
     cluster: ScriptedZooKeeper, path: str, data: bytes, reason: str
 ) -> None:
@@ -148,15 +160,12 @@ def interfere(server: ScriptedZooKeeper, how: str) -> Callable[[], None]:
     }[how]
 
 
-@pytest.mark.parametrize(
-    ("before", "op", "how", "after"),
-    [
-        ([], Op.CREATE, "adds", {TOPIC, OTHER}),
-        ([acl("User:z", topic="t")], Op.SET_DATA, "adds", {TOPIC, OTHER}),
-        ([OTHER], Op.SET_DATA, "removes", {TOPIC}),
-        ([OTHER], Op.SET_DATA, "elects a controller", {TOPIC, OTHER}),
-    ],
-)
+@pytest.mark.parametrize(("before", "op", "how", "after"), [
+    ([], Op.CREATE, "adds", {TOPIC, OTHER}),
+    ([acl("User:z", topic="t")], Op.SET_DATA, "adds", {TOPIC, OTHER}),
+    ([OTHER], Op.SET_DATA, "removes", {TOPIC}),
+    ([OTHER], Op.SET_DATA, "elects a controller", {TOPIC, OTHER}),
+])  # fmt: skip
 def test_change_of_another_writer_is_never_overwritten(
     cluster: ScriptedZooKeeper, before: list[Acl], op: Op, how: str, after: set[Acl]
 ) -> None:
@@ -204,14 +213,11 @@ def test_lost_session_says_what_was_written_and_can_be_repeated(
         assert sorted(again.data(EVENTS).values()) == [b"TOPIC:t0", b"TOPIC:t1", b"TOPIC:t2"]
 
 
-@pytest.mark.parametrize(
-    ("path", "data"),
-    [
-        ("/controller", KRAFT),
-        ("/migration", b'{"version":0,"kraft_controller_id":3000}'),
-        ("/migration", b"?"),
-    ],
-)
+@pytest.mark.parametrize(("path", "data"), [
+    ("/controller", KRAFT),
+    ("/migration", b'{"version":0,"kraft_controller_id":3000}'),
+    ("/migration", b"?"),
+])  # fmt: skip
 def test_export_is_refused_while_a_kraft_controller_owns_the_cluster(
     cluster: ScriptedZooKeeper, path: str, data: bytes
 ) -> None:
@@ -245,14 +251,11 @@ def test_kraft_controller_that_takes_over_stops_the_export(
     assert len(read(cluster)) == len(cluster.data(EVENTS)) == added.count
 
 
-@pytest.mark.parametrize(
-    ("lost", "missing", "oldest"),
-    [
-        (PREFIXED_DENY, "/kafka-acl-extended/prefixed/Topic", "2.0"),
-        (acl(user="User:a", operation="DESCRIBE_TOKENS"), "/kafka-acl/User", "3.3"),
-        (acl(transactional_id="x", deny=True), "/kafka-acl/TransactionalId", "0.11"),
-    ],
-)
+@pytest.mark.parametrize(("lost", "missing", "oldest"), [
+    (PREFIXED_DENY, "/kafka-acl-extended/prefixed/Topic", "2.0"),
+    (acl(user="User:a", operation="DESCRIBE_TOKENS"), "/kafka-acl/User", "3.3"),
+    (acl(transactional_id="x", deny=True), "/kafka-acl/TransactionalId", "0.11"),
+])  # fmt: skip
 def test_types_that_no_running_broker_knows_must_be_stated(
     lost: Acl, missing: str, oldest: str
 ) -> None:
@@ -294,3 +297,93 @@ def test_largest_pattern_that_is_no_loss_fits_into_a_request(cluster: ScriptedZo
         missing = AclWriter(session, ACCEPTS_OPEN).find_missing(more)
     assert missing.new == ()
     assert [each.acl for each in missing.losses] == more[-1:]
+
+
+EVENT = f"{EVENTS}/acl_changes_0000000000"
+PARENTS = ("/kafka-acl/Topic", EVENTS)
+OWNED = ((31, "sasl", "kafka"), (1, "world", "anyone"))
+
+
+def test_open_znodes_are_made_only_if_the_user_accepts_them(cluster: ScriptedZooKeeper) -> None:
+    with pytest.raises(ZooKeeperError, match=r"everybody could change .* --zk-open-acls"):
+        add(cluster, [TOPIC], WriteOptions())
+    assert read(cluster) == set()
+    login = Login("a", "b")
+    add(cluster, [TOPIC], WriteOptions(), digest=login)
+    acls = {cluster.tree.nodes[path].acls for path in (PATH, EVENT)}
+    ((owner, everybody),) = acls
+    assert (owner[:2], everybody) == ((31, "digest"), (1, "world", "anyone"))
+    add(cluster, [PREFIXED], ACCEPTS_OPEN)
+    assert is_open(permissions_of(cluster.tree.nodes["/kafka-acl-extended/prefixed/Topic/p"]))
+
+
+def permissions_of(node: Node) -> tuple[Permission, ...]:
+    return tuple(Permission(*each) for each in node.acls)
+
+
+@pytest.mark.parametrize("options", [WriteOptions(), ACCEPTS_OPEN])
+def test_new_znode_belongs_to_the_owner_of_its_parent(
+    cluster: ScriptedZooKeeper, options: WriteOptions
+) -> None:
+    """Also if another user creates it, and if that user accepts open znodes."""
+    user, login = digest_id("a", "b"), Login("a", "b")
+    for node in cluster.tree.nodes.values():
+        node.acls = OWNED
+    assert f"{PATH}: ZooKeeper denies access: log in" in add(cluster, [TOPIC], options).failure
+    for bits, is_hidden in ((4, True), (31, False)):
+        for parent in PARENTS:
+            cluster.tree.nodes[parent].acls = (*OWNED, (bits, "digest", user))
+        if is_hidden:
+            with pytest.raises(ZooKeeperError, match="does not show who owns"):
+                add(cluster, [TOPIC], options, digest=login)
+    assert add(cluster, [TOPIC], options, digest=login).failure == ""
+    for path in (PATH, EVENT):
+        assert cluster.tree.nodes[path].acls == (*OWNED, (31, "digest", user))
+
+
+def digest_id(user: str, password: str) -> str:
+    return f"{user}:{b64encode(sha1(f'{user}:{password}'.encode()).digest()).decode()}"
+
+
+def test_parents_of_a_new_chroot_are_those_that_brokers_create() -> None:
+    with running_zookeeper() as server:
+        add(server, [TOPIC], WriteOptions(), digest=Login("a", "b"))
+        assert set(list_parents(Target().oldest)) <= set(server.tree.nodes)
+        made = {path: node for path, node in server.tree.nodes.items() if path != "/"}
+        assert not any(is_open(permissions_of(node)) for node in made.values())
+        assert read(server) == {TOPIC}
+
+
+@pytest.mark.parametrize("fate", [Fate.LOST_BEFORE, Fate.LOST_AFTER])
+def test_lost_connection_leaves_no_parent_out(fate: Fate) -> None:
+    with running_zookeeper() as server:
+        server.on(Op.CREATE, "/kafka-acl/Group", fate)
+        assert add(server, [TOPIC]).failure == ""
+        assert set(list_parents(Target().oldest)) <= set(server.tree.nodes)
+        assert read(server) == {TOPIC}
+
+
+@pytest.mark.parametrize(("parent", "is_authenticated", "accepts_open", "expected"), [
+    (OPEN, False, False, OpenZnodeError),
+    (OPEN, False, True, OPEN),
+    (OPEN, True, False, CREATOR_ALL_WORLD_READ),
+    (OPEN, True, True, OPEN),
+    ((Permission(ALL, "ip", "0.0.0.0/0"),), False, False, OpenZnodeError),
+    ((Permission(READ, "world", "anyone"),), False, True, (Permission(1, "world", "anyone"),)),
+    ((Permission(ALL, "ip", "10.0.0.0/8"),), False, False, (Permission(ALL, "ip", "10.0.0.0/8"),)),
+    ((Permission(4, "world", "anyone"),), True, False, CREATOR_ALL_WORLD_READ),
+    ((), False, False, OpenZnodeError),
+    ((Permission(ALL, "digest", "kafka:x"),), True, False, HiddenOwnerError),
+])  # fmt: skip
+def test_new_znode_is_never_open_unasked(
+    parent: tuple[Permission, ...], is_authenticated: bool, accepts_open: bool,
+    expected: tuple[Permission, ...] | type[Exception],
+) -> None:  # fmt: skip
+    if isinstance(expected, tuple):
+        found = choose_permissions(
+            parent, is_authenticated=is_authenticated, accepts_open=accepts_open
+        )
+        assert found == expected
+        return
+    with pytest.raises(expected):
+        choose_permissions(parent, is_authenticated=is_authenticated, accepts_open=accepts_open)

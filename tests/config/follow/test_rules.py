@@ -44,21 +44,18 @@ def follow(*lines: str) -> FollowSettings:
     return settings
 
 
-@pytest.mark.parametrize(
-    ("lines", "kind"),
-    [
-        ([], None),
-        (["controller.quorum.voters=1@h:1"], None),
-        (["controller.quorum.voters=", "controller.quorum.bootstrap.servers="], None),
-        (["authorizerd.source=log", *QUORUM, "listeners=CONTROLLER://:1"], None),
-        (QUORUM, SourceKind.QUORUM),
-        (["controller.quorum.voters=2@h:1", CONTROLLER], SourceKind.QUORUM),
-        (["controller.quorum.voters=2@h:1,3@i:1", CONTROLLER], SourceKind.QUORUM),
-        (["authorizerd.source=quorum", *QUORUM], SourceKind.QUORUM),
-        (BROKERS, SourceKind.BROKERS),
-        ([*BROKERS, *QUORUM], SourceKind.BROKERS),
-    ],
-)
+@pytest.mark.parametrize(("lines", "kind"), [
+    ([], None),
+    (["controller.quorum.voters=1@h:1"], None),
+    (["controller.quorum.voters=", "controller.quorum.bootstrap.servers="], None),
+    (["authorizerd.source=log", *QUORUM, "listeners=CONTROLLER://:1"], None),
+    (QUORUM, SourceKind.QUORUM),
+    (["controller.quorum.voters=2@h:1", CONTROLLER], SourceKind.QUORUM),
+    (["controller.quorum.voters=2@h:1,3@i:1", CONTROLLER], SourceKind.QUORUM),
+    (["authorizerd.source=quorum", *QUORUM], SourceKind.QUORUM),
+    (BROKERS, SourceKind.BROKERS),
+    ([*BROKERS, *QUORUM], SourceKind.BROKERS),
+])  # fmt: skip
 def test_source_is_explicit_or_follows_from_the_quorum(
     lines: list[str], kind: SourceKind | None
 ) -> None:
@@ -89,14 +86,11 @@ def test_three_lines_follow_a_cluster(lines: tuple[str, ...]) -> None:
     assert configuration.node_id == 1_000_000
 
 
-@pytest.mark.parametrize(
-    ("text", "servers"),
-    [
-        ("a:1, b:2,a:1", (Server("a", 1), Server("b", 2))),
-        ("[::1]:1,::2:3", (Server("::1", 1), Server("::2", 3))),
-        ("SSL://a-b.c_d%e:65535", (Server("a-b.c_d%e", 65535),)),
-    ],
-)
+@pytest.mark.parametrize(("text", "servers"), [
+    ("a:1, b:2,a:1", (Server("a", 1), Server("b", 2))),
+    ("[::1]:1,::2:3", (Server("::1", 1), Server("::2", 3))),
+    ("SSL://a-b.c_d%e:65535", (Server("a-b.c_d%e", 65535),)),
+])  # fmt: skip
 def test_servers_are_read_as_by_kafka(text: str, servers: tuple[Server, ...]) -> None:
     assert follow(f"controller.quorum.bootstrap.servers={text}", CONTROLLER).servers == servers
 
@@ -114,25 +108,15 @@ def test_each_key_sets_its_field() -> None:
         "authorizerd.writes=as-self",
     )
     settings = follow(
-        *BROKERS,
-        *shared,
-        "authorizerd.source.client.id=me",
+        *BROKERS, *shared, "authorizerd.source.client.id=me",
         "authorizerd.source.cluster.id=AAAAAAAAQACAAAAAAAAAA-",
-        "authorizerd.source.request.timeout.ms=7",
-        "authorizerd.source.poll.ms=100",
-    )
+        "authorizerd.source.request.timeout.ms=7", "authorizerd.source.poll.ms=100",
+    )  # fmt: skip
     assert settings == FollowSettings(
-        kind=SourceKind.BROKERS,
-        servers=(Server("b1", 9092),),
-        client_id="me",
-        cluster_id="AAAAAAAAQACAAAAAAAAAA-",
-        request_timeout_ms=7,
-        write_timeout_ms=7,
-        poll_ms=100,
-        stale_max_ms=9000,
-        serve_copy=True,
-        writes=Writes.AS_SELF,
-    )
+        kind=SourceKind.BROKERS, servers=(Server("b1", 9092),), client_id="me",
+        cluster_id="AAAAAAAAQACAAAAAAAAAA-", request_timeout_ms=7, write_timeout_ms=7, poll_ms=100,
+        stale_max_ms=9000, serve_copy=True, writes=Writes.AS_SELF,
+    )  # fmt: skip
     timeouts = ("controller.quorum.request.timeout.ms=8", "controller.socket.timeout.ms=9")
     settings = follow(*QUORUM, *shared, *timeouts)
     assert (settings.stale_max_ms, settings.serve_copy, settings.writes) == (9000, True, "as-self")
@@ -147,22 +131,13 @@ def test_each_key_sets_its_field() -> None:
     assert settings.writes_forward_privileged == {Privileged.ANONYMOUS, Privileged.LOCAL_USERS}
 
 
-@pytest.mark.parametrize(
-    ("lines", "mechanism"),
-    [
-        ([f"listener.name.controller.plain.sasl.jaas.config={PLAIN_LINE}"], "PLAIN"),
-        ([f"listener.name.controller.sasl.jaas.config={PLAIN_LINE}"], "PLAIN"),
-        ([f"sasl.jaas.config={SCRAM_LINE}"], "PLAIN"),
-        (
-            [
-                "sasl.jaas.config=wrong",
-                "listener.name.controller.sasl.jaas.config=wrong",
-                f"listener.name.controller.scram-sha-512.sasl.jaas.config={SCRAM_LINE}",
-            ],
-            "SCRAM-SHA-512",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("lines", "mechanism"), [
+    ([f"listener.name.controller.plain.sasl.jaas.config={PLAIN_LINE}"], "PLAIN"),
+    ([f"listener.name.controller.sasl.jaas.config={PLAIN_LINE}"], "PLAIN"),
+    ([f"sasl.jaas.config={SCRAM_LINE}"], "PLAIN"),
+    (["sasl.jaas.config=wrong", "listener.name.controller.sasl.jaas.config=wrong",
+      f"listener.name.controller.scram-sha-512.sasl.jaas.config={SCRAM_LINE}"], "SCRAM-SHA-512"),
+])  # fmt: skip
 def test_log_in_to_controllers_comes_from_the_first_jaas_line(
     lines: list[str], mechanism: str
 ) -> None:
@@ -179,14 +154,12 @@ def test_log_in_to_controllers_comes_from_the_first_jaas_line(
 def test_listener_keys_replace_general_keys_of_tls() -> None:
     configuration = configure(
         *secured(
-            "SSL",
-            "ssl.truststore.location=/general",
-            "ssl.endpoint.identification.algorithm=",
+            "SSL", "ssl.truststore.location=/general", "ssl.endpoint.identification.algorithm=",
             "listener.name.controller.ssl.truststore.location=/own",
             "listener.name.controller.ssl.keystore.location=/key",
             "listener.name.controller.ssl.enabled.protocols=TLSv1.3",
         )
-    )
+    )  # fmt: skip
     settings = configuration.follow
     assert settings is not None
     assert settings.log_in is None
@@ -208,13 +181,11 @@ def test_listener_keys_replace_general_keys_of_tls() -> None:
 
 def test_brokers_are_reached_by_kafkas_client_keys() -> None:
     settings = follow(
-        *BROKERS,
-        "authorizerd.source.security.protocol=sasl_ssl",
+        *BROKERS, "authorizerd.source.security.protocol=sasl_ssl",
         "authorizerd.source.sasl.mechanism=SCRAM-SHA-256",
         f"authorizerd.source.sasl.jaas.config={SCRAM_LINE}",
-        "authorizerd.source.ssl.truststore.location=/t",
-        "ssl.truststore.location=/not-this",
-    )
+        "authorizerd.source.ssl.truststore.location=/t", "ssl.truststore.location=/not-this",
+    )  # fmt: skip
     assert settings.log_in == LogIn(mechanism="SCRAM-SHA-256", username="us", password="pw")
     assert settings.tls is not None
     assert settings.tls.truststore is not None
@@ -228,160 +199,86 @@ def test_protocol_of_controllers_is_by_default_that_of_their_name(name: str) -> 
     assert follow(BOOTSTRAP, f"controller.listener.names={name}", *lines).tls is not None
 
 
-@pytest.mark.parametrize(
-    ("lines", "key", "said"),
-    [
-        # the source
-        (["authorizerd.source=quorum", CONTROLLER], "controller.quorum.bootstrap.servers", "requ"),
-        (["authorizerd.source=brokers"], "authorizerd.source.bootstrap.servers", "required with"),
-        (["authorizerd.source=kafka"], "authorizerd.source", "expected one of log, quorum, broke"),
-        (
-            ["authorizerd.source.bootstrap.servers=h:1"],
-            "authorizerd.source.bootstrap.servers",
-            "remove this key, or set authorizerd.source=brokers",
-        ),
-        (["authorizerd.writes=refuse"], "authorizerd.writes", "this daemon owns its log"),
-        (["authorizerd.source.stale.max.ms=1000"], "authorizerd.source.stale.max.ms", "owns its"),
-        ([*QUORUM, "authorizerd.source.poll.ms=100"], "authorizerd.source.poll.ms", "only author"),
-        (
-            ["authorizerd.source.poll.ms=5000", "authorizerd.source.stale.max.ms=5000", *BROKERS],
-            "authorizerd.source.stale.max.ms",
-            "expected more than authorizerd.source.poll.ms (5000), found 5000",
-        ),
-        ([*QUORUM, "authorizerd.source.pol.ms=1"], "authorizerd.source.pol.ms", "source.poll.ms?"),
-        ([*BROKERS, "authorizerd.source.cluster.id=a b"], "authorizerd.source.cluster.id", "'a b'"),
-        # the controllers
-        ([BOOTSTRAP], "controller.listener.names", "required to follow a quorum"),
-        (
-            [*QUORUM, "listeners=CONTROLLER://:1"],
-            "controller.listener.names",
-            "remove it from listeners, or set authorizerd.source=log",
-        ),
-        (
-            [CONTROLLER, "controller.quorum.voters=1@h:1,2@h:2"],
-            "node.id",
-            "1 is the id of a controller in controller.quorum.voters",
-        ),
-        (
-            [BOOTSTRAP, CONTROLLER, "listener.security.protocol.map=PLAINTEXT:PLAINTEXT"],
-            "controller.listener.names",
-            "listener.security.protocol.map has no security protocol for CONTROLLER",
-        ),
-        # authentication
-        (
-            secured("SASL_SSL"),
-            "sasl.mechanism.controller.protocol",
-            "required, because GSSAPI is not supported, which is Kafka's default: set one of PLAIN",
-        ),
-        (
-            secured("SASL_SSL", "sasl.mechanism.controller.protocol=GSSAPI"),
-            "sasl.mechanism.controller.protocol",
-            "GSSAPI is not supported: set one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
-        ),
-        (
-            secured("SASL_SSL", "sasl.mechanism.controller.protocol=SCRAM-SHA-256"),
-            "listener.name.controller.scram-sha-256.sasl.jaas.config",
-            "required for authentication: set it to a JAAS line with username and password",
-        ),
-        (
-            secured(
-                "SASL_SSL",
-                "sasl.mechanism.controller.protocol=SCRAM-SHA-256",
-                f"sasl.jaas.config={PLAIN_LINE}",
-            ),
-            "sasl.jaas.config",
-            f"expected the login module {SCRAM_LOGIN_MODULE}",
-        ),
-        (
-            secured(
-                "SASL_SSL",
-                "sasl.mechanism.controller.protocol=PLAIN",
-                f"sasl.jaas.config={PLAIN_LOGIN_MODULE} required user_us=pw;",
-            ),
-            "sasl.jaas.config",
-            "username and password must be given",
-        ),
-        (
-            secured("SSL", "ssl.keystore.key=pw"),
-            "ssl.keystore.certificate.chain",
-            "must be set together",
-        ),
-        (
-            [*BROKERS, "authorizerd.source.security.protocol=SASL_SSL"],
-            "authorizerd.source.sasl.mechanism",
-            "required, because GSSAPI",
-        ),
-        (
-            [*BROKERS, f"authorizerd.source.sasl.jaas.config={PLAIN_LINE}"],
-            "authorizerd.source.sasl.jaas.config",
-            "authorizerd.source.security.protocol is PLAINTEXT, which does not use this key: set"
-            " SASL_SSL or SASL_PLAINTEXT, or remove this key",
-        ),
-        (
-            [*BROKERS, "authorizerd.source.ssl.truststore.location=/t"],
-            "authorizerd.source.ssl.truststore.location",
-            "authorizerd.source.security.protocol is PLAINTEXT, which does not use this key: set"
-            " SASL_SSL or SSL",
-        ),
-        # our listeners
-        (
-            [*BROKERS, *SCRAM_LISTENER, "sasl.enabled.mechanisms=SCRAM-SHA-256"],
-            "sasl.enabled.mechanisms",
-            "OWN enables SCRAM-SHA-256, but only ACLs follow from authorizerd.source=brokers",
-        ),
-        (
-            [
-                *BROKERS,
-                *PLAIN_LISTENER,
-                "listener.name.own.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-512",
-            ],
-            "listener.name.own.sasl.enabled.mechanisms",
-            "OWN enables SCRAM-SHA-512",
-        ),
-        # what is written
-        (
-            [*BROKERS, "authorizerd.writes=forward"],
-            "authorizerd.writes",
-            "forward requires the source quorum",
-        ),
-        (FORWARD, "authorizerd.writes.forward.principals", "required with authorizerd.writes=forw"),
-        (
-            [*QUORUM, "authorizerd.writes.forward.principals=User:a"],
-            "authorizerd.writes.forward.principals",
-            "only authorizerd.writes=forward uses this key",
-        ),
-        (
-            [*FORWARD, "authorizerd.writes.forward.principals=a"],
-            "authorizerd.writes.forward.principals",
-            "expected Type:name",
-        ),
-        (
-            [*FORWARD, "authorizerd.writes.forward.principals=User:ANONYMOUS"],
-            "authorizerd.writes.forward.principals",
-            "add anonymous to authorizerd.writes.forward.privileged",
-        ),
-        (
-            [*FORWARD, "authorizerd.writes.forward.principals=User:b;User:a", "super.users=User:b"],
-            "authorizerd.writes.forward.principals",
-            "User:b is a super user: remove it, or add super-users to",
-        ),
-        (
-            [*FORWARD, *PLAIN_LISTENER, "authorizerd.writes.forward.principals=User:us"],
-            "authorizerd.writes.forward.principals",
-            "User:us is a PLAIN user of this file: remove it, or add local-users to",
-        ),
-        (
-            [*FORWARD, "authorizerd.writes.forward.privileged=everyone"],
-            "authorizerd.writes.forward.privileged",
-            "expected one of anonymous, super-users, local-users",
-        ),
-        (
-            [*FORWARD, "principal.builder.class=com.example.Builder"],
-            "principal.builder.class",
-            "com.example.Builder",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("lines", "key", "said"), [
+    # the source
+    (["authorizerd.source=quorum", CONTROLLER], "controller.quorum.bootstrap.servers", "requ"),
+    (["authorizerd.source=brokers"], "authorizerd.source.bootstrap.servers", "required with"),
+    (["authorizerd.source=kafka"], "authorizerd.source", "expected one of log, quorum, broke"),
+    (["authorizerd.source.bootstrap.servers=h:1"], "authorizerd.source.bootstrap.servers",
+     "remove this key, or set authorizerd.source=brokers"),
+    (["authorizerd.writes=refuse"], "authorizerd.writes", "this daemon owns its log"),
+    (["authorizerd.source.stale.max.ms=1000"], "authorizerd.source.stale.max.ms", "owns its"),
+    ([*QUORUM, "authorizerd.source.poll.ms=100"], "authorizerd.source.poll.ms", "only author"),
+    (["authorizerd.source.poll.ms=5000", "authorizerd.source.stale.max.ms=5000", *BROKERS],
+     "authorizerd.source.stale.max.ms",
+     "expected more than authorizerd.source.poll.ms (5000), found 5000"),
+    ([*QUORUM, "authorizerd.source.pol.ms=1"], "authorizerd.source.pol.ms", "source.poll.ms?"),
+    ([*BROKERS, "authorizerd.source.cluster.id=a b"], "authorizerd.source.cluster.id", "'a b'"),
+    # the controllers
+    ([BOOTSTRAP], "controller.listener.names", "required to follow a quorum"),
+    ([*QUORUM, "listeners=CONTROLLER://:1"], "controller.listener.names",
+     "remove it from listeners, or set authorizerd.source=log"),
+    ([CONTROLLER, "controller.quorum.voters=1@h:1,2@h:2"], "node.id",
+     "1 is the id of a controller in controller.quorum.voters"),
+    ([BOOTSTRAP, CONTROLLER, "listener.security.protocol.map=PLAINTEXT:PLAINTEXT"],
+     "controller.listener.names",
+     "listener.security.protocol.map has no security protocol for CONTROLLER"),
+    # the log-in
+    (secured("SASL_SSL"), "sasl.mechanism.controller.protocol",
+     "required, because GSSAPI is not supported, which is Kafka's default: set one of PLAIN"),
+    (secured("SASL_SSL", "sasl.mechanism.controller.protocol=GSSAPI"),
+     "sasl.mechanism.controller.protocol",
+     "GSSAPI is not supported: set one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"),
+    (secured("SASL_SSL", "sasl.mechanism.controller.protocol=SCRAM-SHA-256"),
+     "listener.name.controller.scram-sha-256.sasl.jaas.config",
+     "required for the log-in: set it to a JAAS line with username and password"),
+    (secured("SASL_SSL", "sasl.mechanism.controller.protocol=SCRAM-SHA-256",
+             f"sasl.jaas.config={PLAIN_LINE}"), "sasl.jaas.config",
+     f"expected the login module {SCRAM_LOGIN_MODULE}"),
+    (secured("SASL_SSL", "sasl.mechanism.controller.protocol=PLAIN",
+             f"sasl.jaas.config={PLAIN_LOGIN_MODULE} required user_us=pw;"), "sasl.jaas.config",
+     "username and password must be given"),
+    (secured("SSL", "ssl.keystore.key=pw"), "ssl.keystore.certificate.chain",
+     "must be set together"),
+    ([*BROKERS, "authorizerd.source.security.protocol=SASL_SSL"],
+     "authorizerd.source.sasl.mechanism", "required, because GSSAPI"),
+    ([*BROKERS, f"authorizerd.source.sasl.jaas.config={PLAIN_LINE}"],
+     "authorizerd.source.sasl.jaas.config",
+     "authorizerd.source.security.protocol is PLAINTEXT, which does not use this key: set"
+     " SASL_SSL or SASL_PLAINTEXT, or remove this key"),
+    ([*BROKERS, "authorizerd.source.ssl.truststore.location=/t"],
+     "authorizerd.source.ssl.truststore.location",
+     "authorizerd.source.security.protocol is PLAINTEXT, which does not use this key: set"
+     " SASL_SSL or SSL"),
+    # our listeners
+    ([*BROKERS, *SCRAM_LISTENER, "sasl.enabled.mechanisms=SCRAM-SHA-256"],
+     "sasl.enabled.mechanisms",
+     "OWN enables SCRAM-SHA-256, but only ACLs follow from authorizerd.source=brokers"),
+    ([*BROKERS, *PLAIN_LISTENER, "listener.name.own.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-512"],
+     "listener.name.own.sasl.enabled.mechanisms", "OWN enables SCRAM-SHA-512"),
+    # what is written
+    ([*BROKERS, "authorizerd.writes=forward"], "authorizerd.writes",
+     "forward requires the source quorum"),
+    (FORWARD, "authorizerd.writes.forward.principals", "required with authorizerd.writes=forw"),
+    ([*QUORUM, "authorizerd.writes.forward.principals=User:a"],
+     "authorizerd.writes.forward.principals", "only authorizerd.writes=forward uses this key"),
+    ([*FORWARD, "authorizerd.writes.forward.principals=a"], "authorizerd.writes.forward.principals",
+     "expected Type:name"),
+    ([*FORWARD, "authorizerd.writes.forward.principals=User:ANONYMOUS"],
+     "authorizerd.writes.forward.principals",
+     "add anonymous to authorizerd.writes.forward.privileged"),
+    ([*FORWARD, "authorizerd.writes.forward.principals=User:b;User:a", "super.users=User:b"],
+     "authorizerd.writes.forward.principals",
+     "User:b is a super user: remove it, or add super-users to"),
+    ([*FORWARD, *PLAIN_LISTENER, "authorizerd.writes.forward.principals=User:us"],
+     "authorizerd.writes.forward.principals",
+     "User:us is a PLAIN user of this file: remove it, or add local-users to"),
+    ([*FORWARD, "authorizerd.writes.forward.privileged=everyone"],
+     "authorizerd.writes.forward.privileged",
+     "expected one of anonymous, super-users, local-users"),
+    ([*FORWARD, "principal.builder.class=com.example.Builder"], "principal.builder.class",
+     "com.example.Builder"),
+])  # fmt: skip
 def test_contradiction_names_the_key_and_the_remedy(lines: list[str], key: str, said: str) -> None:
     error = refuse(BASE + "\n".join(lines))
     assert f": {key}: " in error
@@ -401,10 +298,7 @@ def test_keys_of_an_unused_quorum_are_ignored_with_a_warning() -> None:
 LINES = st.sampled_from(
     [
         *(
-            *QUORUM,
-            *BROKERS,
-            *PLAIN_LISTENER,
-            "authorizerd.source=log",
+            *QUORUM, *BROKERS, *PLAIN_LISTENER, "authorizerd.source=log",
             "authorizerd.writes=forward",
         ),
         *("controller.quorum.voters=1@h:1", "controller.quorum.voters=2@h:1", "super.users=User:a"),
@@ -415,7 +309,7 @@ LINES = st.sampled_from(
             "authorizerd.writes=as-self",
         ),
     ]
-)
+)  # fmt: skip
 
 
 @given(st.lists(LINES, max_size=8))

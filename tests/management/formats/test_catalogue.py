@@ -1,4 +1,11 @@
+"""The catalogue of formats, the block ``manages`` of documents, and the page about them."""
+
 from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
@@ -9,8 +16,10 @@ from authorizerd.management.formats.catalogue import (
     detect_format,
     read_acl_text,
 )
+from authorizerd.management.formats.document import read_managed
 from authorizerd.management.formats.model import AclTextError, Loss, Scope
-from authorizerd.management.formats.unread import decode_text
+from authorizerd.management.formats.unread import NEXT_STEPS, decode_text
+from authorizerd.management.plan.selector import Managed
 from tests.support.acls import acl
 
 
@@ -61,15 +70,12 @@ def test_formats_are_found_by_their_name() -> None:
 NAMES = "yaml, json, json-lines, listing, csv, strimzi, julie, kafka-gitops, terraform, zookeeper"
 
 
-@pytest.mark.parametrize(
-    ("text", "suffix", "place"),
-    [
-        ("anything else\n", "", "line 1"),
-        ('[{"principal": "User:a"}]', "", "line 1"),
-        ('{"count": 2}\n{"count": 3}', "", "line 2"),
-        ("things: []\n", ".yaml", "line 1, column 9: document"),
-    ],
-)
+@pytest.mark.parametrize(("text", "suffix", "place"), [
+    ("anything else\n", "", "line 1"),
+    ('[{"principal": "User:a"}]', "", "line 1"),
+    ('{"count": 2}\n{"count": 3}', "", "line 2"),
+    ("things: []\n", ".yaml", "line 1, column 9: document"),
+])  # fmt: skip
 def test_error_of_a_text_like_no_format_names_the_formats(
     text: str, suffix: str, place: str
 ) -> None:
@@ -165,3 +171,144 @@ def test_scope_includes_all_acls_of_its_principals_and_single_ones() -> None:
     managed: list[Acl] = [acl("User:a"), acl("User:a", group="g"), single]
     assert all(map(scope.includes, managed))
     assert not any(map(scope.includes, (acl("User:b"), acl("User:c", topic="other"))))
+
+
+TEXT = """
+manages:
+  - principal_prefix: "User:team-a-"
+  - {resource_type: topic, resource_name: orders, pattern_type: match}
+  - {resource_type: Group, resource_name_prefix: team-a., operation: describe_configs}
+acls: []
+"""
+
+
+def test_entries_are_read() -> None:
+    read = FORMATS["yaml"].read(TEXT)
+    assert read.scope is not None
+    assert read.scope.entries == (
+        Managed(principal_prefix="User:team-a-"),
+        Managed(resource_type="TOPIC", resource_name="orders", pattern_type="MATCH"),
+        Managed(
+            resource_type="GROUP", resource_name_prefix="team-a.", operation="DESCRIBE_CONFIGS"
+        ),
+    )
+    assert read.scope.includes(acl("User:team-a-1"))
+    assert not read.scope.includes(acl("User:other"))
+
+
+def test_document_without_the_block_manages_everything() -> None:
+    assert FORMATS["json"].read('{"acls": []}').scope is None
+
+
+@pytest.mark.parametrize(("manages", "place", "reason"), [
+    ([], "manages", "expected at least one entry, found none"),
+    (None, "manages", "expected a list of entries, found nothing"),
+    ([{}], "manages[0]", "expected at least one field"),
+    (["User:a"], "manages[0]", "expected a mapping, found str"),
+    ([{"principals": "User:a"}], "manages[0]", "'principals' (did you mean principal?)"),
+    ([{"principal": 1}], "manages[0].principal", "expected text in quotes, found int"),
+    ([{"principal": "alice"}], "manages[0].principal", "expected Type:name"),
+    ([{"resource_type": "QUEUE"}], "manages[0].resource_type", "unknown ResourceType"),
+    ([{"resource_type": "ANY"}], "manages[0]", "Invalid enum value 'ANY'"),
+    ([{"resource_name": "t"}], "manages[0]", "expected resource_type"),
+    ([{"principal": "User:a"}, {"principal_prefix": ""}], "manages[1].principal_prefix",
+     "found an empty one"),
+])  # fmt: skip
+def test_invalid_entry_is_rejected(manages: Any, place: str, reason: str) -> None:  # noqa: ANN401
+    with pytest.raises(AclTextError) as caught:
+        read_managed({"manages": manages, "acls": []})
+    assert caught.value.place == place
+    assert reason in caught.value.reason
+
+
+PAGE: Final = (Path(__file__).parents[3] / "docs/acl-formats.md").read_text(encoding="utf-8")
+BLOCKS: Final = re.findall(r"^```(?:yaml|json)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+EXAMPLES: Final = list(zip(BLOCKS[::2], BLOCKS[1::2], strict=True))
+
+ROWS: Final[dict[str, tuple[Acl, ...]]] = {
+    "ALLOW, any host, literal or prefixed name": (acl(), acl(pattern="PREFIXED")),
+    "DENY, also with a prefix": (acl(deny=True), acl(deny=True, pattern="PREFIXED")),
+    "for one host, also IPv6": (acl(host="10.0.0.7"), acl(host="0:0:0:0:0:0:0:1")),
+    "for every topic (`*`)": (acl(topic="*"),),
+    "of `User:CN=a`": (acl("User:CN=a"),),
+    "of `User:CN=a,O=b`, `User:Bob` or `User:a_b`": (
+        acl("User:CN=a,O=b"),
+        acl("User:Bob"),
+        acl("User:a_b"),
+    ),
+    "of `User:*` or `User:ANONYMOUS`": (acl("User:*"), acl("User:ANONYMOUS")),
+    "of `Group:a`": (acl("Group:a"),),
+    "on a delegation token": (acl(delegation_token="x"),),
+    "on a user, or CREATE_TOKENS": (acl(user="User:b"), acl(operation="CREATE_TOKENS")),
+    "TWO_PHASE_COMMIT": (acl(operation="TWO_PHASE_COMMIT", transactional_id="x"),),
+    "a name with a line break": (acl(topic="a\nb"),),
+    "a principal with `, host=`": (acl("User:a, host=b"),),
+    "a name in which an accent is a character of its own": (acl(topic="e\u0301"),),
+    "a code of a later Kafka version": (acl(operation=99), acl(pattern=99)),
+}
+"""For each row of the table: ACLs of this kind, which a format can either all say or not."""
+
+
+def table() -> Iterator[tuple[str, str, str]]:
+    """Yield the kind of ACL, the format and the cell of each field of the table."""
+    lines = PAGE.partition("## What each format can say\n")[2].partition("\n## ")[0].split("\n")
+    heading, _, *rows = (line.strip("| ").split(" | ") for line in lines if line.startswith("|"))
+    for kind, *cells in rows:
+        for names, cell in zip(heading[1:], cells, strict=True):
+            yield from ((kind, name, cell) for name in names.split(", "))
+
+
+def answer(name: str, one: Acl) -> str:
+    return "no" if FORMATS[name].write([one]).losses else "yes"
+
+
+@pytest.mark.parametrize(("kind", "name", "cell"), list(table()))
+def test_table_says_what_each_format_can_say(kind: str, name: str, cell: str) -> None:
+    assert {answer(name, one) for one in ROWS[kind]} == {cell}
+
+
+def cells(section: str) -> list[list[str]]:
+    """Return the cells of the rows of the table in a section, without its heading."""
+    text = PAGE.partition(f"{section}\n")[2].partition("\n#")[0]
+    rows = [line.strip("| ").split(" | ") for line in text.split("\n") if line.startswith("|")]
+    return rows[2:]
+
+
+def test_page_has_the_list_of_formats_and_of_texts_that_are_not_read() -> None:
+    assert [row[:2] for row in cells("# Formats of ACLs")] == [
+        [f"`{each.name}`", each.help] for each in FORMATS.values()
+    ]
+    assert cells("### Texts that are not read") == [[each.what, each.step] for each in NEXT_STEPS]
+
+
+def test_table_has_all_rows_and_formats() -> None:
+    assert {kind for kind, _, _ in table()} == ROWS.keys()
+    assert {name for _, name, _ in table()} == FORMATS.keys() - {"zookeeper"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "meaning"),
+    [
+        (name, *example)
+        for name, example in zip(
+            ("strimzi", "julie", "kafka-gitops", "terraform"), EXAMPLES, strict=True
+        )
+    ],
+    ids=lambda value: value[:12],
+)
+def test_example_means_what_the_page_says(name: str, text: str, meaning: str) -> None:
+    for suffix in (".json" if name == "terraform" else ".yaml", ""):
+        assert detect_format(text, suffix).name == name
+    found = FORMATS[name].read(text)
+    assert found.losses == ()
+    assert FORMATS["yaml"].write(found.acls).text == meaning
+    assert set(FORMATS["yaml"].read(meaning).acls) == set(found.acls)
+
+
+def test_plan_of_the_page_manages_what_it_deletes() -> None:
+    scope = FORMATS["terraform"].read(EXAMPLES[-1][0]).scope
+    assert scope is not None
+    assert scope.acls == {
+        acl("User:shop", "WRITE", topic="orders"),
+        acl("User:shop", "READ", topic="prices"),
+    }

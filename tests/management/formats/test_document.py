@@ -22,12 +22,9 @@ from tests.support.acls import acl, question, snapshot_of
 from tests.support.strategies import acls
 
 USUAL = {
-    "principal": "User:a",
-    "operation": "READ",
-    "permission_type": "ALLOW",
-    "resource_type": "TOPIC",
-    "resource_name": "t",
-}
+    "principal": "User:a", "operation": "READ", "permission_type": "ALLOW",
+    "resource_type": "TOPIC", "resource_name": "t",
+}  # fmt: skip
 ACL = Acl(2, "t", 3, "User:a", "*", 3, 3)
 
 
@@ -203,12 +200,9 @@ d: *b
 e: {"<<": 1}
 """
     assert parse_yaml(text) == {
-        "a": {"x": 1, "y": 1},
-        "b": {"x": 1, "y": 2, "z": 2},
-        "c": {"x": 1, "y": 2, "z": 4, "w": 3},
-        "d": {"x": 1, "y": 2, "z": 2},
-        "e": {"<<": 1},
-    }
+        "a": {"x": 1, "y": 1}, "b": {"x": 1, "y": 2, "z": 2}, "c": {"x": 1, "y": 2, "z": 4, "w": 3},
+        "d": {"x": 1, "y": 2, "z": 2}, "e": {"<<": 1},
+    }  # fmt: skip
 
 
 def test_aliases_may_repeat_a_value() -> None:

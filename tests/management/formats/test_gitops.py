@@ -49,23 +49,17 @@ customUserAcls:
             principal: Group:ops}
 """
 ACLS = (
-    acl("User:shop", "WRITE", topic="orders"),
-    acl("User:shop", "READ", topic="prices"),
+    acl("User:shop", "WRITE", topic="orders"), acl("User:shop", "READ", topic="prices"),
     acl("User:shop", "READ", group="shop"),
     acl("User:shop", "DELETE", topic="orders", deny=True, host="10.0.0.7"),
-    acl("User:audit", "READ", topic="orders"),
-    acl("User:audit", "READ", group="audit-readers"),
-    acl("User:ops", "READ", topic="*"),
-    acl("User:ops", "READ", group="*"),
+    acl("User:audit", "READ", topic="orders"), acl("User:audit", "READ", group="audit-readers"),
+    acl("User:ops", "READ", topic="*"), acl("User:ops", "READ", group="*"),
     acl("User:ops", "WRITE", topic="*"),
     acl("User:ops", "ALTER", topic="kafka.", pattern="PREFIXED"),
-    acl("Group:ops", "CREATE", cluster=True),
-    acl("User:watcher", "DESCRIBE", cluster=True),
-    acl("User:watcher", "DESCRIBE", topic="*"),
-    acl("User:watcher", "DESCRIBE_CONFIGS", topic="*"),
-    acl("User:watcher", "READ", group="*"),
-    acl("User:watcher", "DESCRIBE", group="*"),
-)
+    acl("Group:ops", "CREATE", cluster=True), acl("User:watcher", "DESCRIBE", cluster=True),
+    acl("User:watcher", "DESCRIBE", topic="*"), acl("User:watcher", "DESCRIBE_CONFIGS", topic="*"),
+    acl("User:watcher", "READ", group="*"), acl("User:watcher", "DESCRIBE", group="*"),
+)  # fmt: skip
 
 
 def service(**fields: Any) -> str:  # noqa: ANN401 - any JSON

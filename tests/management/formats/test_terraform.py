@@ -18,15 +18,10 @@ from tests.management.formats.faults import check_fault
 from tests.support.acls import acl
 
 ORDERS = {
-    "id": "User:shop|*|Write|Allow|Topic|orders|Literal",
-    "acl_host": "*",
-    "acl_operation": "Write",
-    "acl_permission_type": "Allow",
-    "acl_principal": "User:shop",
-    "resource_name": "orders",
-    "resource_pattern_type_filter": "Literal",
-    "resource_type": "Topic",
-}
+    "id": "User:shop|*|Write|Allow|Topic|orders|Literal", "acl_host": "*", "acl_operation": "Write",
+    "acl_permission_type": "Allow", "acl_principal": "User:shop", "resource_name": "orders",
+    "resource_pattern_type_filter": "Literal", "resource_type": "Topic",
+}  # fmt: skip
 CLOUD = {
     "credentials": [],
     "host": "*",
@@ -73,13 +68,10 @@ def plan(*resources: dict[str, Any], **others: Any) -> str:  # noqa: ANN401 - an
     values = {"outputs": {}, "root_module": {"resources": list(resources)}}
     return json.dumps(
         {
-            "format_version": "1.2",
-            "terraform_version": "1.9.5",
-            "planned_values": values,
-            "errored": False,
-            **others,
+            "format_version": "1.2", "terraform_version": "1.9.5", "planned_values": values,
+            "errored": False, **others,
         }
-    )
+    )  # fmt: skip
 
 
 def test_acls_of_all_modules_are_read() -> None:
@@ -301,12 +293,8 @@ def test_written_configuration_names_each_acl_by_its_content() -> None:
     resources = json.loads(text)["resource"]["kafka_acl"]
     assert next(iter(resources)).startswith("deny_describe_configs_topic_a_b_")
     assert next(iter(resources.values())) == {
-        "resource_name": "a.$${b}",
-        "acl_principal": "User:b",
-        "acl_host": "*",
-        "resource_type": "Topic",
-        "resource_pattern_type_filter": "Literal",
-        "acl_operation": "DescribeConfigs",
-        "acl_permission_type": "Deny",
-    }
+        "resource_name": "a.$${b}", "acl_principal": "User:b", "acl_host": "*",
+        "resource_type": "Topic", "resource_pattern_type_filter": "Literal",
+        "acl_operation": "DescribeConfigs", "acl_permission_type": "Deny",
+    }  # fmt: skip
     assert json.loads(write([SHOP]).text)["resource"]["kafka_acl"].items() <= resources.items()

@@ -122,65 +122,50 @@ def _fields(one: Acl) -> dict[str, str]:
     return {field: getattr(named, field) for field in named.__struct_fields__}
 
 
-@pytest.mark.parametrize(
-    ("change", "place", "reason"),
-    [
-        (lambda it: it.update(format="x"), "format", "expected authorizerd-acl-plan"),
-        (lambda it: it.update(version=2), "version", "expected 1, found 2: use the version of"),
-        (lambda it: it.update(version=True), "version", "expected 1, found true"),
-        (lambda it: it.update(more=1), "document", "contains unknown field `more`"),
-        (lambda it: it.pop("steps"), "document", "missing required field `steps`"),
-        (lambda it: it["leads_to"].update(digest="00"), "leads_to.digest", "matching regex"),
-        (lambda it: it["leads_to"].update(acls=-1), "leads_to.acls", "Expected `int` >= 0"),
-        (lambda it: it.update(manages=[]), "manages", "expected an entry, or everything"),
-        (lambda it: it.update(manages="nothing"), "manages", "nothing"),
-        (lambda it: it.update(manages=[{}]), "manages[0]", "expected at least one field"),
+@pytest.mark.parametrize(("change", "place", "reason"), [
+    (lambda it: it.update(format="x"), "format", "expected authorizerd-acl-plan"),
+    (lambda it: it.update(version=2), "version", "expected 1, found 2: use the version of"),
+    (lambda it: it.update(version=True), "version", "expected 1, found true"),
+    (lambda it: it.update(more=1), "document", "contains unknown field `more`"),
+    (lambda it: it.pop("steps"), "document", "missing required field `steps`"),
+    (lambda it: it["leads_to"].update(digest="00"), "leads_to.digest", "matching regex"),
+    (lambda it: it["leads_to"].update(acls=-1), "leads_to.acls", "Expected `int` >= 0"),
+    (lambda it: it.update(manages=[]), "manages", "expected an entry, or everything"),
+    (lambda it: it.update(manages="nothing"), "manages", "nothing"),
+    (lambda it: it.update(manages=[{}]), "manages[0]", "expected at least one field"),
+    (lambda it: it.update(manages=[{"principal": "User:x"}]), "steps.create_deny[0]",
+     "the plan does not manage this ACL"),
+    (added_acl("create_deny", acl("User:d")), "steps.create_deny[1]", "expected an ACL with"),
+    (added_acl("create_allow", acl("User:d"), acl("User:d")), "steps.create_allow[1]",
+     "repeats an ACL of the plan"),
+    (added_acl("delete_allow", acl("User:d"), acl("User:b", "WRITE")), "steps.delete_allow[2]",
+     "repeats an ACL of the plan"),
+    (added_acl("create_allow", acl("User:d", topic="")), "steps.create_allow[0]",
+     "Kafka would refuse to create it (Invalid empty resource"),
+    (added_acl("create_allow", acl("User:d")), "steps", "the plan was changed after"),
+    (lambda it: it["steps"]["delete_allow"].clear(), "steps", "do not lead from the state"),
+    (lambda it: it["steps"]["create_deny"][0].update(principal="User:z"), "steps",
+     "do not lead from the state"),
+    (lambda it: it["made_for"].update(acls=3), "steps", "do not lead from the state"),
+    (lambda it: it["steps"]["create_deny"][0].update(operation="FLY"),
+     "steps.create_deny[0].operation", "Invalid enum value 'FLY'"),
+    *(
         (
-            lambda it: it.update(manages=[{"principal": "User:x"}]),
-            "steps.create_deny[0]", "the plan does not manage this ACL",
-        ),
-        (added_acl("create_deny", acl("User:d")), "steps.create_deny[1]", "expected an ACL with"),
-        (
-            added_acl("create_allow", acl("User:d"), acl("User:d")),
-            "steps.create_allow[1]", "repeats an ACL of the plan",
-        ),
-        (
-            added_acl("delete_allow", acl("User:d"), acl("User:b", "WRITE")),
-            "steps.delete_allow[2]", "repeats an ACL of the plan",
-        ),
-        (
-            added_acl("create_allow", acl("User:d", topic="")),
-            "steps.create_allow[0]", "Kafka would refuse to create it (Invalid empty resource",
-        ),
-        (added_acl("create_allow", acl("User:d")), "steps", "the plan was changed after"),
-        (lambda it: it["steps"]["delete_allow"].clear(), "steps", "do not lead from the state"),
-        (
-            lambda it: it["steps"]["create_deny"][0].update(principal="User:z"),
-            "steps", "do not lead from the state",
-        ),
-        (lambda it: it["made_for"].update(acls=3), "steps", "do not lead from the state"),
-        (
-            lambda it: it["steps"]["create_deny"][0].update(operation="FLY"),
-            "steps.create_deny[0].operation", "Invalid enum value 'FLY'",
-        ),
-        *(
-            (
-                lambda it, named=named: it["steps"]["delete_allow"][0].update(named),
-                "steps.delete_allow[0]", "expected the names of codes that Kafka can create",
-            )
-            for named in ({"operation": "UNKNOWN"}, {"pattern_type": "ANY"})
-        ),
-        (lambda it: it["checks"][0].update(breaks=False), "sha256", "was changed after"),
-        (lambda it: it["checks"][0]["counts"].update(tests=0), "sha256", "was changed after"),
-        (lambda it: it["checks"][0]["broken"].clear(), "sha256", "was changed after"),
-        (lambda it: it["checks"].clear(), "sha256", "was changed after"),
-        (lambda it: it["warnings"].clear(), "sha256", "was changed after"),
-        (lambda it: it["settings"].update({"super.users": []}), "sha256", "was changed after"),
-        (lambda it: it["made_for"].update(name="other"), "sha256", "was changed after"),
-        (lambda it: it.pop("sha256"), "sha256", "was changed after"),
-        (lambda it: it.update(sha256=None), "sha256", "was changed after"),
-    ],
-)  # fmt: skip
+            lambda it, named=named: it["steps"]["delete_allow"][0].update(named),
+            "steps.delete_allow[0]", "expected the names of codes that Kafka can create",
+        )
+        for named in ({"operation": "UNKNOWN"}, {"pattern_type": "ANY"})
+    ),
+    (lambda it: it["checks"][0].update(breaks=False), "sha256", "was changed after"),
+    (lambda it: it["checks"][0]["counts"].update(tests=0), "sha256", "was changed after"),
+    (lambda it: it["checks"][0]["broken"].clear(), "sha256", "was changed after"),
+    (lambda it: it["checks"].clear(), "sha256", "was changed after"),
+    (lambda it: it["warnings"].clear(), "sha256", "was changed after"),
+    (lambda it: it["settings"].update({"super.users": []}), "sha256", "was changed after"),
+    (lambda it: it["made_for"].update(name="other"), "sha256", "was changed after"),
+    (lambda it: it.pop("sha256"), "sha256", "was changed after"),
+    (lambda it: it.update(sha256=None), "sha256", "was changed after"),
+])  # fmt: skip
 def test_altered_plan_is_rejected(
     change: Callable[[Document], object], place: str, reason: str
 ) -> None:
@@ -190,18 +175,15 @@ def test_altered_plan_is_rejected(
     assert "authorizerd acls plan" in caught.value.reason or place.startswith("manages")
 
 
-@pytest.mark.parametrize(
-    ("data", "reason"),
-    [
-        (b"", "line 1: not JSON"),
-        (b"acls: []", "expected a plan, as 'authorizerd acls plan --out' writes it"),
-        (b'{"acls": []}', "expected a plan, as 'authorizerd acls plan --out' writes it"),
-        (b"[]", "format: expected authorizerd-acl-plan"),
-        (b"\xff", "byte 0: not valid UTF-8"),
-        (b'{"format": "\\ud800"}', "expected text, found half of a surrogate pair"),
-        (b'{"format": 1, "format": 2}', "duplicate key 'format'"),
-    ],
-)
+@pytest.mark.parametrize(("data", "reason"), [
+    (b"", "line 1: not JSON"),
+    (b"acls: []", "expected a plan, as 'authorizerd acls plan --out' writes it"),
+    (b'{"acls": []}', "expected a plan, as 'authorizerd acls plan --out' writes it"),
+    (b"[]", "format: expected authorizerd-acl-plan"),
+    (b"\xff", "byte 0: not valid UTF-8"),
+    (b'{"format": "\\ud800"}', "expected text, found half of a surrogate pair"),
+    (b'{"format": 1, "format": 2}', "duplicate key 'format'"),
+])  # fmt: skip
 def test_other_file_is_rejected(data: bytes, reason: str) -> None:
     """A repeated key could show a reviewer another value than the one that is applied."""
     with pytest.raises(PlanError) as caught:

@@ -31,10 +31,7 @@ KEPT = acl("User:kept", group="kept")
 
 
 def warnings(
-    present: list[Acl],
-    desired: list[Acl],
-    rules: KnownSettings,
-    caller: str | None = None,
+    present: list[Acl], desired: list[Acl], rules: KnownSettings, caller: str | None = None
 ) -> list[str]:
     present, desired = [*present, KEPT], [*desired, KEPT]
     changes = make_changes(present, desired, Selector(None))
@@ -49,55 +46,36 @@ LOSES = "User:admin loses ALTER on the cluster, which it needs to change ACLs"
 NOBODY = "after this plan, nobody may change ACLs: no ACL allows ALTER"
 
 
-@pytest.mark.parametrize(
-    ("present", "desired", "rules", "expected"),
-    [
-        ([], [ORDERS], OPEN, [f"topic literal `orders`: {FIRST}"]),
-        ([], [ORDERS], CLOSED, []),
-        ([ORDERS], [ORDERS, acl("User:b", topic="orders")], OPEN, []),
-        ([ORDERS], [], OPEN, [f"topic literal `orders`: {LAST}"]),
-        ([ORDERS], [acl("User:b", topic="orders")], OPEN, []),
-        (
-            [acl("User:a", topic="o", pattern="PREFIXED")],
-            [acl("User:a", topic="o", pattern="PREFIXED"), ORDERS],
-            OPEN, [],
-        ),
-        (
-            [ORDERS], [ORDERS, acl("User:a", topic="orders", pattern="PREFIXED")],
-            OPEN, [f"topic prefix `orders`: {FIRST}"],
-        ),
-        ([acl("User:a", topic="*")], [acl("User:a", topic="*"), ORDERS], OPEN, []),
-        (
-            [acl("User:a", topic="*")], [acl("User:a", topic="*"), acl("User:a", topic="*x")],
-            OPEN, [f"topic literal `*x`: {FIRST}", "name '*x': * is an ordinary character"],
-        ),
-        (
-            [ORDERS], [ORDERS, acl("User:a", topic="*")],
-            OPEN, [f"topic literal `*`: {FIRST}"],
-        ),
-        ([ORDERS], [ORDERS, acl("user:a")], CLOSED, ["principal 'user:a': Kafka's clients have"]),
-        ([acl("user:a")], [acl("user:a")], CLOSED, []),
-        ([ADMIN], [], CLOSED, [NOBODY, LOSES]),
-        ([ADMIN], [], ROOT, [LOSES]),
-        ([ADMIN, OTHER_ADMIN], [OTHER_ADMIN], CLOSED, [LOSES]),
-        ([ADMIN], [ADMIN, acl("User:admin", "ALTER", cluster=True, deny=True)], CLOSED,
-         [NOBODY, LOSES]),
-        ([ADMIN], [acl("User:admin", "ALL", cluster=True)], CLOSED, []),
-        (
-            [ADMIN], [LOCAL_ADMIN], CLOSED,
-            ["User:admin loses ALTER on the cluster from some hosts, which it needs"],
-        ),
-        (
-            [acl("User:*", "ALTER", cluster=True)], [ADMIN], CLOSED,
-            ["principals without ACLs of their own lose ALTER on the cluster"],
-        ),
-        ([], [], CLOSED, []),
-        (
-            [acl("User:a", 99)], [], CLOSED,
-            ["1 ACL with codes of a later Kafka version: the plan leaves them as they are"],
-        ),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("present", "desired", "rules", "expected"), [
+    ([], [ORDERS], OPEN, [f"topic literal `orders`: {FIRST}"]),
+    ([], [ORDERS], CLOSED, []),
+    ([ORDERS], [ORDERS, acl("User:b", topic="orders")], OPEN, []),
+    ([ORDERS], [], OPEN, [f"topic literal `orders`: {LAST}"]),
+    ([ORDERS], [acl("User:b", topic="orders")], OPEN, []),
+    ([acl("User:a", topic="o", pattern="PREFIXED")],
+     [acl("User:a", topic="o", pattern="PREFIXED"), ORDERS], OPEN, []),
+    ([ORDERS], [ORDERS, acl("User:a", topic="orders", pattern="PREFIXED")], OPEN,
+     [f"topic prefix `orders`: {FIRST}"]),
+    ([acl("User:a", topic="*")], [acl("User:a", topic="*"), ORDERS], OPEN, []),
+    ([acl("User:a", topic="*")], [acl("User:a", topic="*"), acl("User:a", topic="*x")], OPEN,
+     [f"topic literal `*x`: {FIRST}", "name '*x': * is an ordinary character"]),
+    ([ORDERS], [ORDERS, acl("User:a", topic="*")], OPEN, [f"topic literal `*`: {FIRST}"]),
+    ([ORDERS], [ORDERS, acl("user:a")], CLOSED, ["principal 'user:a': Kafka's clients have"]),
+    ([acl("user:a")], [acl("user:a")], CLOSED, []),
+    ([ADMIN], [], CLOSED, [NOBODY, LOSES]),
+    ([ADMIN], [], ROOT, [LOSES]),
+    ([ADMIN, OTHER_ADMIN], [OTHER_ADMIN], CLOSED, [LOSES]),
+    ([ADMIN], [ADMIN, acl("User:admin", "ALTER", cluster=True, deny=True)], CLOSED,
+     [NOBODY, LOSES]),
+    ([ADMIN], [acl("User:admin", "ALL", cluster=True)], CLOSED, []),
+    ([ADMIN], [LOCAL_ADMIN], CLOSED,
+     ["User:admin loses ALTER on the cluster from some hosts, which it needs"]),
+    ([acl("User:*", "ALTER", cluster=True)], [ADMIN], CLOSED,
+     ["principals without ACLs of their own lose ALTER on the cluster"]),
+    ([], [], CLOSED, []),
+    ([acl("User:a", 99)], [], CLOSED,
+     ["1 ACL with codes of a later Kafka version: the plan leaves them as they are"]),
+])  # fmt: skip
 def test_plan_warns(
     present: list[Acl], desired: list[Acl], rules: KnownSettings, expected: list[str]
 ) -> None:
@@ -107,14 +85,11 @@ def test_plan_warns(
         assert text.startswith(beginning), found
 
 
-@pytest.mark.parametrize(
-    ("present", "expected"),
-    [
-        ([ORDERS], "the last ACL of topic literal `orders`: if allow.everyone"),
-        ([ORDERS, GROUP], "the last ACL of topic literal `orders` and 1 other pattern: if allow"),
-        ([], ""),
-    ],
-)
+@pytest.mark.parametrize(("present", "expected"), [
+    ([ORDERS], "the last ACL of topic literal `orders`: if allow.everyone"),
+    ([ORDERS, GROUP], "the last ACL of topic literal `orders` and 1 other pattern: if allow"),
+    ([], ""),
+])  # fmt: skip
 def test_unknown_default_is_mentioned_where_it_would_matter(
     present: list[Acl], expected: str
 ) -> None:
@@ -147,22 +122,19 @@ DENY_NOTHING = acl("User:a", topic="orders", host="evil.example.com", deny=True)
 DENY_ALL = acl("User:*", "ALL", topic="orders", host="10.0.0.1", deny=True)
 
 
-@pytest.mark.parametrize(
-    ("present", "desired", "rules", "expected"),
-    [
-        ([DENY, ORDERS], [ORDERS], CLOSED, "1 DENY ACL, so more is allowed, such as User:a READ "
-         "topic `orders`"),
-        ([DENY_ALL, ORDERS], [ORDERS], CLOSED, "1 DENY ACL, so more is allowed, such as User:a "
-         "READ topic `orders` from 10.0.0.1, User:a DESCRIBE topic `orders` from 10.0.0.1"),
-        ([DENY, DENY_ALL], [], CLOSED, "2 DENY ACLs, so more may be allowed"),
-        ([DENY, ORDERS], [ORDERS, acl("User:*", "ALL", topic="orders", deny=True)], CLOSED,
-         "1 DENY ACL, so more may be allowed"),
-        ([DENY, ORDERS], [DENY], CLOSED, ""),
-        ([DENY_RANGE, ORDERS], [ORDERS], CLOSED, "1 DENY ACL, so more is allowed, such as User:a "
-         "READ topic `orders` from 10.9.0.0, User:a READ topic `orders` from 10.9.255.255"),
-        ([DENY_NOTHING, ORDERS], [ORDERS], CLOSED, ""),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("present", "desired", "rules", "expected"), [
+    ([DENY, ORDERS], [ORDERS], CLOSED, "1 DENY ACL, so more is allowed, such as User:a READ "
+     "topic `orders`"),
+    ([DENY_ALL, ORDERS], [ORDERS], CLOSED, "1 DENY ACL, so more is allowed, such as User:a "
+     "READ topic `orders` from 10.0.0.1, User:a DESCRIBE topic `orders` from 10.0.0.1"),
+    ([DENY, DENY_ALL], [], CLOSED, "2 DENY ACLs, so more may be allowed"),
+    ([DENY, ORDERS], [ORDERS, acl("User:*", "ALL", topic="orders", deny=True)], CLOSED,
+     "1 DENY ACL, so more may be allowed"),
+    ([DENY, ORDERS], [DENY], CLOSED, ""),
+    ([DENY_RANGE, ORDERS], [ORDERS], CLOSED, "1 DENY ACL, so more is allowed, such as User:a "
+     "READ topic `orders` from 10.9.0.0, User:a READ topic `orders` from 10.9.255.255"),
+    ([DENY_NOTHING, ORDERS], [ORDERS], CLOSED, ""),
+])  # fmt: skip
 def test_deleted_denials_are_announced(
     present: list[Acl], desired: list[Acl], rules: KnownSettings, expected: str
 ) -> None:

@@ -1,11 +1,20 @@
-"""Short ways to write assertions, and what they mean by brute force."""
+"""Short ways to write assertions, what they mean by brute force, and strategies for them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from itertools import product
 
-from authorizerd.acl.model import Acl, Operation, Question, ResourceType
+from hypothesis import strategies as st
+
+from authorizerd.acl.model import (
+    Acl,
+    Operation,
+    PatternType,
+    PermissionType,
+    Question,
+    ResourceType,
+)
 from authorizerd.acl.releases import ANY_RELEASE, RULES, ReleaseRules
 from authorizerd.management.policy.words import Assertion, AtMost, Each, Everyone, Names, Who
 from tests.oracles.scan import decide
@@ -31,22 +40,16 @@ that ACLs can tell apart has a name here."""
 
 
 def assertion(
-    who: Who | str,
-    operations: str,
-    *names: Names | str,
-    type: str = "TOPIC",
-    allowed: bool = True,
+    who: Who | str, operations: str, *names: Names | str, type: str = "TOPIC", allowed: bool = True,
     hosts: tuple[str, ...] = (),
-) -> Assertion:
+) -> Assertion:  # fmt: skip
     """Return an assertion: ``assertion("User:a", "READ WRITE", "orders", prefix("pay"))``."""
     return Assertion(
-        who=Each((who,)) if isinstance(who, str) else who,
-        is_allowed=allowed,
+        who=Each((who,)) if isinstance(who, str) else who, is_allowed=allowed,
         operations=tuple(int(Operation[name]) for name in operations.split()),
         resource_type=ResourceType[type],
-        names=tuple(Names(each) if isinstance(each, str) else each for each in names),
-        hosts=hosts,
-    )
+        names=tuple(Names(each) if isinstance(each, str) else each for each in names), hosts=hosts,
+    )  # fmt: skip
 
 
 def prefix(text: str) -> Names:
@@ -54,12 +57,9 @@ def prefix(text: str) -> Names:
 
 
 def holds(
-    acls: Collection[Acl],
-    super_users: Collection[str],
-    allow_everyone: bool,
-    asserted: Assertion,
+    acls: Collection[Acl], super_users: Collection[str], allow_everyone: bool, asserted: Assertion,
     rules: ReleaseRules = ANY_RELEASE,
-) -> bool:
+) -> bool:  # fmt: skip
     """Return whether the assertion holds for every principal, name and host of the universe.
 
     It does by each release that may judge.
@@ -103,3 +103,49 @@ def _names(asserted: Assertion, on_stars: bool) -> list[str]:
         if name.startswith(names.text)
         and (on_stars or names.text.startswith("*") or not name.startswith("*"))
     ]
+
+
+releases = st.sampled_from((*RULES.values(), ANY_RELEASE))
+names = st.text("ab*", min_size=1, max_size=2)
+acls = st.builds(
+    Acl,
+    resource_type=st.just(ResourceType.TOPIC),
+    resource_name=names,
+    pattern_type=st.sampled_from((PatternType.LITERAL, PatternType.PREFIXED, 0)),
+    principal=st.sampled_from(PRINCIPALS),
+    host=st.sampled_from(HOSTS) | st.sampled_from((*RANGES, UNCERTAIN, *SILENT_HOSTS)),
+    operation=st.sampled_from((Operation.ALL, Operation.READ, Operation.WRITE, 127)),
+    permission_type=st.sampled_from(
+        (PermissionType.ALLOW, PermissionType.ALLOW, PermissionType.DENY, 9)
+    ),
+)
+regions = st.builds(Names, names) | st.builds(
+    Names, st.text("ab*", max_size=2), is_prefix=st.just(True)
+)
+principals = st.lists(st.sampled_from(EVERY_PRINCIPAL), min_size=1, max_size=2, unique=True).map(
+    tuple
+)
+each = st.builds(Each, principals)
+at_most = st.builds(AtMost, st.integers(0, 3), principals | st.just(()), st.booleans())
+assertions = st.builds(
+    Assertion,
+    who=each | each | at_most | at_most | st.just(Everyone()),
+    is_allowed=st.just(True),
+    operations=st.lists(
+        st.sampled_from([int(Operation.READ), int(Operation.DESCRIBE)]),
+        min_size=1, max_size=2, unique=True,
+    ).map(tuple),
+    resource_type=st.just(ResourceType.TOPIC),
+    names=st.lists(regions, min_size=1, max_size=2, unique=True).map(tuple),
+    hosts=st.just(()) | st.lists(
+        st.sampled_from(EVERY_HOST), min_size=1, max_size=2, unique=True
+    ).map(tuple),
+) | st.builds(
+    Assertion,
+    who=each,
+    is_allowed=st.just(False),
+    operations=st.sampled_from([(int(Operation.READ),), (int(Operation.DESCRIBE),)]),
+    resource_type=st.just(ResourceType.TOPIC),
+    names=regions.map(lambda region: (region,)),
+    hosts=st.just(()) | st.sampled_from(EVERY_HOST).map(lambda host: (host,)),
+)  # fmt: skip

@@ -94,20 +94,17 @@ def test_schema_knows_every_value_and_no_other() -> None:
     compare(VALUES, SCHEMA, "")
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"replica": 1},
-        {"replicas": -1},
-        {"image": {"repository": "r", "digest": "sha256:1"}},
-        {"existingSecret": ""},
-        {"settings": {"a b": "c"}},
-        {"settings": {"authorizerd.kafka.release": 4.3}},
-        {"persistence": {"size": "5GB"}},
-        {"metricsScheme": "http"},
-        {"networkPolicy": {"asks": ["namespace"]}},
-    ],
-)
+@pytest.mark.parametrize("changed", [
+    {"replica": 1},
+    {"replicas": -1},
+    {"image": {"repository": "r", "digest": "sha256:1"}},
+    {"existingSecret": ""},
+    {"settings": {"a b": "c"}},
+    {"settings": {"authorizerd.kafka.release": 4.3}},
+    {"persistence": {"size": "5GB"}},
+    {"metricsScheme": "http"},
+    {"networkPolicy": {"asks": ["namespace"]}},
+])  # fmt: skip
 def test_schema_rejects_a_mistake(changed: dict[str, Any]) -> None:
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({**VALUES, **changed}, SCHEMA)
@@ -216,23 +213,20 @@ def test_followers_are_several_pods_with_a_valid_configuration() -> None:
 
 
 @need_helm
-@pytest.mark.parametrize(
-    ("value", "reason"),
-    [
-        ("replicas=2", "replicas: expected 1, because a log of its own belongs to one pod"),
-        (r"settings.ssl\.key\.password=x", "ssl.key.password is a secret: put it into listener."),
-        (r"settings.listener\.name\.a\.plain\.sasl\.jaas\.config=x", "is a secret"),
-        ("persistence.size=5GB", "'5GB' does not match pattern"),
-        ("replica=1", "additional properties 'replica' not allowed"),
-        (r"settings.authorizerd\.metrics\.http=http://0.0.0.0:9", "such as 0.0.0.0:9182, because"),
-        (r"settings.authorizerd\.metrics\.http=http://[::1]:9182", "such as 0.0.0.0:9182, because"),
-        (r"settings.authorizerd\.metrics\.http=null", "such as 0.0.0.0:9182, because the Service"),
-        (r"settings.listeners=PLAINTEXT://0.0.0.0:90921", "such as 0.0.0.0:9092, because the Serv"),
-        (r"settings.authorizerd\.source=brokers", "networkPolicy.egress: expected rules for the f"),
-        ("securityContext.enabled=false", "securityContext: Kubernetes has no field enabled"),
-        ("prometheusRule.enabled=true,prometheusRule.disabled={Up}", "of alerts, found Up"),
-    ],
-)
+@pytest.mark.parametrize(("value", "reason"), [
+    ("replicas=2", "replicas: expected 1, because a log of its own belongs to one pod"),
+    (r"settings.ssl\.key\.password=x", "ssl.key.password is a secret: put it into listener."),
+    (r"settings.listener\.name\.a\.plain\.sasl\.jaas\.config=x", "is a secret"),
+    ("persistence.size=5GB", "'5GB' does not match pattern"),
+    ("replica=1", "additional properties 'replica' not allowed"),
+    (r"settings.authorizerd\.metrics\.http=http://0.0.0.0:9", "such as 0.0.0.0:9182, because"),
+    (r"settings.authorizerd\.metrics\.http=http://[::1]:9182", "such as 0.0.0.0:9182, because"),
+    (r"settings.authorizerd\.metrics\.http=null", "such as 0.0.0.0:9182, because the Service"),
+    (r"settings.listeners=PLAINTEXT://0.0.0.0:90921", "such as 0.0.0.0:9092, because the Serv"),
+    (r"settings.authorizerd\.source=brokers", "networkPolicy.egress: expected rules for the f"),
+    ("securityContext.enabled=false", "securityContext: Kubernetes has no field enabled"),
+    ("prometheusRule.enabled=true,prometheusRule.disabled={Up}", "of alerts, found Up"),
+])  # fmt: skip
 def test_unusable_value_is_rejected(value: str, reason: str) -> None:
     done = run("template", "x", CHART, "--kube-version", VERSION, "--set", value)
     assert done.returncode == 1
@@ -400,23 +394,15 @@ def test_rules_are_those_of_prometheus_with_links_to_the_own_runbook() -> None:
 
 
 @need_helm
-@pytest.mark.parametrize(
-    ("settings", "ports"),
-    [
-        ({}, None),
-        ({"authorizerd.source": "log", "controller.quorum.voters": "1@a:9093"}, None),
-        ({"controller.quorum.bootstrap.servers": "a:9093, b:9093"}, [9093]),
-        ({"controller.quorum.voters": "1@a:9093,2@[::1]:9193"}, [9093, 9193]),
-        (
-            {
-                "authorizerd.source": "brokers",
-                "authorizerd.source.bootstrap.servers": "SASL_SSL://a:9094,${env:B}:9095",
-                "controller.quorum.voters": "1@a:9093",
-            },
-            [9094, 9095],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("settings", "ports"), [
+    ({}, None),
+    ({"authorizerd.source": "log", "controller.quorum.voters": "1@a:9093"}, None),
+    ({"controller.quorum.bootstrap.servers": "a:9093, b:9093"}, [9093]),
+    ({"controller.quorum.voters": "1@a:9093,2@[::1]:9193"}, [9093, 9193]),
+    ({"authorizerd.source": "brokers",
+      "authorizerd.source.bootstrap.servers": "SASL_SSL://a:9094,${env:B}:9095",
+      "controller.quorum.voters": "1@a:9093"}, [9094, 9095]),
+])  # fmt: skip
 def test_pods_may_connect_to_the_followed_cluster_and_to_dns(
     settings: dict[str, str], ports: list[int] | None, tmp_path: Path
 ) -> None:

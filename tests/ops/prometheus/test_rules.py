@@ -9,8 +9,7 @@ import pytest
 import yaml
 
 from authorizerd.daemon.telemetry.metrics import METRICS
-from tests.ops.exported_metrics import sample_names
-from tests.ops.promtool import run_promtool
+from tests.ops.exported_metrics import run_promtool, sample_names
 
 ROOT = Path(__file__).parents[3]
 FILE = ROOT / "ops" / "prometheus" / "rules.yaml"

@@ -29,18 +29,14 @@ def keep_streams(monkeypatch: pytest.MonkeyPatch) -> None:
     ("", "the following arguments are required: COMMAND"),
     ("report", "unknown command 'report': expected one of ingest, whatif, usage, load"),
     ("ingest --out o", "ingest: the following arguments are required: --input"),
-    (
-        "ingest --input a --out o --conf a=secret",
-        "ingest: --conf: give it to spark-submit, before authorizerd-replay.py",
-    ),
+    ("ingest --input a --out o --conf a=secret",
+     "ingest: --conf: give it to spark-submit, before authorizerd-replay.py"),
     (f"whatif --acls a.txt {ON} --master=yarn", "whatif: --master: give it to spark-submit"),
     ("whatif --logs a.log --acls a.txt --out o", "--logs: expected --events: run the command"),
     (f"usage --acls a.txt {ON} --engine local", "--engine local: expected auto or spark"),
     (f"usage --acls kafka://h:1 {ON}", "--acls: kafka://h:1: expected a file"),
-    (
-        f"whatif --acls a.txt --baseline-acls kafka://h:1 {ON}",
-        "--baseline-acls: kafka://h:1: expected a file",
-    ),
+    (f"whatif --acls a.txt --baseline-acls kafka://h:1 {ON}",
+     "--baseline-acls: kafka://h:1: expected a file"),
 ])  # fmt: skip
 def test_wrong_arguments_are_named_before_spark_starts(
     words: str, said: str, capsys: pytest.CaptureFixture[str]

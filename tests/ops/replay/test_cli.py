@@ -113,13 +113,10 @@ def test_whatif_reads_both_sets_of_acls_here(submitted: Submitted, tmp_path: Pat
     )
 
 
-@pytest.mark.parametrize(
-    ("flag", "said"),
-    [
-        ("--super-users root", "invalid entry 'root': expected Type:name"),
-        ("--allow-everyone-if-no-acl-found maybe", "expected true or false, found 'maybe'"),
-    ],
-)
+@pytest.mark.parametrize(("flag", "said"), [
+    ("--super-users root", "invalid entry 'root': expected Type:name"),
+    ("--allow-everyone-if-no-acl-found maybe", "expected true or false, found 'maybe'"),
+])  # fmt: skip
 def test_invalid_setting_is_named(
     flag: str, said: str, submitted: Submitted, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -361,14 +358,11 @@ def test_whatif_compares_the_acls_before_and_after_a_plan(submitted: Submitted) 
     ) * 2
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("--acls none.txt", "none.txt: expected the 1 ACLs that plan.json was made for, found 0"),
-        ("--acls acls.txt --plan acls.txt", "acls.txt: "),
-        ("--acls acls.txt --plan missing", "missing: No such file or directory"),
-    ],
-)
+@pytest.mark.parametrize(("words", "message"), [
+    ("--acls none.txt", "none.txt: expected the 1 ACLs that plan.json was made for, found 0"),
+    ("--acls acls.txt --plan acls.txt", "acls.txt: "),
+    ("--acls acls.txt --plan missing", "missing: No such file or directory"),
+])  # fmt: skip
 def test_whatif_rejects_a_plan_for_other_acls(
     words: str, message: str, submitted: Submitted, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -379,16 +373,10 @@ def test_whatif_rejects_a_plan_for_other_acls(
     assert not submitted.plans
 
 
-@pytest.mark.parametrize(
-    "flags",
-    [
-        "--baseline-acls none.txt",
-        "--super-users User:a",
-        "--super-users=",
-        "--allow-everyone-if-no-acl-found",
-        "--allow-everyone-if-no-acl-found=false",
-    ],
-)
+@pytest.mark.parametrize("flags", [
+    "--baseline-acls none.txt", "--super-users User:a", "--super-users=",
+    "--allow-everyone-if-no-acl-found", "--allow-everyone-if-no-acl-found=false",
+])  # fmt: skip
 def test_whatif_rejects_flags_that_a_plan_decides(
     flags: str, submitted: Submitted, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -21,6 +21,7 @@ from authorizerd.replay.submit.options import SparkOptions
 from authorizerd.replay.usage.report import decode_usage
 from authorizerd.replay.whatif.report import WhatIf, decode_whatif
 from tests.ops.replay.recorded_events import START, Event, write_events
+from tests.support.fixture_types import Capture, MonkeyPatch
 
 LINE = (
     "[2026-11-21 16:26:0{}] DEBUG Principal = {} is {} operation = Read from host = 10.0.0.1 on "
@@ -40,7 +41,7 @@ SPARK_CODE = 0
 
 
 @pytest.fixture
-def submitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
+def submitted(tmp_path: Path, monkeypatch: MonkeyPatch) -> list[Plan]:
     """The plans that Spark would run, in a folder with logs and ACLs."""
     plans: list[Plan] = []
 
@@ -63,23 +64,16 @@ def read_report() -> WhatIf:
     return decode_whatif(Path("out/whatif.json").read_text())
 
 
-@pytest.mark.parametrize(
-    ("logs", "events", "code"),
-    [
-        ("logs", 2, 3),
-        ("logs/*", 2, 3),
-        ("logs/?.log", 1, 3),
-        ("logs/a.log logs/../logs/a.log", 1, 3),
-        ("logs/a.log --logs logs/b.log.gz --engine local", 2, 3),
-        ("logs/b.log.gz --format kafka --tz +02:00", 1, 0),
-    ],
-)
+@pytest.mark.parametrize(("logs", "events", "code"), [
+    ("logs", 2, 3),
+    ("logs/*", 2, 3),
+    ("logs/?.log", 1, 3),
+    ("logs/a.log logs/../logs/a.log", 1, 3),
+    ("logs/a.log --logs logs/b.log.gz --engine local", 2, 3),
+    ("logs/b.log.gz --format kafka --tz +02:00", 1, 0),
+])  # fmt: skip
 def test_small_logs_are_evaluated_here(
-    submitted: list[Plan],
-    capsys: pytest.CaptureFixture[str],
-    logs: str,
-    events: int,
-    code: int,
+    submitted: list[Plan], capsys: Capture, logs: str, events: int, code: int
 ) -> None:
     assert cli.main([*WORDS.split(), "--logs", *logs.split()]) == code
     report = read_report()
@@ -104,28 +98,20 @@ def table(tmp_path: Path) -> Path:
     )
 
 
-@pytest.mark.parametrize(
-    ("words", "reason"),
-    [
-        ("--logs logs --engine spark", "--engine spark"),
-        ("--logs logs --conf a=b", "options of Spark were given"),
-        ("--logs logs --print", "options of Spark were given"),
-        ("--logs logs/[ab].log", "expected a glob of * and ? only"),
-        ("--logs s3a://bucket/logs", "expected a path on this machine, found a URI"),
-        ("--logs ingested", "expected an audit log, found Parquet"),
-        ("--events table --engine spark", "--engine spark"),
-        ("--events table --print", "options of Spark were given"),
-        ("--events s3a://bucket/table", "expected a path on this machine, found a URI"),
-        ("--events table --out s3a://bucket/out", "expected a path on this machine, found a URI"),
-    ],
-)
+@pytest.mark.parametrize(("words", "reason"), [
+    ("--logs logs --engine spark", "--engine spark"),
+    ("--logs logs --conf a=b", "options of Spark were given"),
+    ("--logs logs --print", "options of Spark were given"),
+    ("--logs logs/[ab].log", "expected a glob of * and ? only"),
+    ("--logs s3a://bucket/logs", "expected a path on this machine, found a URI"),
+    ("--logs ingested", "expected an audit log, found Parquet"),
+    ("--events table --engine spark", "--engine spark"),
+    ("--events table --print", "options of Spark were given"),
+    ("--events s3a://bucket/table", "expected a path on this machine, found a URI"),
+    ("--events table --out s3a://bucket/out", "expected a path on this machine, found a URI"),
+])  # fmt: skip
 def test_spark_runs_what_is_not_for_one_process(
-    submitted: list[Plan],
-    capsys: pytest.CaptureFixture[str],
-    table: Path,
-    tmp_path: Path,
-    words: str,
-    reason: str,
+    submitted: list[Plan], capsys: Capture, table: Path, tmp_path: Path, words: str, reason: str
 ) -> None:
     (tmp_path / "ingested").mkdir()
     (tmp_path / "ingested" / "part.parquet").touch()
@@ -142,25 +128,15 @@ def test_spark_runs_what_is_not_for_one_process(
     assert reason in line
 
 
-@pytest.mark.parametrize(
-    ("words", "module", "limit", "said"),
-    [
-        ("--events table", tables, "TUPLES_MAX", "the events have 2 distinct requests, more than"),
-        ("--logs logs", tallies, "TALLIES_MAX", "more than 1 distinct requests, too many for the"),
-    ],
-)
+@pytest.mark.parametrize(("words", "module", "limit", "said"), [
+    ("--events table", tables, "TUPLES_MAX", "the events have 2 distinct requests, more than"),
+    ("--logs logs", tallies, "TALLIES_MAX", "more than 1 distinct requests, too many for the"),
+])  # fmt: skip
 @pytest.mark.parametrize("engine", ["auto", "local"])
 def test_too_many_distinct_requests_are_for_spark(
-    submitted: list[Plan],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    table: Path,
-    engine: str,
-    words: str,
-    module: ModuleType,
-    limit: str,
-    said: str,
-) -> None:
+    submitted: list[Plan], monkeypatch: MonkeyPatch, capsys: Capture, table: Path, engine: str,
+    words: str, module: ModuleType, limit: str, said: str,
+) -> None:  # fmt: skip
     monkeypatch.setattr(module, limit, 1)
     code = cli.main([*WORDS.split(), *words.split(), "--engine", engine])
     assert (code, bool(submitted)) == ((1, False) if engine == "local" else (SPARK_CODE, True))
@@ -172,7 +148,7 @@ def test_too_many_distinct_requests_are_for_spark(
 
 @pytest.mark.parametrize("engine", ["auto", "local"])
 def test_table_is_evaluated_here(
-    submitted: list[Plan], capsys: pytest.CaptureFixture[str], table: Path, engine: str
+    submitted: list[Plan], capsys: Capture, table: Path, engine: str
 ) -> None:
     Path("out/changes").mkdir(parents=True)
     Path("out/changes/part-1.parquet").write_text("of an earlier run")
@@ -188,10 +164,7 @@ def test_table_is_evaluated_here(
 
 
 def test_table_without_pyarrow_is_for_spark(
-    submitted: list[Plan],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    table: Path,
+    submitted: list[Plan], monkeypatch: MonkeyPatch, capsys: Capture, table: Path
 ) -> None:
     monkeypatch.setattr(engines, "find_spec", lambda name: None)
     assert cli.main([*WORDS.split(), "--events", "table"]) == SPARK_CODE
@@ -199,16 +172,14 @@ def test_table_without_pyarrow_is_for_spark(
     assert "pyarrow, which reads events without Spark, is not installed" in capsys.readouterr().err
 
 
-def test_directory_without_an_ingest_is_named(
-    submitted: list[Plan], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_directory_without_an_ingest_is_named(submitted: list[Plan], capsys: Capture) -> None:
     assert cli.main([*WORDS.split(), "--events", "logs"]) == 1
     assert "logs: expected the output of ingest" in capsys.readouterr().err
     assert not submitted
 
 
 def test_large_logs_are_for_spark(
-    submitted: list[Plan], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    submitted: list[Plan], monkeypatch: MonkeyPatch, capsys: Capture
 ) -> None:
     """An archive counts with its estimated size."""
     plain, packed = (Path(f"logs/{name}").stat().st_size for name in ("a.log", "b.log.gz"))
@@ -219,9 +190,7 @@ def test_large_logs_are_for_spark(
     assert "engine: spark (the logs have about 0 MiB unpacked" in capsys.readouterr().err
 
 
-def test_failed_ingest_ends_the_command(
-    submitted: list[Plan], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_ingest_ends_the_command(submitted: list[Plan], monkeypatch: MonkeyPatch) -> None:
     plans: list[Plan] = []
 
     def submit(plan: Plan, options: SparkOptions) -> int:
@@ -234,7 +203,7 @@ def test_failed_ingest_ends_the_command(
 
 
 def test_missing_spark_is_named_with_the_extra(
-    submitted: list[Plan], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    submitted: list[Plan], monkeypatch: MonkeyPatch, capsys: Capture
 ) -> None:
     def submit(plan: Plan, options: SparkOptions) -> int:
         raise SubmissionError("Spark not found: install authorizerd[replay]")
@@ -244,23 +213,20 @@ def test_missing_spark_is_named_with_the_extra(
     assert "Spark not found: install authorizerd[replay]" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("", "one of the arguments --events --logs --follow is required"),
-        ("--events logs --logs logs", "not allowed with argument"),
-        ("--events logs --engine local --print", "--engine: local uses no Spark"),
-        ("--events logs --tz +02:00", "--tz: expected --logs"),
-        ("--events logs --format json", "--format: expected --logs"),
-        ("--events logs --max-bad-ratio 0", "--max-bad-ratio: expected --logs"),
-        ("--logs logs --engine duckdb", "argument --engine: invalid choice"),
-        ("--logs logs --engine local --conf a=b", "--engine: local uses no Spark"),
-        ("--logs logs --master yarn", "--logs: --master yarn cannot read logs"),
-        ("--logs logs --out s3a://bucket/out", "--out: expected a directory on this machine"),
-    ],
-)
+@pytest.mark.parametrize(("words", "said"), [
+    ("", "one of the arguments --events --logs --follow is required"),
+    ("--events logs --logs logs", "not allowed with argument"),
+    ("--events logs --engine local --print", "--engine: local uses no Spark"),
+    ("--events logs --tz +02:00", "--tz: expected --logs"),
+    ("--events logs --format json", "--format: expected --logs"),
+    ("--events logs --max-bad-ratio 0", "--max-bad-ratio: expected --logs"),
+    ("--logs logs --engine duckdb", "argument --engine: invalid choice"),
+    ("--logs logs --engine local --conf a=b", "--engine: local uses no Spark"),
+    ("--logs logs --master yarn", "--logs: --master yarn cannot read logs"),
+    ("--logs logs --out s3a://bucket/out", "--out: expected a directory on this machine"),
+])  # fmt: skip
 def test_contradicting_options_are_refused(
-    submitted: list[Plan], capsys: pytest.CaptureFixture[str], words: str, said: str
+    submitted: list[Plan], capsys: Capture, words: str, said: str
 ) -> None:
     with pytest.raises(SystemExit) as ended:
         cli.main([*WORDS.split(), *words.split()])
@@ -269,17 +235,14 @@ def test_contradicting_options_are_refused(
     assert not submitted
 
 
-@pytest.mark.parametrize(
-    ("logs", "said"),
-    [
-        ("nowhere", "nowhere: no such file or directory"),
-        ("logs/*.txt", "logs/*.txt: no files found"),
-        ("logs/_hidden", "logs/_hidden: no files found"),
-        ("acls.txt", "not accepted: 2 set aside (no_decision 2) of 2 lines, more than"),
-    ],
-)
+@pytest.mark.parametrize(("logs", "said"), [
+    ("nowhere", "nowhere: no such file or directory"),
+    ("logs/*.txt", "logs/*.txt: no files found"),
+    ("logs/_hidden", "logs/_hidden: no files found"),
+    ("acls.txt", "not accepted: 2 set aside (no_decision 2) of 2 lines, more than"),
+])  # fmt: skip
 def test_unusable_logs_are_named_and_leave_no_result(
-    submitted: list[Plan], capsys: pytest.CaptureFixture[str], logs: str, said: str
+    submitted: list[Plan], capsys: Capture, logs: str, said: str
 ) -> None:
     Path("out/changes").mkdir(parents=True)
     Path("out/whatif.json").write_text("earlier")
@@ -299,9 +262,7 @@ def test_earlier_changes_of_spark_are_removed(submitted: list[Plan], tmp_path: P
     assert sorted(path.name for path in Path("out").iterdir()) == ["mine", "whatif.json"]
 
 
-def test_damaged_archive_is_named_and_counted(
-    submitted: list[Plan], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_damaged_archive_is_named_and_counted(submitted: list[Plan], capsys: Capture) -> None:
     packed = Path("logs/b.log.gz")
     packed.write_bytes(packed.read_bytes()[:-9])
     words = [*WORDS.split(), "--logs", "logs", "--max-bad-ratio", "0.5"]
@@ -311,7 +272,7 @@ def test_damaged_archive_is_named_and_counted(
     assert "1 set aside (broken_archive 1)" in said.out
 
 
-def test_usage_is_evaluated_here(submitted: list[Plan], capsys: pytest.CaptureFixture[str]) -> None:
+def test_usage_is_evaluated_here(submitted: list[Plan], capsys: Capture) -> None:
     words = "usage --acls used.txt --out out --assume-in-force --logs logs"
     assert cli.main(words.split()) == 0
     report = decode_usage(Path("out/usage.json").read_text())
@@ -324,7 +285,7 @@ def test_usage_is_evaluated_here(submitted: list[Plan], capsys: pytest.CaptureFi
 
 
 def test_usage_without_evidence_leaves_no_earlier_result(
-    submitted: list[Plan], capsys: pytest.CaptureFixture[str]
+    submitted: list[Plan], capsys: Capture
 ) -> None:
     Path("out").mkdir()
     for name in ("usage.json", "commands.sh"):
@@ -344,11 +305,8 @@ def test_base_install_evaluates_logs(submitted: list[Plan], tmp_path: Path) -> N
     usage = ["usage", "--acls", "used.txt", "--out", "u", "--assume-in-force", "--logs", "logs"]
     for words, expected in (([*WORDS.split(), "--logs", "logs"], 3), (usage, 0)):
         done = subprocess.run(
-            [sys.executable, "-c", code, *words],
-            capture_output=True,
-            text=True,
-            env={"PATH": str(tmp_path)},
-            check=False,
-        )
+            [sys.executable, "-c", code, *words], capture_output=True, text=True,
+            env={"PATH": str(tmp_path)}, check=False,
+        )  # fmt: skip
         assert done.returncode == expected, done.stderr
     assert read_report().events == decode_usage(Path("u/usage.json").read_text()).window.tuples == 2

@@ -14,12 +14,7 @@ import pytest
 
 from authorizerd.config.configuration import Configuration, parse
 from authorizerd.config.values import SecurityProtocol
-from authorizerd.daemon.endpoints import (
-    ADMIN_HTTP,
-    DECISION_HTTP,
-    DECISION_STREAM,
-    METRICS_HTTP,
-)
+from authorizerd.daemon.endpoints import ADMIN_HTTP, DECISION_HTTP, DECISION_STREAM, METRICS_HTTP
 from tests.support.daemon_process import new_log, run, write_config
 
 FILES: Final = Path(__file__).parents[3] / "ops/systemd"

@@ -94,14 +94,11 @@ def test_console_that_is_off_is_not_shown(tmp_path: Path) -> None:
     assert "console" not in error
 
 
-@pytest.mark.parametrize(
-    ("place", "setting"),
-    [
-        ("authorizerd.decision.stream", "authorizerd.decision.stream=tcp"),
-        ("authorizerd.decision.http", "authorizerd.decision.http=http"),
-        ("authorizerd.admin.http", "authorizerd.admin.http=http"),
-    ],
-)
+@pytest.mark.parametrize(("place", "setting"), [
+    ("authorizerd.decision.stream", "authorizerd.decision.stream=tcp"),
+    ("authorizerd.decision.http", "authorizerd.decision.http=http"),
+    ("authorizerd.admin.http", "authorizerd.admin.http=http"),
+])  # fmt: skip
 def test_advice_has_the_line_that_chooses_another_port(place: str, setting: str) -> None:
     line = f"authorizerd: {place}: 127.0.0.1:8181: Address already in use\n"
     assert advise(line) == (

@@ -1,4 +1,4 @@
-"""The manual page and the completions. The real bash completes words where it is installed."""
+"""The manual page, the completions, and the parser that they are made from."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tools.install_files import write_install_files
-from tools.manual.command_tree import command_tree, each_command, prepare
+from tools.manual.command_tree import UnsafeTextError, command_tree, each_command, prepare
 from tools.manual.documents import COMPLETIONS, ROOT, completion
 
 ASK = """
@@ -48,14 +48,11 @@ def script_of(sources: Path, shell: str) -> Path:
     return sources / "ops/completion" / Path(COMPLETIONS[shell]).name
 
 
-@pytest.mark.parametrize(
-    ("shell", "section", "option"),
-    [
-        ("bash", r"^_shtab_{name}_option_strings=\((.*)\)$", r"[( ]--{name}[ )]"),
-        ("zsh", r"^_shtab_{name}_options=\($(.*?)^\)$", r'[",)*]--{name}[}}\["]'),
-        ("fish", r"^(complete -c authorizerd -n '?_shtab_{words}'? -.*)", r" -l {name} "),
-    ],
-)
+@pytest.mark.parametrize(("shell", "section", "option"), [
+    ("bash", r"^_shtab_{name}_option_strings=\((.*)\)$", r"[( ]--{name}[ )]"),
+    ("zsh", r"^_shtab_{name}_options=\($(.*?)^\)$", r'[",)*]--{name}[}}\["]'),
+    ("fish", r"^(complete -c authorizerd -n '?_shtab_{words}'? -.*)", r" -l {name} "),
+])  # fmt: skip
 def test_every_option_appears_with_its_command(
     sources: Path, shell: str, section: str, option: str
 ) -> None:
@@ -70,24 +67,21 @@ def test_every_option_appears_with_its_command(
 
 
 @need("bash")
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["d"], ["doctor"]),
-        (["replay", "w"], ["whatif"]),
-        (["doctor", "--"], ["--help", "--config", "--override", "--json"]),
-        (["acls", "--allow-p"], ["--allow-principal"]),
-        (["replay", "load", "--surface", ""], ["stream", "http"]),
-        (["replay", "load", "--surface", "h"], ["http"]),
-        (["replay", "load", "--surface", "http", "--dry"], ["--dry-run"]),
-        (["explain", "--topic", "doctor", "--principal", "x", "--ho"], ["--host"]),
-        (["acls", "--topic", "$(touch x)", "--deny-p"], ["--deny-principal"]),
-        (["doctor", "--config", "serv"], ["server.properties"]),
-        (["check-log", "serv"], ["server.properties"]),
-        (["explain", "--principal", ""], []),
-        (["nothing", "--j"], []),
-    ],
-)
+@pytest.mark.parametrize(("words", "expected"), [
+    (["d"], ["doctor"]),
+    (["replay", "w"], ["whatif"]),
+    (["doctor", "--"], ["--help", "--config", "--override", "--json"]),
+    (["acls", "--allow-p"], ["--allow-principal"]),
+    (["replay", "load", "--surface", ""], ["stream", "http"]),
+    (["replay", "load", "--surface", "h"], ["http"]),
+    (["replay", "load", "--surface", "http", "--dry"], ["--dry-run"]),
+    (["explain", "--topic", "doctor", "--principal", "x", "--ho"], ["--host"]),
+    (["acls", "--topic", "$(touch x)", "--deny-p"], ["--deny-principal"]),
+    (["doctor", "--config", "serv"], ["server.properties"]),
+    (["check-log", "serv"], ["server.properties"]),
+    (["explain", "--principal", ""], []),
+    (["nothing", "--j"], []),
+])  # fmt: skip
 def test_bash_completes_commands_flags_choices_and_files(
     sources: Path, words: list[str], expected: list[str], tmp_path: Path
 ) -> None:
@@ -133,3 +127,48 @@ def test_troff_prints_the_page_without_a_warning(sources: Path) -> None:
         assert command in printed
         for flag in (flag for action in actions for flag in action.option_strings):
             assert flag in printed
+
+
+def test_tree_has_every_command_with_its_flags() -> None:
+    commands = dict(each_command(command_tree()))
+    assert list(commands) == [
+        "authorizerd",
+        *(f"authorizerd {name}" for name in ("serve", "format", "token", "import-config")),
+        *(f"authorizerd {name}" for name in ("reset-copy", "backup", "restore")),
+        *("authorizerd features", "authorizerd acls", "authorizerd acls plan"),
+        *("authorizerd acls apply", "authorizerd acls remove", "authorizerd acls compare-releases"),
+        *("authorizerd acls export", "authorizerd acls import"),
+        "authorizerd check-log",
+        *("authorizerd doctor", "authorizerd replay"),
+        *(f"authorizerd replay {name}" for name in ("ingest", "whatif", "usage", "load", "report")),
+        "authorizerd replay package",
+        *(f"authorizerd {name}" for name in ("explain", "who-can", "what-can", "can", "test")),
+        *(f"authorizerd {name}" for name in ("history", "shell")),
+    ]
+    flags = {flag for action in commands["authorizerd doctor"] for flag in action.option_strings}
+    assert flags == {"-h", "--help", "--config", "--override", "--json"}
+    assert "--allow-principal" in {each.option_strings[0] for each in commands["authorizerd acls"]}
+    assert not commands["authorizerd check-log"][1].option_strings
+
+
+def test_internal_commands_are_removed_and_paths_are_marked() -> None:
+    parser = argparse.ArgumentParser(prog="it")
+    commands = parser.add_subparsers()
+    commands.add_parser("internal")
+    run = commands.add_parser("run", help="run it", add_help=False)
+    run.add_argument("--file", type=Path)
+    run.add_argument("--name")
+    prepare(parser)
+    (_, (name, actions)) = each_command(parser)
+    assert name == "it run"
+    assert [hasattr(action, "complete") for action in actions] == [True, False]
+
+
+@pytest.mark.parametrize("text", ["a\\fBb", ".so /etc/passwd", "'quoted' first"])
+@pytest.mark.parametrize("is_command", [False, True])
+def test_text_that_cannot_be_quoted_is_rejected(text: str, is_command: bool) -> None:
+    parser = argparse.ArgumentParser()
+    inner = parser.add_subparsers().add_parser("run", help=text if is_command else "run it")
+    inner.add_argument("--flag", help="a flag" if is_command else text)
+    with pytest.raises(UnsafeTextError, match="expected no backslash"):
+        prepare(parser)

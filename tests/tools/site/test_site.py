@@ -39,21 +39,18 @@ def test_navigation_has_every_page_once() -> None:
     assert sorted(listed) == sorted({*pages, "commands.md"})
 
 
-@pytest.mark.parametrize(
-    ("page", "link", "expected"),
-    [
-        ("README.md", "docs/tls.md", "tls.md"),
-        ("README.md", "docs/tls.md#rotation", "tls.md#rotation"),
-        ("docs/tls.md", "../README.md#run", "index.md#run"),
-        ("docs/tls.md", "limits.md", "limits.md"),
-        ("docs/tls.md", "../ops/systemd/README.md", "ops/systemd/README.md"),
-        ("ops/systemd/README.md", "../../docs/tls.md", "../../tls.md"),
-        ("ops/systemd/README.md", "../../README.md", "../../index.md"),
-        ("docs/tls.md", "https://kafka.apache.org/a.md", "https://kafka.apache.org/a.md"),
-        ("docs/tls.md", "#rotation", "#rotation"),
-        ("docs/tls.md", "missing.md", "missing.md"),
-    ],
-)
+@pytest.mark.parametrize(("page", "link", "expected"), [
+    ("README.md", "docs/tls.md", "tls.md"),
+    ("README.md", "docs/tls.md#rotation", "tls.md#rotation"),
+    ("docs/tls.md", "../README.md#run", "index.md#run"),
+    ("docs/tls.md", "limits.md", "limits.md"),
+    ("docs/tls.md", "../ops/systemd/README.md", "ops/systemd/README.md"),
+    ("ops/systemd/README.md", "../../docs/tls.md", "../../tls.md"),
+    ("ops/systemd/README.md", "../../README.md", "../../index.md"),
+    ("docs/tls.md", "https://kafka.apache.org/a.md", "https://kafka.apache.org/a.md"),
+    ("docs/tls.md", "#rotation", "#rotation"),
+    ("docs/tls.md", "missing.md", "missing.md"),
+])  # fmt: skip
 def test_link_leads_to_the_same_file_in_the_site(page: str, link: str, expected: str) -> None:
     assert rewrite_links(f"[a]({link}) b", page) == f"[a]({expected}) b"
 
@@ -63,16 +60,13 @@ def test_place_in_the_site_names_one_file(path: str) -> None:
     assert to_project(to_site(path)) == path
 
 
-@pytest.mark.parametrize(
-    ("html", "expected"),
-    [
-        ('<script src="https://cdn.example/a.js"></script>', ["https://cdn.example/a.js"]),
-        ("<img alt=a src=//cdn.example/a.png>", ["//cdn.example/a.png"]),
-        ('<link rel="stylesheet" href="http://a.example/b.css">', ["http://a.example/b.css"]),
-        ('<a href="https://kafka.apache.org/">Kafka</a>', []),
-        ('<script src="../assets/a.js"></script><img src="growth.svg">', []),
-    ],
-)
+@pytest.mark.parametrize(("html", "expected"), [
+    ('<script src="https://cdn.example/a.js"></script>', ["https://cdn.example/a.js"]),
+    ("<img alt=a src=//cdn.example/a.png>", ["//cdn.example/a.png"]),
+    ('<link rel="stylesheet" href="http://a.example/b.css">', ["http://a.example/b.css"]),
+    ('<a href="https://kafka.apache.org/">Kafka</a>', []),
+    ('<script src="../assets/a.js"></script><img src="growth.svg">', []),
+])  # fmt: skip
 def test_outside_request_is_found(html: str, expected: list[str]) -> None:
     assert outside_requests(html) == expected
 
@@ -99,12 +93,9 @@ def test_site_builds_without_warnings(tmp_path: Path) -> None:
     if find_spec("material") is None:
         pytest.skip("no MkDocs Material: `make docs` installs it")
     done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--site-dir", tmp_path],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+        [sys.executable, "-m", "mkdocs", "build", "--site-dir", tmp_path], cwd=ROOT,
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "Documentation built" in done.stderr  # with --quiet, it would count no warnings
     assert "Apache Kafka's ACL authorizer" in (tmp_path / "index.html").read_text()

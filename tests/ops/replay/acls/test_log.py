@@ -72,13 +72,8 @@ TIMES = [
     (40, 5, (2, 3)), (50, 6, (2, 3)), (5000, 6, (2, 3)),
 ]  # fmt: skip
 OFFSETS = [
-    (0, 0, ()),
-    (1, 0, ()),
-    (2, 2, (1, 2)),
-    (4, 4, (1, 2, 3)),
-    (5, 5, (2, 3)),
-    (6, 6, (2, 3)),
-]
+    (0, 0, ()), (1, 0, ()), (2, 2, (1, 2)), (4, 4, (1, 2, 3)), (5, 5, (2, 3)), (6, 6, (2, 3)),
+]  # fmt: skip
 MOMENTS = [(at(seconds), *rest) for seconds, *rest in TIMES]
 MOMENTS += [(AsOf(offset=offset), *rest) for offset, *rest in OFFSETS]
 
@@ -102,15 +97,12 @@ def test_acl_has_the_date_of_its_batch(tmp_path: Path) -> None:
 
 def test_transaction_becomes_visible_when_it_ends(tmp_path: Path) -> None:
     write_segment(
-        tmp_path,
-        0,
-        stamped(0, 0, METADATA_VERSION),
-        stamped(1, 10, BeginTransaction(None), added(1)),
-        stamped(3, 20, added(2)),
+        tmp_path, 0, stamped(0, 0, METADATA_VERSION),
+        stamped(1, 10, BeginTransaction(None), added(1)), stamped(3, 20, added(2)),
         stamped(4, 30, EndTransaction()),
         stamped(5, 40, BeginTransaction(None), added(3), AbortTransaction(None)),
         stamped(8, 50, BeginTransaction(None), added(4)),
-    )
+    )  # fmt: skip
     assert not read(tmp_path, at(20)).acls
     assert not read(tmp_path, AsOf(offset=3)).acls
     ended = tuple(DatedAcl(added(n).acl, STAMP_MS + 30 * SECOND) for n in (1, 2))

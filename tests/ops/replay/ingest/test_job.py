@@ -332,13 +332,9 @@ def test_parquet_of_another_tool_is_read(spark: SparkSession, tmp_path: Path) ->
 
 @pytest.mark.parametrize("is_direct", [True, False])
 def test_named_field_reaches_every_task(
-    spark: SparkSession,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    *,
-    is_direct: bool,
-) -> None:
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str], *, is_direct: bool,
+) -> None:  # fmt: skip
     from authorizerd.replay.ingest.job import run
 
     monkeypatch.setattr(runs, "is_local", lambda _: is_direct)

@@ -1,6 +1,10 @@
+"""The rows that Spark's tasks read, and their sums."""
+
 from __future__ import annotations
 
 import json
+import random
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +16,7 @@ from authorizerd.replay.plans import LineLayout
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
 
 LINE = (
     b"[2026-11-21 16:26:26,%03d] INFO Principal = User:\xc3\xbc is Denied operation = READ "
@@ -51,3 +56,37 @@ def test_spark_passes_unchanged_bytes_to_the_parser(spark: SparkSession, field: 
     if field is not None:
         ends = (None, Reason.NO_LINE_FIELD)
     assert [row["reason"] for row in rows[-3:]] == [*ends, Reason.TOO_LONG]
+
+
+Part = tuple[object, ...]
+
+
+def random_part(chosen: random.Random) -> Part:
+    """Return a part whose names, rules and times often equal those of others."""
+    names = (f"User:{chosen.choice('ab')}", chosen.choice(["10.0.0.1", None]), "READ", "TOPIC")
+    first, last = sorted(chosen.choices(range(3), k=2))
+    return (
+        *(*names, chosen.choice("xy"), "LITERAL", chosen.random() < 0.5),
+        *(chosen.choice(["rule 1", "rule 2", None]), chosen.randint(1, 5)),
+        *(datetime.fromtimestamp(first, UTC), datetime.fromtimestamp(last, UTC)),
+    )
+
+
+def test_tuples_split_and_summed_with_other_parts_are_those_of_all(spark: SparkSession) -> None:
+    from authorizerd.replay.ingest.schemas import SUMS_SCHEMA
+    from authorizerd.replay.ingest.sums import split_tuples, sum_tuples
+
+    chosen = random.Random(20)
+    parts = [random_part(chosen) for _ in range(200)]
+    first, second = (
+        spark.createDataFrame(some, SUMS_SCHEMA) for some in (parts[:120], parts[120:])
+    )
+    merged = sum_tuples(split_tuples(sum_tuples(first)).unionByName(second))
+    at_once = sum_tuples(first.unionByName(second))
+    assert sorted(merged.collect(), key=str) == sorted(at_once.collect(), key=str)
+    events = {row.asDict()["principal"]: 0 for row in at_once.collect()}
+    for row in merged.collect():
+        events[row.principal] += row.allowed_events + row.denied_events
+    assert events == {
+        name: sum(int(str(part[8])) for part in parts if part[0] == name) for name in events
+    }

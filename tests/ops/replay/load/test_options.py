@@ -1,14 +1,22 @@
+"""The options of a load, its thresholds, and the checks before it starts."""
+
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
+import msgspec
 import pytest
 from cryptography.hazmat.primitives import serialization
+from hypothesis import given
+from hypothesis import strategies as st
 
 from authorizerd.replay.load import options
+from authorizerd.replay.load.checks import check_plan
+from authorizerd.replay.load.errors import LoadError
+from authorizerd.replay.load.thresholds import judge, parse_thresholds
 from authorizerd.replay.options import PathError
-from authorizerd.replay.plans import LoadPlan
+from authorizerd.replay.plans import LoadPlan, decode_plan, encode_plan
 from authorizerd.replay.submit.options import add_spark_arguments
 from tests.support.certificates import Authority
 
@@ -119,3 +127,123 @@ def test_unusable_tls_file_is_named(
     with pytest.raises(SystemExit):
         make_plan(tmp_path, "--target", "tls://h:1", *paths)
     assert complaint in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("text", "figure", "comparison", "limit"), [
+    ("p99<5ms", "p99", "<", 5_000_000),
+    ("p99.9 <= 1.5s", "p99.9", "<=", 1_500_000_000),
+    ("max<250us", "max", "<", 250_000),
+    ("mismatch=0", "mismatch", "=", 0),
+    ("errors=0", "errors", "=", 0),
+    ("dropped = 0", "dropped", "=", 0),
+    ("rate>=1000", "rate", ">=", 1000),
+])  # fmt: skip
+def test_thresholds_are_parsed(text: str, figure: str, comparison: str, limit: float) -> None:
+    (threshold,) = parse_thresholds(text)
+    assert (threshold.figure, threshold.comparison, threshold.limit) == (figure, comparison, limit)
+
+
+@pytest.mark.parametrize("text", [
+    "p98<5ms", "p99<5", "p99<5min", "p99>5ms", "p99=5ms", "p99<-5ms", "mismatch=1", "mismatch<1",
+    "rate<5", "rate>=5ms", "fast", "",
+])  # fmt: skip
+def test_malformed_threshold_is_named_with_the_valid_ones(text: str) -> None:
+    with pytest.raises(LoadError) as raised:
+        parse_thresholds(f"p99<5ms,{text}")
+    assert str(raised.value).startswith(f"threshold {text!r}: expected p50, p90, p99, p99.9 or max")
+
+
+@given(st.text("p950.<>=msu, rate1", max_size=12))
+def test_any_text_gives_thresholds_or_a_load_error(text: str) -> None:
+    try:
+        parse_thresholds(text)
+    except LoadError as error:
+        assert "threshold" in str(error)  # noqa: PT017 - whether it raises is not the question
+
+
+@pytest.mark.parametrize(("text", "passes", "fails"), [
+    ("p99<5ms", 4_999_999, 5_000_000),
+    ("p99<=5ms", 5_000_000, 5_000_001),
+    ("mismatch=0", 0, 1),
+    ("rate>=10", 10, 9.99),
+    ("rate>=0", 0, None),
+])  # fmt: skip
+def test_thresholds_are_judged(text: str, passes: float, fails: float | None) -> None:
+    (threshold,) = parse_thresholds(text)
+    verdicts = [judge(threshold, measured).passed for measured in (passes, fails, None)]
+    assert verdicts == [True, False, False]
+
+
+def test_empty_text_has_no_thresholds() -> None:
+    assert parse_thresholds(" ") == ()
+    assert [each.figure for each in parse_thresholds("p99<5ms,mismatch=0")] == ["p99", "mismatch"]
+
+
+def test_measured_value_has_its_unit() -> None:
+    measured = {"p99<5ms": 6_500_000.0, "rate>=10": 9.5, "mismatch=0": 3.0, "max<1s": None}
+    shown = [
+        judge(threshold, measured[threshold.text]).measured_text
+        for threshold in parse_thresholds(",".join(measured))
+    ]
+    assert shown == ["6.5 ms", "9.5/s", "3", "nothing"]
+
+
+GOOD = LoadPlan(events="in", out="out", target="127.0.0.1:8183", run_id="1")
+
+
+@pytest.mark.parametrize("changed", [
+    {}, {"target": "[::1]:8183"}, {"target": "unix:/run/stream"},
+    {"mode": "closed", "duration_s": 5.0}, {"rate": 1000.0, "loop": 0, "duration_s": 60.0},
+    {"profile": "ramp:0:1000:30"},
+    {"surface": "http", "token": "id.secret", "fail_on": "p99<5ms,mismatch=0"},
+    {"target": "tls://[::1]:8183", "cafile": "ca", "cert": "cert", "key": "key"},
+    {"target": "https://h:8181", "surface": "http", "cert": "both"},
+])  # fmt: skip
+def test_valid_plan_passes_and_reads_back(changed: dict[str, object]) -> None:
+    plan = msgspec.structs.replace(GOOD, **changed)
+    check_plan(plan)
+    assert decode_plan(encode_plan(plan)) == plan
+
+
+@pytest.mark.parametrize(("changed", "complaint"), [
+    ({"target": "localhost"}, "target 'localhost': expected HOST:PORT"),
+    ({"target": ":80"}, "target ':80': expected HOST:PORT"),
+    ({"target": "h:0"}, "target 'h:0': expected HOST:PORT"),
+    ({"target": "h:65536"}, "expected HOST:PORT"),
+    ({"target": "h:²"}, "expected HOST:PORT"),
+    ({"target": "unix:/x", "surface": "http"}, "since the surface is http"),
+    ({"target": "tls://h:1", "surface": "http"}, "expected HOST:PORT or https://HOST:PORT"),
+    ({"target": "https://h:1"}, "expected HOST:PORT, tls://HOST:PORT or unix:PATH"),
+    ({"target": "http://h:1", "surface": "http"}, "target 'http://h:1': expected HOST:PORT"),
+    ({"cafile": "ca"}, "cafile: has no effect, because the target '127.0.0.1:8183' has no TLS"),
+    ({"cert": "c", "target": "unix:/x"}, "cert: has no effect"),
+    ({"key": "k", "target": "tls://h:1"}, "key: has no effect without cert"),
+    ({"surface": "grpc"}, "surface 'grpc': expected stream or http"),
+    ({"mode": "ajar"}, "mode 'ajar': expected open or closed"),
+    ({"lanes": 0}, "lanes 0: expected 1 to"),
+    ({"batch": 1001}, "batch 1001: expected 1 to 1000"),
+    ({"depth": 0}, "depth 0"),
+    ({"loop": -1}, "loop -1"),
+    ({"loop": 0}, "loop 0: repeats until the duration is over"),
+    ({"loop": 0, "mode": "closed", "duration_s": 5.0}, "loop 0"),
+    ({"speed": 0.0}, "speed 0"),
+    ({"speed": float("nan")}, "speed nan"),
+    ({"rate": float("inf")}, "rate inf"),
+    ({"duration_s": 0.0}, "duration 0: expected 0.001 to 1e+09"),
+    ({"max_gap_s": -1.0}, "max-gap -1"),
+    ({"warm_up_s": -1.0}, "warmup -1"),
+    ({"speed": 2.0, "rate": 5.0}, "speed: has no effect with"),
+    ({"mode": "closed", "rate": 5.0}, "mode closed: has no schedule"),
+    ({"profile": "sine"}, "profile 'sine'"),
+    ({"fail_on": "p1<3"}, "threshold 'p1<3'"),
+    ({"token": "a\r\nX-Evil: 1"}, "token: expected one line"),
+    ({"token": ""}, "token: expected one line"),
+])  # fmt: skip
+def test_unusable_value_is_named(changed: dict[str, object], complaint: str) -> None:
+    with pytest.raises(LoadError) as raised:
+        check_plan(msgspec.structs.replace(GOOD, **changed))
+    assert complaint in str(raised.value)
+
+
+def test_repr_hides_the_token() -> None:
+    assert "secret" not in repr(msgspec.structs.replace(GOOD, token="id.secret"))

@@ -13,8 +13,7 @@ from authorizerd.replay.load.results import planned_report, with_results
 from authorizerd.replay.load.summary import fault_lines, summary_lines
 from authorizerd.replay.plans import LoadPlan
 from authorizerd.replay.text import encode_json
-from tests.ops.replay.load.lanes.runs import frames_each, run_lane
-from tests.ops.replay.load.lanes.virtual_target import S, VirtualTarget
+from tests.ops.replay.load.lanes.virtual_target import S, VirtualTarget, frames_each, run_lane
 
 LANES = [
     LaneDigest(lane=lane, digest="", frames=2000, questions=2000, last_due_us=1_999_000)

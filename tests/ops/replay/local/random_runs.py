@@ -42,14 +42,11 @@ def _line(drawn: random.Random) -> str:
     day, hour, minute = drawn.randrange(21, 24), drawn.randrange(24), drawn.randrange(60)
     at = f"2026-11-{day} {hour:02d}:{minute:02d}:{drawn.randrange(60):02d}"
     text = drawn.choices(_LAYOUTS, (8, 2, 1))[0].format(
-        one(_PRINCIPALS),
-        one(("Allowed", "Allowed", "Denied")),
-        one(("Read", "Write", "Describe", "Alter", "IdempotentWrite", "Any")),
-        one(_HOSTS),
-        one(("Topic", "Topic", "Group", "Cluster")),
-        one(_NAMES),
+        one(_PRINCIPALS), one(("Allowed", "Allowed", "Denied")),
+        one(("Read", "Write", "Describe", "Alter", "IdempotentWrite", "Any")), one(_HOSTS),
+        one(("Topic", "Topic", "Group", "Cluster")), one(_NAMES),
         one(("DefaultDeny", "SuperUser", "A", "B")),
-    )
+    )  # fmt: skip
     return f"[{at},{drawn.randrange(1000):03d}] {one(('DEBUG', 'INFO'))} {text}\n"
 
 
@@ -58,26 +55,20 @@ def random_set(drawn: random.Random, added: Callable[[], int | None] = lambda: N
     acls = tuple(
         dict.fromkeys(
             Acl(
-                one((2, 2, 3, 4)),
-                one((*_NAMES, "*", "o", "orders-")),
-                one((3, 3, 4)),
-                one((*_PRINCIPALS, "User:*")),
-                one(("*", "*", "10.0.0.1", "10.0.0.0/8")),
-                one((2, 3, 4, 7, 8, 12)),
-                one((3, 3, 3, 2)),
+                one((2, 2, 3, 4)), one((*_NAMES, "*", "o", "orders-")), one((3, 3, 4)),
+                one((*_PRINCIPALS, "User:*")), one(("*", "*", "10.0.0.1", "10.0.0.0/8")),
+                one((2, 3, 4, 7, 8, 12)), one((3, 3, 3, 2)),
             )
             for one in (drawn.choice,) * drawn.randrange(25)
         )
-    )
+    )  # fmt: skip
     return _set_of(drawn, [DatedAcl(acl, added()) for acl in acls])
 
 
 def _set_of(drawn: random.Random, dated: Sequence[DatedAcl]) -> AclSet:
     return AclSet(
-        source="random",
-        acls=tuple(dated),
-        digest=digest_of(item.acl for item in dated),
+        source="random", acls=tuple(dated), digest=digest_of(item.acl for item in dated),
         super_users=drawn.choice(((), ("User:admin",))),
         allow_everyone_if_no_acl_found=drawn.random() < 0.4,
         releases=drawn.choice((tuple(Release), *((each,) for each in Release))),
-    )
+    )  # fmt: skip

@@ -33,12 +33,7 @@ from authorizerd.replay.usage.report import decode_usage
 from authorizerd.replay.whatif import evaluation as whatif
 from authorizerd.replay.whatif.evaluation import Change, change_finder, make_report
 from tests.ops.replay.local.pooled import PooledRows, PooledSource, Pools
-from tests.ops.replay.local.random_runs import (
-    BEGINS_MS,
-    DAY_MS,
-    random_set,
-    write_random_logs,
-)
+from tests.ops.replay.local.random_runs import BEGINS_MS, DAY_MS, random_set, write_random_logs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

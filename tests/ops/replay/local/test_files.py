@@ -1,33 +1,52 @@
+"""The files that the local engine reads, and its agreement with Spark about them."""
+
 from __future__ import annotations
 
+import argparse
 import bz2
 import gzip
 import hashlib
 import lzma
 import os
+import random
 import sys
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import duckdb
+import msgspec
 import pyarrow
 import pytest
 
+from authorizerd.acl.model import Acl
+from authorizerd.cli.main import main as authorizerd
+from authorizerd.management.formats.listing import format_acls
+from authorizerd.management.plan.document import decode_plan
+from authorizerd.replay.acls.reading import read_acl_source
 from authorizerd.replay.ingest.parse.event import Reason
 from authorizerd.replay.ingest.parse.logs import DamagedArchiveError
+from authorizerd.replay.ingest.report import decode_ingested
 from authorizerd.replay.local import files as files_module
 from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.local.files import LogReader, find_copies, find_logs
+from authorizerd.replay.local.traffic import LogEngine, read_traffic
+from authorizerd.replay.plans import IngestPlan, WhatIfPlan
+from authorizerd.replay.whatif import evaluation
+from authorizerd.replay.whatif.options import add_arguments, make_plan
+from tests.ops.replay.acl_sets import acl_set_of, topic_read
+from tests.ops.replay.ingest.parse.hostile_lines import BEGINNINGS, MESSAGE, PIECES
 from tests.ops.replay.sessions import LOCAL
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
 PACK: dict[str, Callable[[bytes], bytes]] = {
-    "": bytes,
-    ".3": bytes,
-    ".GZ": gzip.compress,
-    ".bz2": bz2.compress,
-    ".xz": lzma.compress,
+    "": bytes, ".3": bytes, ".GZ": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress,
     ".zst": lambda data: bytes(pyarrow.compress(data, codec="zstd", asbytes=True)),
-}
+}  # fmt: skip
 LINES = [b"line %d" % number for number in range(200_000)]
 
 
@@ -105,16 +124,13 @@ def test_directory_yields_what_an_ingest_reads(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("missing.log", "missing.log: No such file or directory"),
-        ("empty", "empty: no files found (names that begin with _ or . are skipped)"),
-        ("logs.tar.gz", "logs.tar.gz: this archive format is not supported: unpack the file first"),
-        ("events", "events/1.parquet: expected an audit log, found Parquet: use Spark"),
-        ("device", "device: expected a file or a pipe"),
-    ],
-)
+@pytest.mark.parametrize(("name", "message"), [
+    ("missing.log", "missing.log: No such file or directory"),
+    ("empty", "empty: no files found (names that begin with _ or . are skipped)"),
+    ("logs.tar.gz", "logs.tar.gz: this archive format is not supported: unpack the file first"),
+    ("events", "events/1.parquet: expected an audit log, found Parquet: use Spark"),
+    ("device", "device: expected a file or a pipe"),
+])  # fmt: skip
 def test_unusable_path_is_named(name: str, message: str, tmp_path: Path) -> None:
     for folder in ("empty", "events"):
         (tmp_path / folder).mkdir()
@@ -171,33 +187,23 @@ def text_of(*lines: str) -> bytes:
 WHOLE = text_of(*COPIED)
 CASES = {
     "a packed copy": ({"a.log": WHOLE, "a.log.gz": gzip.compress(WHOLE)}, {"a.log.gz": "a.log"}),
-    "a copy with other blank lines": (
-        {"a": WHOLE, "b": WHOLE.replace(b"\n", b"\r\n\n")},
-        {"b": "a"},
-    ),
+    "a copy with other blank lines": ({"a": WHOLE, "b": WHOLE.replace(b"\n", b"\r\n\n")},
+        {"b": "a"}),
     "a log before it grew": ({"a": text_of(*COPIED[:4]), "b": WHOLE}, {"a": "b"}),
     "a log after it grew": ({"a": WHOLE, "b": text_of(*COPIED[:4])}, {"b": "a"}),
     "a log whose last line was being written": ({"a": WHOLE, "b": WHOLE[:-9]}, {"b": "a"}),
     "the same before the other": ({"a": WHOLE[:-9], "b": WHOLE}, {"a": "b"}),
-    "three stages of a log": (
-        {"a": text_of(*COPIED[:4]), "b": text_of(*COPIED[:2]), "c": WHOLE},
-        {"b": "a", "a": "c"},
-    ),
-    "two logs that begin alike": (
-        {"a": text_of(*COPIED[:4], COPIED[5]), "b": WHOLE, "c": text_of(*COPIED[:3])},
-        {"c": "a"},
-    ),
+    "three stages of a log": ({"a": text_of(*COPIED[:4]), "b": text_of(*COPIED[:2]), "c": WHOLE},
+        {"b": "a", "a": "c"}),
+    "two logs that begin alike": ({"a": text_of(*COPIED[:4], COPIED[5]), "b": WHOLE,
+         "c": text_of(*COPIED[:3])}, {"c": "a"}),
     "a log that lacks a line": ({"a": WHOLE, "b": text_of(COPIED[0], *COPIED[2:])}, {}),
-    "a shorter line in the middle": (
-        {"a": WHOLE, "b": text_of(COPIED[0], COPIED[1][:-1], *COPIED[2:])},
-        {},
-    ),
+    "a shorter line in the middle": ({"a": WHOLE,
+         "b": text_of(COPIED[0], COPIED[1][:-1], *COPIED[2:])}, {}),
     "the middle of a log": ({"a": WHOLE, "b": text_of(*COPIED[2:4])}, {}),
-    "only equal headers": (
-        {"a": text_of(HEADER, COPIED[0]), "b": text_of(HEADER, COPIED[1]), "c": text_of(HEADER)},
-        {},
-    ),
-}
+    "only equal headers": ({"a": text_of(HEADER, COPIED[0]), "b": text_of(HEADER, COPIED[1]),
+         "c": text_of(HEADER)}, {}),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("logs", "expected"), CASES.values(), ids=CASES)
@@ -213,3 +219,134 @@ def test_copies_are_logs_with_whose_lines_another_begins(
 def test_pipes_are_not_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a")
     assert find_copies([tmp_path / "a"]) == {}
+
+
+SEED = 2200
+ADMIN = ("User:admin",)
+LAYOUTS = (
+    "Principal = {} is {} operation = {} from host = {} on resource = Topic:LITERAL:{} for request "
+    "= Fetch with resourceRefCount = 1 based on rule {} (kafka.authorizer.logger)",
+    "Principal = {} is {} Operation = {} from host = {} on resource = Topic:{}",
+    "Principal = {} is {} Operation = {} from host = {} on resource = Group:PREFIXED:{}",
+)
+
+
+def write_logs(folder: Path) -> None:
+    """Write logs with lines of every kind, some of which repeat at other times."""
+    drawn = random.Random(SEED)
+    names = ("t", "u", "orders-1", "*a", "ü", *PIECES)
+
+    def line() -> bytes:
+        if drawn.random() < 0.2:
+            return drawn.choice(BEGINNINGS) + MESSAGE % drawn.choice((b"a", b"\xff", b"\x01"))
+        text = drawn.choice(LAYOUTS).format(
+            drawn.choice(("User:a", "User:b", "User:*", *drawn.sample(PIECES, 1))),
+            drawn.choice(("Allowed", "Denied")),
+            drawn.choice(("READ", "Describe", "IdempotentWrite", "ANY")),
+            drawn.choice(("10.0.0.1", "10.0.0.2", "unknown")),
+            drawn.choice(names),
+            drawn.choice(("SuperUser", "DefaultDeny", "A", "B")),
+        )
+        second = f"[2026-11-21 16:26:{drawn.randrange(60):02d},{drawn.randrange(1000):03d}] "
+        return f"{second}{drawn.choice(('INFO ', 'DEBUG '))}{text}".encode().replace(b"\n", b" ")
+
+    lines = [line() for _ in range(4000)]
+    lines += [b"", b"  ", b"{}", b'{"log":1}', b"\xff", b"no line of an audit log"]
+    drawn.shuffle(lines)
+    (folder / "plain.log").write_bytes(b"\xef\xbb\xbf{}\n" + b"\n".join(lines[:2000]))
+    # A log is kept, and packed before it grew.
+    (folder / "plain.log.gz").write_bytes(gzip.compress(b"{}\n" + b"\n".join(lines[:1500])))
+    (folder / "below").mkdir()
+    (folder / "below" / "a.log.gz").write_bytes(gzip.compress(b"\n".join(lines[2000:3000])))
+    (folder / "below" / "b.log.gz").write_bytes(gzip.compress(b"\n".join(lines[3000:]))[:-12])
+    (folder / "_hidden").write_bytes(lines[0])
+
+
+def ingest(spark: SparkSession, logs: Path, out: Path) -> IngestPlan:
+    from authorizerd.replay.ingest.job import run
+
+    plan = IngestPlan(inputs=(str(logs),), out=str(out), bad_ratio_max=1.0)
+    run(spark, plan)
+    return plan
+
+
+def tuples_in(events: Path) -> set[tuple[object, ...]]:
+    """Return the tuples that an ingest wrote, with times in milliseconds."""
+    keys = "principal, host, operation, resource_type, resource_name, pattern_type"
+    figures = ", ".join(
+        f"{answer}_events, epoch_ms({answer}_first_at), epoch_ms({answer}_last_at), {answer}_rule"
+        for answer in ("allowed", "denied")
+    )
+    found = duckdb.sql(f"SELECT {keys}, {figures} FROM '{events}/tuples/**/*.parquet'")
+    assert found is not None
+    return set(found.fetchall())
+
+
+def figures_of(ingested: Any) -> dict[str, Any]:  # noqa: ANN401
+    figures = msgspec.structs.asdict(ingested)
+    return {**figures, "inputs": None, "damaged": len(ingested.damaged)}  # not paths and URIs
+
+
+def test_hostile_logs_are_read_and_judged_alike(spark: SparkSession, tmp_path: Path) -> None:
+    from authorizerd.replay.whatif.job import run
+
+    logs, events = tmp_path / "logs", tmp_path / "events"
+    logs.mkdir()
+    write_logs(logs)
+    logs_plan = ingest(spark, logs, events)
+    traffic = read_traffic(logs_plan)
+    ingested = decode_ingested((events / "ingest.json").read_text())
+    assert figures_of(traffic.ingested) == figures_of(ingested)
+    assert set(map(tuple, traffic.tuples)) == tuples_in(events)
+    assert ingested.lines > 3900
+    assert len(ingested.reasons) >= 8
+    assert ingested.reasons["broken_archive"] == 1
+    deny = Acl(2, "*", 3, "User:*", "10.0.0.2", 2, 2)
+    plan = WhatIfPlan(
+        events=str(events),
+        out=str(tmp_path / "whatif"),
+        candidate=acl_set_of([topic_read("t"), topic_read("*", principal="User:b"), deny]),
+        baseline=acl_set_of([topic_read("", prefixed=True), topic_read("t", principal="User:b")]),
+    )
+    run(spark, plan)
+    evaluation.run(plan, LogEngine(logs_plan, str(tmp_path / "here")))
+    written, here = (tmp_path / name / "whatif.json" for name in ("whatif", "here"))
+    assert here.read_bytes() == written.read_bytes()
+
+
+def test_report_of_a_plan_is_evidence_for_it(
+    spark: SparkSession, real_log_dir: Path, tmp_path: Path
+) -> None:
+    """The way for large logs gives the evidence that the local engine gives for small ones."""
+    from authorizerd.replay.whatif.job import run
+
+    log = real_log_dir / "kafka-authorizer.log.xz"
+    listing, desired = real_log_dir / "acls-list.txt", tmp_path / "desired.txt"
+    present = read_acl_source(str(listing))
+    kept = [dated.acl for dated in present.acls if dated.acl.principal != "User:growth-svc-31"]
+    desired.write_text(format_acls(kept))
+    made, events = tmp_path / "plan.json", tmp_path / "events"
+    make = f"acls plan {desired} --acls {listing} --super-users User:admin"
+    make += f" --allow-everyone-if-no-acl-found=false --out {made}"
+    assert authorizerd(make.split()) == 10
+    ingest(spark, log, events)
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    words = f"--events {events} --acls {listing} --plan {made}"
+    parsed = parser.parse_args(words.split(), argparse.Namespace(out=str(tmp_path / "out")))
+    parsed.overwrite, parsed.refuse = False, parser.error
+    plan = make_plan(parsed, is_local=True)
+    assert isinstance(plan, WhatIfPlan)
+    assert run(spark, plan) == 3
+    found = []
+    for evidence in (f"--traffic {log}", f"--traffic-report {tmp_path}/out/whatif.json"):
+        assert authorizerd(f"{make} {evidence}".split()) == 3
+        (check,) = decode_plan(made.read_bytes()).checks
+        assert check.evidence is not None
+        found.append(check.evidence)
+    here, there = found
+    assert here.newly_denied.tuples == 270
+    assert (here.newly_denied, here.newly_allowed) == (there.newly_denied, there.newly_allowed)
+    assert (here.engine, there.engine) == ("local", "spark")
+    same = ("events", "allowed_events", "tuples", "first_at", "last_at", "not_evaluated")
+    assert [getattr(here, name) for name in same] == [getattr(there, name) for name in same]

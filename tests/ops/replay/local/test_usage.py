@@ -1,7 +1,12 @@
+"""The local engine: usage, a real broker's log, and tables."""
+
 from __future__ import annotations
 
 import json
 import os
+import shutil
+import subprocess
+import sys
 from datetime import UTC
 from pathlib import Path
 from threading import Thread
@@ -9,13 +14,22 @@ from threading import Thread
 import pytest
 from msgspec.structs import replace
 
-from authorizerd.replay.local.errors import TrafficError
+from authorizerd.acl.model import Acl
+from authorizerd.management.plan.names import parse_acl
+from authorizerd.management.plan.traffic import TrafficChange, TrafficCount, TrafficEvidence
+from authorizerd.replay.judging.index import AclIndex
+from authorizerd.replay.local import table
+from authorizerd.replay.local.errors import NeedsSparkError, TrafficError
+from authorizerd.replay.local.evidence import judge_traffic
+from authorizerd.replay.local.table import TableEngine
 from authorizerd.replay.local.tallies import Tallies
-from authorizerd.replay.local.traffic import LogEngine
+from authorizerd.replay.local.traffic import LogEngine, read_traffic
 from authorizerd.replay.plans import IngestPlan, LineLayout, UsagePlan
 from authorizerd.replay.usage import evaluation
 from authorizerd.replay.usage.errors import UsageError
 from tests.ops.replay.acl_sets import acl_set_of, topic_read
+from tests.ops.replay.recorded_events import START, Event, damage_rows, write_events
+from tests.support.recorded_use import LAST_CLIENT_LINE, RecordedUse, read_recorded_use
 
 LINE = (
     "[2026-11-0{} 16:00:00,000] DEBUG Principal = User:a is {} operation = Read from host = "
@@ -119,3 +133,158 @@ def test_events_before_a_time_are_not_counted(first: str) -> None:
     tallies = Tallies(UTC, since_ms=1_793_548_800_000)
     tallies.add([f"{first}{text}".encode()])
     assert [tally.lines for _, tally in tallies] == [1]
+
+
+LOG = "kafka-authorizer.log.xz"
+BASE_INSTALL = """
+import sys
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("jinja2", "py4j", "pyarrow", "pyspark"):
+            raise ModuleNotFoundError(f"{name} is not part of the base install", name=name)
+
+sys.meta_path.insert(0, Blocker())
+from authorizerd.acl.index.builder import build
+from authorizerd.acl.decision import AuthorizerSettings
+from authorizerd.replay.acl_set import AclSet, digest_of
+from authorizerd.replay.local.evidence import judge_traffic
+from authorizerd.replay.local.traffic import LogEngine
+from authorizerd.replay.local.traffic import read_traffic
+from authorizerd.replay.plans import IngestPlan, WhatIfPlan
+from authorizerd.replay.whatif import evaluation as whatif
+
+nothing = AclSet(source="none", acls=(), digest=digest_of(()))
+everyone = AclSet(source="none", acls=(), digest=digest_of(()), allow_everyone_if_no_acl_found=True)
+log, out = sys.argv[1:]
+logs, plan = IngestPlan(inputs=(log,), out=out), WhatIfPlan(
+    events="", out=out, candidate=nothing, baseline=everyone
+)
+assert whatif.run(plan, LogEngine(logs, out)) == 3
+traffic = read_traffic(logs)
+evidence = judge_traffic(traffic, build([]), build([]), AuthorizerSettings(frozenset(), True))
+print(evidence.events, evidence.tuples)
+"""
+
+
+def judge(use: RecordedUse, log: Path, removed: set[Acl]) -> TrafficEvidence:
+    acls = [dated.acl for dated in use.acls.acls]
+    before, after = (
+        AclIndex(some, use.acls.settings).snapshot
+        for some in (acls, [acl for acl in acls if acl not in removed])
+    )
+    return judge_traffic(
+        read_traffic(IngestPlan(inputs=(str(log),), out="")), before, after, use.acls.settings
+    )
+
+
+@pytest.mark.parametrize(("as_of", "count"), [(LAST_CLIENT_LINE, 1616), (None, 1751)])
+def test_removing_unused_grants_denies_nothing(
+    real_log_dir: Path, as_of: str | None, count: int
+) -> None:
+    use = read_recorded_use(real_log_dir, as_of)
+    assert (len(use.acls.acls), len(use.unused)) == (count, 1456)
+    evidence = judge(use, real_log_dir / LOG, set(use.unused))
+    assert evidence.newly_denied == evidence.newly_allowed == TrafficChange()
+    assert evidence.not_evaluated == {}
+    # The ACLs at the end of the log contradict what was recorded under the earlier ones.
+    drift = TrafficCount() if as_of else TrafficCount(events=2, tuples=1)
+    assert evidence.not_reproduced == drift
+
+
+def test_used_grants_are_named_as_causes(real_log_dir: Path) -> None:
+    use = read_recorded_use(real_log_dir)
+    ten = set(use.alone[:10])
+    evidence = judge(use, real_log_dir / LOG, ten | set(use.unused))
+    causes = evidence.newly_denied.causes
+    assert len(ten) == 10
+    assert {parse_acl(each.acl) for each in causes} == ten
+    assert all(each.change == "delete" and each.events for each in causes)
+    assert evidence.newly_allowed == TrafficChange()
+
+
+def test_base_install_is_enough(real_log_dir: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", BASE_INSTALL, str(real_log_dir / LOG), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stderr, done.stdout.splitlines()[-1]) == ("", "13518 4391")
+
+
+START_MS = int(START.timestamp() * 1000)
+DAY_MS = 86_400_000
+
+
+def read_of(name: str, at: int, *, allowed: bool = True, host: str | None = None) -> Event:
+    return Event("User:a", host, "READ", "TOPIC", name, allowed, at=at)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A table of three days; ``t`` is read on each of them, and denied at the end."""
+    events = [read_of("t", at=day * DAY_MS) for day in range(3)]
+    return write_events(tmp_path / "in", [*events, read_of("t", 2 * DAY_MS + 5, allowed=False)])
+
+
+@pytest.mark.parametrize(
+    ("since", "allowed"),
+    [(0, 3), (1, 2), (DAY_MS, 2), (DAY_MS + 1, 1), (2 * DAY_MS, 1), (2 * DAY_MS + 1, 0)],
+)
+def test_window_contains_the_events_since_its_begin(folder: Path, since: int, allowed: int) -> None:
+    (one,) = TableEngine(str(folder), "").tuples(START_MS + since)
+    times = (START_MS + (3 - allowed) * DAY_MS, START_MS + 2 * DAY_MS) if allowed else (None, None)
+    assert one[6:10] == (allowed, *times, None)
+    assert one[10:] == (1, START_MS + 2 * DAY_MS + 5, START_MS + 2 * DAY_MS + 5, None)
+    assert list(TableEngine(str(folder), "").tuples(START_MS + 3 * DAY_MS)) == []
+
+
+def test_window_reads_only_its_own_days(folder: Path) -> None:
+    first, *_ = sorted((folder / "events").glob("run=*/day=*"))
+    damage_rows(first / "part-0.parquet")
+    assert len(list(TableEngine(str(folder), "").tuples(START_MS + DAY_MS))) == 1
+    with pytest.raises(TrafficError, match=rf"--events: {first}/part-0\.parquet: "):
+        TableEngine(str(folder), "").tuples(START_MS)
+
+
+def test_tuples_can_be_iterated_over_twice(folder: Path) -> None:
+    tuples = TableEngine(str(folder), "").tuples()
+    assert list(tuples) == list(tuples) == list(TableEngine(str(folder), "").tuples(START_MS))
+
+
+def test_table_without_events_has_no_tuples(tmp_path: Path) -> None:
+    assert list(TableEngine(str(write_events(tmp_path, [])), "").tuples()) == []
+
+
+def test_missing_tuples_are_rejected(folder: Path) -> None:
+    for file in (folder / "tuples").rglob("*.parquet"):
+        file.unlink()
+    with pytest.raises(TrafficError, match=r"--events: .*tuples.*: expected 1 tuples, found 0: "):
+        TableEngine(str(folder), "").tuples()
+
+
+@pytest.mark.parametrize("lost", [0, 1, 2])
+def test_missing_events_of_a_run_that_ends_in_a_window_are_rejected(
+    folder: Path, lost: int
+) -> None:
+    assert len(list(TableEngine(str(folder), "").tuples(START_MS + 2 * DAY_MS))) == 1
+    shutil.rmtree(sorted((folder / "events").glob("run=*/day=*"))[lost])
+    left = 2 if lost == 2 else 3
+    with pytest.raises(TrafficError, match=f"expected 4 events, found {left}: restore"):
+        TableEngine(str(folder), "").tuples(START_MS + 2 * DAY_MS)
+    assert (
+        list(TableEngine(str(folder), "").tuples(START_MS + 3 * DAY_MS)) == []
+    )  # the run ended before
+
+
+def test_large_window_is_for_spark(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "WINDOW_BYTES_MAX", 1)
+    with pytest.raises(NeedsSparkError, match="the events of the window have"):
+        TableEngine(str(folder), "").tuples(START_MS)
+    assert len(list(TableEngine(str(folder), "").tuples())) == 1
+
+
+def test_missing_ingest_is_named(tmp_path: Path) -> None:
+    with pytest.raises(TrafficError, match=r"--events: .*expected the output of ingest"):
+        TableEngine(str(tmp_path), "")

@@ -28,14 +28,11 @@ def sum_by_scan(some: Iterable[Sums]) -> list[Sums]:
     ordered = sorted(found, key=lambda key: (key[0], key[1] is not None, key[1] or "", key[2]))
     return [
         Sums(
-            *key,
-            sum(row.events for row in found[key]),
-            sum(row.tuples for row in found[key]),
-            min(row.first_ms for row in found[key]),
-            max(row.last_ms for row in found[key]),
+            *key, sum(row.events for row in found[key]), sum(row.tuples for row in found[key]),
+            min(row.first_ms for row in found[key]), max(row.last_ms for row in found[key]),
         )
         for key in ordered
-    ]
+    ]  # fmt: skip
 
 
 def find_all(some: Iterable[Sums]) -> Iterator[Sums]:

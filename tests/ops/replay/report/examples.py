@@ -61,23 +61,18 @@ def changed(name: str = "User:alice", *, left_out: int = 0) -> Changed:
     )  # fmt: skip
     resource = ResourceCount(resource_type=name, resource_name=name, events=events, tuples=1)
     return Changed(
-        events=events,
-        tuples=1 + left_out,
+        events=events, tuples=1 + left_out,
         by_principal=[PrincipalCount(principal=name, events=events, tuples=1)],
         by_resource=[resource],
-        by_operation=[OperationCount(operation=name, events=events, tuples=1)],
-        details=[detail],
+        by_operation=[OperationCount(operation=name, events=events, tuples=1)], details=[detail],
         details_left_out=left_out,
-    )
+    )  # fmt: skip
 
 
 def whatif(
-    name: str = "User:alice",
-    *,
-    newly_denied: Changed | None = None,
-    newly_allowed: Changed | None = None,
-    baseline: JudgedBy | None = None,
-) -> WhatIf:
+    name: str = "User:alice", *, newly_denied: Changed | None = None,
+    newly_allowed: Changed | None = None, baseline: JudgedBy | None = None,
+) -> WhatIf:  # fmt: skip
     return WhatIf(
         events=100, allowed_events=90, tuples=7, first_at=FIRST_AT, last_at=LAST_AT,
         not_evaluated={},

@@ -151,16 +151,13 @@ def test_each_acl_has_one_change_or_none(before: str, after: str) -> None:
     assert listed == set(before) ^ set(after)
 
 
-@pytest.mark.parametrize(
-    ("kind", "was", "now", "expected"),
-    [
-        ("whatif", whatif(), whatif("b"), "candidate: source"),
-        ("whatif", whatif(), replace(whatif(), tuples=8), "tuples"),
-        ("usage", usage(), replace(usage(), assumed_in_force=True), "assumed in force"),
-        ("load", load(), replace(load(), plan=replace(load().plan, hash="x")), "plan: hash"),
-        ("ingest", ingested("a"), ingested("b"), "time zone"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "was", "now", "expected"), [
+    ("whatif", whatif(), whatif("b"), "candidate: source"),
+    ("whatif", whatif(), replace(whatif(), tuples=8), "tuples"),
+    ("usage", usage(), replace(usage(), assumed_in_force=True), "assumed in force"),
+    ("load", load(), replace(load(), plan=replace(load().plan, hash="x")), "plan: hash"),
+    ("ingest", ingested("a"), ingested("b"), "time zone"),
+])  # fmt: skip
 def test_different_inputs_are_named_first(kind: str, was: Any, now: Any, expected: str) -> None:  # noqa: ANN401 - results of any kind
     first, *_ = assess_difference(differ(results(**{kind: was}), results(**{kind: now})))
     assert (first.about, first.state, first.text) == ("inputs", "plain", "The inputs differ")

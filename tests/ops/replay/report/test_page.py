@@ -42,14 +42,11 @@ def make_difference(name: str, title: str = "run") -> str:
     was, now = (
         Results(
             files=dict.fromkeys(examples.KINDS, ResultFile(path=each, bytes=1, sha256="0")),
-            texts={},
-            ingest=ingested(each),
-            whatif=whatif(each),
-            usage=usage(each),
+            texts={}, ingest=ingested(each), whatif=whatif(each), usage=usage(each),
             load=load(each),
         )
         for each in ("before", name)
-    )
+    )  # fmt: skip
     difference = compare(was, now, ("before", title))
     return make_difference_page(difference, was, now, [*assess_difference(difference)])
 
@@ -151,13 +148,10 @@ def test_dry_run_shows_its_plan_and_no_figures() -> None:
     assert "svg" not in elements.names
 
 
-@pytest.mark.parametrize(
-    ("question", "expected"),
-    [
-        (["User:a", None, 3, 2, "orders"], {"User:a", "unknown", "READ", "TOPIC", "orders"}),
-        (["User:a", "::1", 99, 99, "orders"], {"::1", "99"}),
-    ],
-)
+@pytest.mark.parametrize(("question", "expected"), [
+    (["User:a", None, 3, 2, "orders"], {"User:a", "unknown", "READ", "TOPIC", "orders"}),
+    (["User:a", "::1", 99, 99, "orders"], {"::1", "99"}),
+])  # fmt: skip
 def test_codes_of_a_question_are_named(question: list[object], expected: set[str]) -> None:
     (mismatch,) = load().first_mismatches
     mismatch = msgspec.structs.replace(mismatch, question=question)
@@ -179,17 +173,14 @@ def test_several_operations_have_a_heat_map(names: list[str], maps: int) -> None
     assert Elements(make(whatif=one)).names.count("figcaption") == maps
 
 
-@pytest.mark.parametrize(
-    ("name", "was", "now", "expected"),
-    [
-        ("events", 100, 150, "+50.0 %"),
-        ("events", 0, 2, "+2"),
-        ("events", None, 2, "different"),
-        ("valid", True, False, "different"),
-        ("candidate: offset", 100, 150, "different"),
-        ("candidate: offset", 100, 100, "same"),
-    ],
-)
+@pytest.mark.parametrize(("name", "was", "now", "expected"), [
+    ("events", 100, 150, "+50.0 %"),
+    ("events", 0, 2, "+2"),
+    ("events", None, 2, "different"),
+    ("valid", True, False, "different"),
+    ("candidate: offset", 100, 150, "different"),
+    ("candidate: offset", 100, 100, "same"),
+])  # fmt: skip
 def test_amounts_change_by_a_percentage(
     name: str, was: float | None, now: float, expected: str
 ) -> None:

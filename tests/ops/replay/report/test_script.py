@@ -80,21 +80,18 @@ COUNTS = ["9", "1,000", "–", "20", *["9"] * 6]
 LINES = [[name, count] for name, count in zip("bdacefghij", COUNTS, strict=True)]
 
 
-@pytest.mark.parametrize(
-    ("lines", "expression", "expected"),
-    [
-        # Numbers sort by value, the largest first, and a missing number is always last.
-        (5, "(press(1), [...column(1), ...order()])", "1,000 20 9 9 – none descending"),
-        (5, "(press(1), press(1), [...column(1), ...order()])", "9 9 20 1,000 – none ascending"),
-        (5, "(press(1), press(1), column(0))", "b e c d a"),  # equal numbers keep their order
-        # Text sorts from the first letter, and the other column loses its order.
-        (4, "(press(1), press(0), [...column(0), ...order()])", "a b c d ascending none"),
-        (4, "(press(0), press(0), [...column(0), ...order()])", "d c b a descending none"),
-        # Few rows have no search, and a single row has no order.
-        (8, "[box.added === undefined, ...order()]", "True none none"),
-        (1, "[head.cells[0].children.length]", "0"),
-    ],
-)
+@pytest.mark.parametrize(("lines", "expression", "expected"), [
+    # Numbers sort by value, the largest first, and a missing number is always last.
+    (5, "(press(1), [...column(1), ...order()])", "1,000 20 9 9 – none descending"),
+    (5, "(press(1), press(1), [...column(1), ...order()])", "9 9 20 1,000 – none ascending"),
+    (5, "(press(1), press(1), column(0))", "b e c d a"),  # equal numbers keep their order
+    # Text sorts from the first letter, and the other column loses its order.
+    (4, "(press(1), press(0), [...column(0), ...order()])", "a b c d ascending none"),
+    (4, "(press(0), press(0), [...column(0), ...order()])", "d c b a descending none"),
+    # Few rows have no search, and a single row has no order.
+    (8, "[box.added === undefined, ...order()]", "True none none"),
+    (1, "[head.cells[0].children.length]", "0"),
+])  # fmt: skip
 def test_columns_sort_when_pressed(
     tmp_path: Path, lines: int, expression: str, expected: str
 ) -> None:

@@ -1,6 +1,10 @@
+"""How Spark runs our code: its modules, what the driver prints, and how it ends."""
+
 from __future__ import annotations
 
+import io
 import sys
+import warnings
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -10,14 +14,18 @@ from msgspec.structs import replace
 
 from authorizerd.replay.acl_set import AclSet, digest_of
 from authorizerd.replay.plans import UsagePlan
+from authorizerd.replay.spark import python_modules
+from authorizerd.replay.spark.driver_output import MessageStream, trace, trace_warning
 from authorizerd.replay.spark.errors import JobError
+from authorizerd.replay.spark.python_modules import missing_modules
+from tests.support.fixture_types import Capture, MonkeyPatch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 def test_only_overwrite_replaces_results(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: MonkeyPatch
 ) -> None:
     from authorizerd.replay.spark.execution import run_plan
 
@@ -45,9 +53,7 @@ def test_only_overwrite_replaces_results(
     assert ran == [plan, plan, replacing]
 
 
-def test_progress_is_printed_while_stages_run(
-    spark: SparkSession, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_progress_is_printed_while_stages_run(spark: SparkSession, capsys: Capture) -> None:
     from authorizerd.replay.spark.progress import printing_progress, stages_text
 
     def wait(rows: object) -> object:
@@ -62,3 +68,40 @@ def test_progress_is_printed_while_stages_run(
     lines = capsys.readouterr().out.splitlines()
     assert all(line.startswith("authorizerd replay: running: stage ") for line in lines)
     assert any(" of 3 tasks" in line for line in lines)
+
+
+def test_each_line_to_standard_error_gets_one_prefix() -> None:
+    out = io.StringIO()
+    print("one", 2, "three\nfour", file=MessageStream(out))
+    stream = MessageStream(out)
+    for piece in ("authorizerd replay: a", "lready\nun", "finished"):
+        stream.write(piece)
+    assert out.getvalue().splitlines() == [
+        "authorizerd replay: one 2 three",
+        "authorizerd replay: four",
+        "authorizerd replay: already",
+    ]
+
+
+def test_traces_and_warnings_go_to_the_log(capsys: Capture, monkeypatch: MonkeyPatch) -> None:
+    trace("Traceback:\n  File x\n")
+    monkeypatch.setattr(warnings, "showwarning", trace_warning)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning("old", UserWarning, "file.py", 7, sys.stderr)
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert printed.out.splitlines()[:3] == [
+        "authorizerd replay trace: Traceback:",
+        "authorizerd replay trace:   File x",
+        "authorizerd replay trace: file.py:7: UserWarning: old",
+    ]
+
+
+def test_module_that_does_not_load_is_missing(tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
+    (tmp_path / "broken_wheel.py").write_text("raise ImportError('no such symbol')")
+    monkeypatch.syspath_prepend(tmp_path)
+    names = ("json", "broken_wheel", "not_there_at_all")
+    assert missing_modules(names) == ("broken_wheel", "not_there_at_all")
+    monkeypatch.setattr(python_modules, "PYTHON_MIN", (sys.version_info.major + 1, 0))
+    assert missing_modules(("json",)) == ("Python 4.0",)

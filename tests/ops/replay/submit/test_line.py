@@ -1,14 +1,27 @@
+"""The command line of spark-submit, what it needs, and its process."""
+
 from __future__ import annotations
 
+import os
 import shlex
+import signal
+import socket
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
+from authorizerd.replay.messages import STOP_FILE
+from authorizerd.replay.submit import prerequisites
+from authorizerd.replay.submit.errors import SubmissionError
 from authorizerd.replay.submit.line import REDACTED, Line, connect_line, spark_submit_line
 from authorizerd.replay.submit.options import SparkOptions
+from authorizerd.replay.submit.prerequisites import check_connect, check_java, find_spark_home
+from authorizerd.replay.submit.process import StoppedError, run_submission
 from authorizerd.replay.submit.work_directory import WorkDirectory
+from tests.ops.replay.submit.programs import write_java, write_program, write_spark
 
 FILES = WorkDirectory(Path("/job"), "code.zip")
 
@@ -102,3 +115,125 @@ def test_remote_line_hides_the_servers_token() -> None:
     options = SparkOptions(remote="sc://host/;token=hunter2")
     assert "hunter2" not in repr(options)
     assert not options.is_local
+
+
+@pytest.mark.parametrize("version", ["17", "17.0.15", "21.0.1", "25-ea"])
+def test_java_17_and_later_are_accepted(tmp_path: Path, version: str) -> None:
+    check_java({"JAVA_HOME": str(write_java(tmp_path, version)), "PATH": "/usr/bin:/bin"})
+
+
+def test_java_home_takes_precedence_over_the_path(tmp_path: Path) -> None:
+    new, old = write_java(tmp_path / "new", "21"), write_java(tmp_path / "old", "11")
+    path = f"{old}/bin:/usr/bin:/bin"
+    check_java({"JAVA_HOME": str(new), "PATH": path})
+    with pytest.raises(SubmissionError, match="java is Java 11; Spark 4 needs 17 or later"):
+        check_java({"PATH": path})
+
+
+@pytest.mark.parametrize(("program", "said"), [
+    (None, "Java not found: .*bin/java': install Java 17 or later, or set JAVA_HOME"),
+    ("#!/no/such/shell\n", "Java not found: .*bin/java'"),
+    ("#!/bin/sh\necho hello >&2\n", "bin/java is Java of an unknown version"),
+    ('#!/bin/sh\necho \'openjdk version "1.8.0_402"\' >&2\n', "is Java 8; Spark 4 needs 17"),
+    ('#!/bin/sh\necho \'openjdk version "16"\' >&2\n', "is Java 16; Spark 4 needs 17 or later"),
+])  # fmt: skip
+def test_unusable_java_is_named(tmp_path: Path, program: str | None, said: str) -> None:
+    if program is not None:
+        write_program(tmp_path / "bin/java", program)
+    with pytest.raises(SubmissionError, match=said):
+        check_java({"JAVA_HOME": str(tmp_path), "PATH": "/usr/bin:/bin"})
+
+
+def test_option_precedes_environment_precedes_pyspark(tmp_path: Path) -> None:
+    named = write_spark(tmp_path / "named")
+    other = write_spark(tmp_path / "other", version="4.1.1-rc1")
+    environment = {"SPARK_HOME": str(other)}
+    assert find_spark_home(named, environment) == named
+    assert find_spark_home(None, environment) == other
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    assert find_spark_home(None, {}).name == "pyspark"
+
+
+@pytest.mark.parametrize("version", ["3.5.6", "4.0.1", "5.0.0"])
+def test_unsupported_version_is_rejected(version: str, tmp_path: Path) -> None:
+    other = write_spark(tmp_path, version=version)
+    expected = f"SPARK_HOME is {other}, with Spark {version}: expected Spark 4.1 or a later 4.x"
+    with pytest.raises(SubmissionError, match=expected):
+        find_spark_home(None, {"SPARK_HOME": str(other)})
+
+
+def test_missing_spark_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SubmissionError, match=f"--spark-home is {tmp_path}, but no Spark was"):
+        find_spark_home(tmp_path, {})
+    monkeypatch.setattr(prerequisites, "find_spec", lambda _: None)
+    with pytest.raises(SubmissionError, match=r"install authorizerd\[replay\], set SPARK_HOME"):
+        find_spark_home(None, {})
+    with pytest.raises(SubmissionError, match=r"install authorizerd\[replay-connect\]"):
+        check_connect("sc://host")
+
+
+def test_server_is_found_at_its_port() -> None:
+    pytest.importorskip("grpc", reason="the client of Spark Connect is not installed")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        check_connect(f"sc://127.0.0.1:{server.getsockname()[1]}/;token=a")
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:{closed}", "127.0.0.1:99999", "[a"])
+def test_unreachable_server_is_named_without_its_token(address: str) -> None:
+    pytest.importorskip("grpc", reason="the client of Spark Connect is not installed")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and does not listen
+        url = f"sc://{address.format(closed=taken.getsockname()[1])}"
+        with pytest.raises(SubmissionError) as raised:
+            check_connect(f"{url}/;token=hunter2")
+    assert str(raised.value).startswith(f"--remote: {url}: cannot connect: ")
+    assert "hunter2" not in str(raised.value)
+
+
+EXIT_CODE = 3
+WATCH = f"""
+import os, signal, sys, time
+os.kill(os.getppid(), signal.SIGTERM)
+while not os.path.exists(os.environ[{STOP_FILE!r}]):
+    time.sleep(0.01)
+"""
+"""A job that has its command terminated, and waits until it is asked to end."""
+
+
+def run(script: str, folder: Path) -> int:
+    environment = {**os.environ, STOP_FILE: str(folder / "stop")}
+    line = [sys.executable, "-c", script]
+    return run_submission(line, environment, folder / "spark.log", verbose=False)[0]
+
+
+def test_first_signal_lets_a_watch_end_by_itself(tmp_path: Path) -> None:
+    assert run(f"{WATCH}\nsys.exit({EXIT_CODE})", tmp_path) == EXIT_CODE
+
+
+def test_second_signal_ends_a_watch(tmp_path: Path) -> None:
+    again = "os.kill(os.getppid(), signal.SIGINT)\ntime.sleep(600)"
+    with pytest.raises(StoppedError) as stopped:
+        run(f"{WATCH}\n{again}", tmp_path)
+    assert stopped.value.number == signal.SIGINT
+
+
+def test_signal_that_interrupts_no_wait_is_noticed(tmp_path: Path) -> None:
+    """Another thread gets the signal, which is then like one that came just before the wait."""
+    started, stop = tmp_path / "started", tmp_path / "stop"
+    job = f"""
+import os, pathlib, sys, time
+pathlib.Path({str(started)!r}).touch()
+ends = time.monotonic() + 60
+while not os.path.exists({str(stop)!r}) and time.monotonic() < ends:
+    time.sleep(0.01)
+sys.exit({EXIT_CODE} if time.monotonic() < ends else 0)
+"""
+
+    def interrupt() -> None:
+        while not started.exists():
+            time.sleep(0.01)
+        signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+
+    interrupter = threading.Thread(target=interrupt, daemon=True)
+    interrupter.start()
+    assert run(job, tmp_path) == EXIT_CODE

@@ -108,11 +108,8 @@ print("authorizerd replay: KeyError: 'topic'"); sys.exit(1)"""
 
 
 @pytest.mark.parametrize(("script", "said"), [
-    (
-        'sys.stderr.write(\'Exception in thread "main" org.apache.spark.SparkException: No'
-        " HADOOP_CONF_DIR\\n\\tat org.apache\\n'); sys.exit(1)",
-        "Spark: No HADOOP_CONF_DIR",
-    ),
+    ('sys.stderr.write(\'Exception in thread "main" org.apache.spark.SparkException: No'
+     " HADOOP_CONF_DIR\\n\\tat org.apache\\n'); sys.exit(1)", "Spark: No HADOOP_CONF_DIR"),
     ("sys.stderr.write('Error: No such master\\n'); sys.exit(1)", "Spark: No such master"),
     ("sys.exit(1)", "Spark ended with exit code 1"),
     ("print('authorizerd replay: well'); sys.exit(134)", "Spark ended with exit code 134"),

@@ -1,14 +1,20 @@
-"""Recorded events as the figures of an ingest, and as tuples."""
+"""Recorded events as figures and as tuples, and strategies for them and for the ACLs they use."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from authorizerd.acl.model import Operation, ResourceType
+from hypothesis import strategies as st
+
+from authorizerd.acl.model import OPERATIONS, RESOURCE_TYPES, Operation, ResourceType
+from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.ingest.report import Ingested
 from authorizerd.replay.recorded.tuples import Part, RecordedTuple, merge_tuples
 from authorizerd.replay.text import format_time
+from tests.acl.questions import questions
+from tests.ops.replay.acl_sets import acl_set_of
 from tests.oracles.usage import Recorded
+from tests.support.strategies import acls
 
 DAY_MS = 86_400_000
 
@@ -31,17 +37,33 @@ def tuples_of(events: Iterable[Recorded], *, pattern_type: str = "LITERAL") -> l
     """Return the distinct questions of ``events`` with their figures."""
     return merge_tuples(
         Part(
-            one.question.principal,
-            one.question.host,
-            Operation(one.question.operation).name,
-            ResourceType(one.question.resource_type).name,
-            one.question.resource_name,
-            pattern_type,
-            one.allowed,
-            None,
-            1,
-            one.at_ms,
-            one.at_ms,
+            one.question.principal, one.question.host, Operation(one.question.operation).name,
+            ResourceType(one.question.resource_type).name, one.question.resource_name, pattern_type,
+            one.allowed, None, 1, one.at_ms, one.at_ms,
         )
         for one in events
+    )  # fmt: skip
+
+
+asked_questions = questions().filter(
+    lambda question: question.operation in OPERATIONS and question.resource_type in RESOURCE_TYPES
+)
+
+
+def acl_sets(*, unknown_codes: bool = False) -> st.SearchStrategy[AclSet]:
+    """Generate sets without repeats, with several settings; allow-everyone may be unknown."""
+    return st.builds(
+        lambda found, super_users, allow_everyone: acl_set_of(
+            found, super_users=super_users, allow_everyone=allow_everyone
+        ),
+        st.lists(acls(unknown_codes=unknown_codes), max_size=12, unique=True),
+        st.sampled_from([(), ("User:b",)]),
+        st.sampled_from([None, False, True]),
+    )
+
+
+def recorded_events() -> st.SearchStrategy[list[Recorded]]:
+    """Generate unordered events; a question may be allowed once and denied later."""
+    return st.lists(
+        st.builds(Recorded, asked_questions, st.booleans(), st.integers(1, 9)), max_size=15
     )

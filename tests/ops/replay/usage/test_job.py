@@ -139,12 +139,9 @@ def test_lookback_limits_the_window(spark: SparkSession, tmp_path: Path) -> None
 
 @pytest.mark.parametrize(("first_day", "at"), [(1, DAY_MS), (2, 2 * DAY_MS), (2, 2 * DAY_MS + 1)])
 def test_window_reads_only_its_own_days(
-    spark: SparkSession,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    first_day: int,
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], first_day: int,
     at: int,
-) -> None:
+) -> None:  # fmt: skip
     """The event of a day is exactly at midnight, so a window may begin with it."""
     from authorizerd.replay.recorded.spark import sum_events
 

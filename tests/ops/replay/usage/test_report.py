@@ -1,21 +1,28 @@
+"""The report of the use of ACLs, and the script of what it suggests."""
+
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+from pathlib import Path
+
 import msgspec
-from hypothesis import given
+import pytest
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from authorizerd.acl.model import Acl, Operation, ResourceType
+from authorizerd.acl.model import CLUSTER_NAME, Acl, Operation, ResourceType
+from authorizerd.acl.text.kafka_acls import entry_arguments, why_inexpressible
+from authorizerd.acl.text.printable import escape_unprintable
+from authorizerd.cli.acls.arguments import parse_arguments
+from authorizerd.cli.acls.errors import KafkaAclsError, UsageError
+from authorizerd.cli.acls.plan import Addition, Removal, make_plan
 from authorizerd.management.formats.document import read_document
 from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
 from authorizerd.replay.judging.report import Count, JudgedBy
 from authorizerd.replay.text import encode_json
-from authorizerd.replay.usage.evaluation import (
-    Age,
-    Window,
-    age_of,
-    describe_suggestions,
-    sort_acls,
-)
+from authorizerd.replay.usage.evaluation import Age, Window, age_of, describe_suggestions, sort_acls
 from authorizerd.replay.usage.report import (
     NamedAcl,
     Proof,
@@ -27,7 +34,7 @@ from authorizerd.replay.usage.report import (
     named,
 )
 from authorizerd.replay.usage.suggestions import Suggestions
-from authorizerd.replay.usage.summary import script_comments, summary
+from authorizerd.replay.usage.summary import script, script_comments, summary
 from authorizerd.replay.usage.uses import AclUsage
 from tests.ops.replay.acl_sets import acl_set_of, topic_read
 from tests.support.strategies import acls
@@ -52,14 +59,10 @@ def example_report() -> UsageReport:
     undated = topic_read("undated")
     dates = {wide: 1, unused: 1, young: 1_001, undated: None}
     acl_set = AclSet(
-        source="a\nb",
-        acls=tuple(DatedAcl(acl, added_ms) for acl, added_ms in dates.items()),
-        digest=digest_of(dates),
-        offset=7,
-        stamped_ms=999,
-        super_users=(),
+        source="a\nb", acls=tuple(DatedAcl(acl, added_ms) for acl, added_ms in dates.items()),
+        digest=digest_of(dates), offset=7, stamped_ms=999, super_users=(),
         allow_everyone_if_no_acl_found=False,
-    )
+    )  # fmt: skip
     narrower = (topic_read("a"), topic_read("b"))
     suggestions = Suggestions({unused: (), wide: narrower}, {undated: "why"})
     usage = {wide: USED}
@@ -127,18 +130,14 @@ def test_unknown_code_is_its_number() -> None:
 
 def test_summary_is_short() -> None:
     assert list(summary(example_report())) == [
-        "4 ACLs of a\\nb, 3 tuples of 1,234 allowed events and 1 denied event",
-        "window: b to e",
-        "allowed decisions were logged from f to l",
-        "not evaluated: 1 event (unknown operation)",
+        "4 ACLs of a\\nb, 3 tuples of 1,234 allowed events and 1 denied event", "window: b to e",
+        "allowed decisions were logged from f to l", "not evaluated: 1 event (unknown operation)",
         "decided differently by these ACLs than recorded: 2 events",
         "used: 1; never used: 1 ALLOW, 0 DENY",
-        "not judged, added within the window, or after it: 1",
-        "not judged, of unknown age: 1",
-        "suggested: 1 removal, 1 narrowing",
-        "not suggested, with reasons in usage.json: 1",
+        "not judged, added within the window, or after it: 1", "not judged, of unknown age: 1",
+        "suggested: 1 removal, 1 narrowing", "not suggested, with reasons in usage.json: 1",
         "proof: evaluated on 2 tuples, the suggested ACLs change no decision",
-    ]
+    ]  # fmt: skip
     assert any("f to l" in comment for comment in script_comments(example_report()))
 
 
@@ -154,3 +153,115 @@ def test_report_contains_the_settings() -> None:
     told = JudgedBy.of(acl_set_of([topic_read("t")], super_users=("User:b",), allow_everyone=True))
     assert (told.super_users, told.allow_everyone_if_no_acl_found) == (("User:b",), True)
     assert (told.acls, told.stamped_at, told.source) == (1, None, "test")
+
+
+SERVER = ["--bootstrap-server", "h:9092"]
+NASTY = "it's `$(touch x)` \"\\ \n* ; é --force"
+
+_texts = st.text(st.sampled_from("a*'\"$` -\n\t:é\\;"), max_size=5)
+_acls = st.builds(
+    Acl, resource_type=st.integers(0, 8), resource_name=st.just(CLUSTER_NAME) | _texts,
+    pattern_type=st.integers(2, 5), principal=st.builds("{}:{}".format, _texts, _texts) | _texts,
+    host=st.just("*") | _texts, operation=st.integers(0, 16), permission_type=st.integers(1, 4),
+)  # fmt: skip
+
+
+@given(_acls)
+@example(Acl(ResourceType.TRANSACTIONAL_ID, " t ", 4, "User:a", "*", Operation.WRITE, 3))
+@example(Acl(ResourceType.CLUSTER, CLUSTER_NAME, 3, "User:a", "h", Operation.ALTER, 2))
+@example(topic_read("a"))
+@example(topic_read(" a"))
+@example(topic_read("a", principal="User:a\t"))
+def test_acl_is_rejected_or_round_trips_through_kafka_acls(acl: Acl) -> None:
+    if why_inexpressible(acl) is None:
+        arguments = entry_arguments(acl)
+        added = make_plan(parse_arguments([*SERVER, "--add", *arguments]))
+        assert isinstance(added, Addition)
+        assert [one for group in added.groups for one in group.acls()] == [acl]
+        removed = make_plan(parse_arguments([*SERVER, "--remove", "--force", *arguments]))
+        assert isinstance(removed, Removal)
+        assert (removed.groups, removed.asks) == (added.groups, False)
+
+
+@given(_acls)
+def test_only_inexpressible_acls_are_rejected(acl: Acl) -> None:
+    if why_inexpressible(acl) is None or not acl.resource_name or not acl.host:
+        return
+    try:
+        plan = make_plan(parse_arguments([*SERVER, "--add", *entry_arguments(acl)]))
+    except (KafkaAclsError, UsageError, ValueError, KeyError):
+        return
+    assert isinstance(plan, Addition)
+    assert [one for group in plan.groups for one in group.acls()] != [acl]
+
+
+def test_name_with_nul_is_rejected() -> None:
+    reason = why_inexpressible(topic_read("a\0b"))
+    assert reason == "a command line cannot contain the character NUL"
+
+
+@pytest.fixture
+def recorded_calls(tmp_path: Path) -> tuple[str, Path]:
+    """A double of kafka-acls, and the file to which it writes its arguments."""
+    calls, program = tmp_path / "calls", tmp_path / "program.py"
+    program.write_text(
+        "import json, sys\n"
+        f"open({str(calls)!r}, 'a').write(json.dumps(sys.argv[1:]) + '\\n')\n"
+        "sys.exit('fails' in sys.argv)\n"
+    )
+    return f"{sys.executable} {program}", calls
+
+
+def _run(
+    folder: Path, text: str, kafka_acls: str, arguments: list[str]
+) -> subprocess.CompletedProcess[str]:
+    (folder / "commands.sh").write_text(text)
+    return subprocess.run(
+        ["sh", folder / "commands.sh", *arguments], env={"KAFKA_ACLS": kafka_acls},
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+
+
+def test_script_adds_before_it_removes_and_quotes_names(
+    recorded_calls: tuple[str, Path], tmp_path: Path
+) -> None:
+    kafka_acls, calls = recorded_calls
+    wide, narrow = topic_read("*"), topic_read(f"x{NASTY}", principal=f"User:{NASTY}")
+    text = script([f"source\nexit 7 {NASTY}"], [wide], [narrow])
+    ran = _run(tmp_path, text, kafka_acls, SERVER)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert [json.loads(line) for line in calls.read_text().splitlines()] == [
+        [*SERVER, "--add", *entry_arguments(narrow)],
+        [*SERVER, "--remove", "--force", *entry_arguments(wide)],
+    ]
+    assert "--resource-pattern-type literal" in text
+
+
+def test_script_stops_at_a_failure(recorded_calls: tuple[str, Path], tmp_path: Path) -> None:
+    kafka_acls, calls = recorded_calls
+    text = script([], [topic_read("*")], [topic_read("fails"), topic_read("b")])
+    assert _run(tmp_path, text, kafka_acls, SERVER).returncode == 1
+    assert len(calls.read_text().splitlines()) == 1
+
+
+def test_script_without_arguments_prints_its_usage(
+    recorded_calls: tuple[str, Path], tmp_path: Path
+) -> None:
+    kafka_acls, calls = recorded_calls
+    ran = _run(tmp_path, script([], [topic_read("a")], []), kafka_acls, [])
+    assert ran.returncode == 2
+    assert "--bootstrap-server HOST:PORT" in ran.stderr
+    assert not calls.exists()
+    assert script([], [], []).count("# none\n") == 2
+
+
+def test_unprintable_characters_are_escaped() -> None:
+    assert escape_unprintable("a\nb\u202e\ud800é") == "a\\nb\\u202e\\ud800é"
+
+
+def test_flags_are_those_of_kafka_acls() -> None:
+    acl = Acl(ResourceType.USER, "u", 4, "User:a", "10.0.0.1", Operation.DESCRIBE_TOKENS, 2)
+    assert " ".join(entry_arguments(acl)) == (
+        "--deny-principal User:a --deny-host 10.0.0.1 --operation DescribeTokens "
+        "--user-principal u --resource-pattern-type prefixed"
+    )

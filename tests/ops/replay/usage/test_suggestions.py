@@ -20,8 +20,7 @@ from authorizerd.replay.usage.errors import UsageError
 from authorizerd.replay.usage.suggestions import Suggestions, compare, prove, suggest
 from authorizerd.replay.usage.uses import AclUsage, sum_uses
 from tests.ops.replay.acl_sets import acl_set_of, topic_read
-from tests.ops.replay.usage.recording import tuples_of
-from tests.ops.replay.usage.strategies import acl_sets, asked_questions, recorded_events
+from tests.ops.replay.usage.recording import acl_sets, asked_questions, recorded_events, tuples_of
 from tests.oracles.scan import decide, meets
 from tests.oracles.usage import Recorded, is_wide, used_acls
 
@@ -203,19 +202,14 @@ Pattern = tuple[str, bool]
 """A name, and whether it is a prefix."""
 NARROWED = [
     ("*", False, ("a-1", "a-2"), 2, [("a-1", False), ("a-2", False)]),
-    ("*", False, ("a-1", "a-2"), 1, [("a-", True)]),
-    ("*", False, ("a", "b"), 1, []),
-    ("*", False, ("*",), 5, []),
-    ("*", False, ("*",), 0, []),
-    ("*", False, ("", "a"), 5, []),
+    ("*", False, ("a-1", "a-2"), 1, [("a-", True)]), ("*", False, ("a", "b"), 1, []),
+    ("*", False, ("*",), 5, []), ("*", False, ("*",), 0, []), ("*", False, ("", "a"), 5, []),
     ("a", True, ("a", "ab"), 5, [("a", False), ("ab", False)]),
-    ("a", True, ("abc", "abd"), 1, [("ab", True)]),
-    ("a", True, ("abc", "ac"), 1, []),
+    ("a", True, ("abc", "abd"), 1, [("ab", True)]), ("a", True, ("abc", "ac"), 1, []),
     ("a", True, ("a b ", "a b c"), 1, [("a b ", True)]),
-    ("*", True, ("*ab", "*ac"), 1, [("*a", True)]),
-    ("*", True, ("*", "*a"), 5, []),
+    ("*", True, ("*ab", "*ac"), 1, [("*a", True)]), ("*", True, ("*", "*a"), 5, []),
     ("a", False, ("a",), 5, []),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "prefixed", "names", "names_max", "expected"), NARROWED)

@@ -164,12 +164,9 @@ def test_later_acls_change_what_a_scan_finds(
 
 
 def test_removed_grant_is_newly_denied(
-    spark: SparkSession,
-    real: Traffic,
-    real_log_dir: Path,
-    tmp_path: Path,
+    spark: SparkSession, real: Traffic, real_log_dir: Path, tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
-) -> None:
+) -> None:  # fmt: skip
     events, recorded = real
     baseline = real_acls(real_log_dir, LAST_CLIENT_LINE)
     uses: dict[str, int] = defaultdict(int)
@@ -206,16 +203,14 @@ def generated_acls(seed: int, count: int) -> list[Acl]:
     chosen = random.Random(seed)
     acls = {
         Acl(
-            ResourceType[chosen.choice(TYPES)],
-            chosen.choice([name for name in NAMES if name]),
+            ResourceType[chosen.choice(TYPES)], chosen.choice([name for name in NAMES if name]),
             chosen.choice((PatternType.LITERAL, PatternType.PREFIXED)),
-            chosen.choice((*PRINCIPALS, "User:*")),
-            chosen.choice(("*", "*", *HOSTS[1:])),
+            chosen.choice((*PRINCIPALS, "User:*")), chosen.choice(("*", "*", *HOSTS[1:])),
             Operation[chosen.choice(OPERATIONS)],
             chosen.choice((PermissionType.ALLOW, PermissionType.ALLOW, PermissionType.DENY)),
         )
         for _ in range(count)
-    }
+    }  # fmt: skip
     return sorted(acls, key=str)
 
 

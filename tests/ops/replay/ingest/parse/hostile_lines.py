@@ -123,15 +123,11 @@ whole_lines = (
     kafka_lines | kafka_lines | json_lines | json_lines.map("2026-11-21T1:1Z stdout F {}".format)
 )
 lines = st.one_of(
-    whole_lines,
-    whole_lines,
-    st.builds(_cut, whole_lines, st.integers(0, 999)),
-    whole_lines.map(_docker),
-    whole_lines.map(_ship),
-    st.builds(_cut, whole_lines.map(_docker), st.integers(0, 999)),
-    names,
+    whole_lines, whole_lines, st.builds(_cut, whole_lines, st.integers(0, 999)),
+    whole_lines.map(_docker), whole_lines.map(_ship),
+    st.builds(_cut, whole_lines.map(_docker), st.integers(0, 999)), names,
     st.sampled_from(("", " \t", "\r", "{}", "[]", '{"log":1}', '{"log":"x"}')),
-).map(lambda line: line.replace("\n", " ").encode("utf-8", "replace"))
+).map(lambda line: line.replace("\n", " ").encode("utf-8", "replace"))  # fmt: skip
 bytes_lines = lines | st.builds(
     bytes.__add__, lines, st.sampled_from((b"\xff", b"\xc3", b"\xed\xa0\x80"))
 )
@@ -153,16 +149,11 @@ BEGINNINGS = [
         ("", "Z", " +0500"),
         ("] ", " ", "]"),
         (
-            "INFO ",
-            "DEBUG ",
-            "WARN  ",
-            "INFORM ",
-            "is Denied ",
-            "INFO 2026-11-22 01:00:00,000 INFO ",
-            "",
+            "INFO ", "DEBUG ", "WARN  ", "INFORM ", "is Denied ",
+            "INFO 2026-11-22 01:00:00,000 INFO ", "",
         ),
     )
-]
+]  # fmt: skip
 stamped_lines = st.builds(
     lambda beginning, line: beginning + line[line.index(b"Principal = ") :],
     st.sampled_from(BEGINNINGS),

@@ -1,6 +1,8 @@
+"""The lines that Kafka writes, and their times."""
+
 from __future__ import annotations
 
-from datetime import UTC
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
@@ -12,6 +14,7 @@ from authorizerd.acl.decision import Decision, DefaultRule, MatchingAcl, Rule
 from authorizerd.acl.model import Acl, Question
 from authorizerd.replay.ingest.parse.event import Event, Reason
 from authorizerd.replay.ingest.parse.kafka_line import MARKERS, parse_kafka_line
+from authorizerd.replay.ingest.parse.times import find_head, find_zone
 from tests.ops.replay.ingest.parse.hostile_lines import names, plain_names
 
 HEAD = "[2026-11-21 16:26:26,966] INFO "
@@ -44,10 +47,8 @@ LAYOUTS = {
     "0.10, without pattern type": (HEAD + SINGULAR.format("Describe") + "Topic:demo", EVENT),
     "2.0": (HEAD + SAYS + DEMO + LOGGER, EVENT),
     "2.4": (HEAD + SAYS + FOR_REQUEST, COUNTED),
-    "KRaft with the rule": (
-        f"{HEAD}{SAYS_NOW}{FOR_REQUEST} based on rule {RULE}{LOGGER}",
-        replace(COUNTED, rule=RULE),
-    ),
+    "KRaft with the rule": (f"{HEAD}{SAYS_NOW}{FOR_REQUEST} based on rule {RULE}{LOGGER}",
+        replace(COUNTED, rule=RULE)),
     "KRaft before 4, round brackets": (
         f"{HEAD}{SAYS_NOW}{FOR_REQUEST} based on rule {ROUND_RULE}{LOGGER}",
         replace(COUNTED, rule=ROUND_RULE),
@@ -56,11 +57,8 @@ LAYOUTS = {
         f"2026-11-21 16:26:26,966 INFO {SAYS}{DEMO}{LOGGER} [data-plane-kafka-request-handler-7]",
         EVENT,
     ),
-    "Confluent": (
-        "[INFO] 2026-11-21 16:26:26,966 [data-plane-kafka-request-handler-7] "
-        f"kafka.authorizer.logger logAuditMessage - {SAYS}{DEMO}",
-        EVENT,
-    ),
+    "Confluent": ("[INFO] 2026-11-21 16:26:26,966 [data-plane-kafka-request-handler-7] "
+        f"kafka.authorizer.logger logAuditMessage - {SAYS}{DEMO}", EVENT),
     "CRI": (f"2026-11-21T17:00:00.966123456Z stdout F {HEAD}{SAYS}{DEMO}", EVENT),
     "only CRI's time": (f"2026-11-21T16:26:26.966123456Z stdout F INFO {SAYS}{DEMO}", EVENT),
     "compose": (f"kafka-1  | {HEAD}{SAYS}{DEMO}", EVENT),
@@ -71,10 +69,8 @@ LAYOUTS = {
         HEAD + SINGULAR.format("DescribeConfigs") + "TransactionalId:PREFIXED:demo",
         changed(**CONFIGS, pattern_type="PREFIXED"),
     ),
-    "name with a colon in the old layout": (
-        HEAD + SAYS + "Group:a:b",
-        changed(resource_type="GROUP", resource_name="a:b"),
-    ),
+    "name with a colon in the old layout": (HEAD + SAYS + "Group:a:b",
+        changed(resource_type="GROUP", resource_name="a:b")),
     **{
         f"after the message: {tail!r}": (HEAD + SAYS + DEMO + tail, EVENT)
         for tail in (
@@ -83,11 +79,9 @@ LAYOUTS = {
             f"{LOGGER} (org.apache.kafka.metadata.authorizer.StandardAuthorizerData)",
         )
     },
-    "distinguished name": (
-        HEAD + SAYS.replace("User:alice", DISTINGUISHED) + DEMO,
-        changed(principal=DISTINGUISHED),
-    ),
-}
+    "distinguished name": (HEAD + SAYS.replace("User:alice", DISTINGUISHED) + DEMO,
+        changed(principal=DISTINGUISHED)),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -191,3 +185,43 @@ def test_no_name_changes_the_recorded_decision(
     ambiguous = (*MARKERS, "(kafka.authorizer.logger) [knownBy=")
     if not any(m.strip() in field for m in ambiguous for field in (principal, name, request)):
         assert isinstance(parsed, Event)
+
+
+def read(text: str, zone: str = "UTC") -> str | None:
+    head = find_head(text)
+    at_ms = None if head is None else head.at_ms(find_zone(zone))
+    return None if at_ms is None else datetime.fromtimestamp(at_ms / 1000, UTC).isoformat()
+
+
+@pytest.mark.parametrize(("text", "zone", "expected"), [
+    ("2026-07-01 12:00:00,000", "Europe/Berlin", "2026-07-01T10:00:00+00:00"),
+    ("2026-07-01 12:00:00,000", "-05:30", "2026-07-01T17:30:00+00:00"),
+    ("2026-07-01T12:00:00Z", "Europe/Berlin", "2026-07-01T12:00:00+00:00"),
+    ("2026-07-01 12:00:00 +02", "UTC", "2026-07-01T10:00:00+00:00"),
+    ("2026-07-01 12:00:00.9999", "UTC", "2026-07-01T12:00:00.999000+00:00"),
+    ("2026-03-29 02:30:00", "Europe/Berlin", "2026-03-29T01:30:00+00:00"),
+    ("2026-10-25 02:30:00", "Europe/Berlin", "2026-10-25T00:30:00+00:00"),
+    ("2026-10-25 03:00:00", "Europe/Berlin", "2026-10-25T02:00:00+00:00"),
+])  # fmt: skip
+def test_time_is_read_in_its_own_zone_or_the_given_one(text: str, zone: str, expected: str) -> None:
+    assert read(text, zone) == expected
+
+
+@pytest.mark.parametrize("text", [
+    "2026-02-29 00:00:00", "2026-01-01 24:00:00", "2026-01-01 00:00:00 CEST",
+    "2026-01-01 00:00:00+19:00",
+])  # fmt: skip
+def test_impossible_time_gives_none(text: str) -> None:
+    assert find_head(text) is not None
+    assert read(text) is None
+
+
+@pytest.mark.parametrize("text", ["", "12:00:00,000 INFO", "21/Nov/2026 12:00:00", "1795278386966"])
+def test_time_without_a_day_is_not_found(text: str) -> None:
+    assert find_head(text) is None
+
+
+@pytest.mark.parametrize("name", ["Europe/Nowhere", "", "../etc/passwd", "+25:00", "CEST"])
+def test_unknown_zone_is_named(name: str) -> None:
+    with pytest.raises(ValueError, match="time zone"):
+        find_zone(name)

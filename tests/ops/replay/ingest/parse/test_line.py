@@ -334,14 +334,10 @@ def test_any_bytes_are_an_event_blank_or_set_aside(line: bytes) -> None:
 
 def test_default_rule_is_kept_by_name() -> None:
     denied = AuditEvent(
-        time_s=0.0,
-        level=AuditLevel.INFO,
-        question=Question("User:a", "h", 3, 2, "t"),
-        decision=Decision(False, DefaultRule.DEFAULT_DENY),
-        request_name="OPA",
-        resource_reference_count=1,
-        offset=1,
-    )
+        time_s=0.0, level=AuditLevel.INFO, question=Question("User:a", "h", 3, 2, "t"),
+        decision=Decision(False, DefaultRule.DEFAULT_DENY), request_name="OPA",
+        resource_reference_count=1, offset=1,
+    )  # fmt: skip
     line = format_json(denied).replace(b"1970", b"2070")
     event = parse_line(line, UTC)
     assert isinstance(event, Event)

@@ -33,14 +33,9 @@ class TargetServer:
     """
 
     def __init__(
-        self,
-        *,
-        token: str | None = None,
-        tls: ssl.SSLContext | None = None,
-        dies_after: int | None = None,
-        stalls_at: int | None = None,
-        stall_seconds: float = 0.0,
-    ) -> None:
+        self, *, token: str | None = None, tls: ssl.SSLContext | None = None,
+        dies_after: int | None = None, stalls_at: int | None = None, stall_seconds: float = 0.0,
+    ) -> None:  # fmt: skip
         self.asked: list[tuple[int, str]] = []
         self.frames = 0
         self.hellos = 0

@@ -7,8 +7,7 @@ from authorizerd.protocol.decisions.stream import encode_answer
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.replay.load.lanes.histogram import Histogram
 from authorizerd.replay.load.lanes.lane import BlockedTime
-from tests.ops.replay.load.lanes.runs import frames_each, run_lane
-from tests.ops.replay.load.lanes.virtual_target import MS, S, VirtualTarget
+from tests.ops.replay.load.lanes.virtual_target import MS, S, VirtualTarget, frames_each, run_lane
 
 STALL = ((2 * S, 2 * S + S // 2),)
 

@@ -1,3 +1,5 @@
+"""The watch of a topic: its batches, and what it announces."""
+
 from __future__ import annotations
 
 import json
@@ -9,15 +11,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
+from authorizerd.replay.acl_set import AclSet, digest_of
 from authorizerd.replay.ingest.commit import Commit, read_newest
 from authorizerd.replay.ingest.report import add_up
+from authorizerd.replay.judging.report import JudgedBy
 from authorizerd.replay.plans import FollowPlan, IngestPlan, WhatIfPlan
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.topics import Topic
+from authorizerd.replay.whatif.follow.announcing import Announcer
+from authorizerd.replay.whatif.report import Changed, Detail, PrincipalCount, ResourceCount, WhatIf
 from tests.ops.replay.acl_sets import acl_set_of, topic_read
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
 
 Record = tuple[bytes | None, int, int]
 """Value, partition and offset."""
@@ -196,3 +203,62 @@ def test_missing_connector_is_named_with_the_remedy(spark: SparkSession, tmp_pat
         run(spark, plan_of(tmp_path))
     assert "Spark has no connector for Kafka" in str(found.value)
     assert f"spark-sql-kafka-0-10_2.13:{spark.version}" in str(found.value)
+
+
+def report_with(*details: Detail, unlisted: tuple[str, ...] = ()) -> WhatIf:
+    """Return a report of newly denied tuples; ``unlisted`` are principals without details."""
+    principals = [*(detail.principal for detail in details), *unlisted]
+    denied = Changed(
+        events=len(principals),
+        tuples=len(principals),
+        by_principal=[PrincipalCount(principal=name, events=1, tuples=1) for name in principals],
+        by_resource=[
+            ResourceCount(
+                resource_type="TOPIC", resource_name=each.resource_name, events=1, tuples=1
+            )
+            for each in details
+        ],
+        details=details,
+    )
+    acls = AclSet(source="acls", acls=(), digest=digest_of([]))
+    return WhatIf(
+        events=9, allowed_events=9, tuples=9, first_at=None, last_at=None, not_evaluated={},
+        candidate=JudgedBy.of(acls), baseline=None, newly_denied=denied,
+        newly_allowed=Changed(),
+    )  # fmt: skip
+
+
+def denied(principal: str, topic: str, host: str | None = "10.0.0.1") -> Detail:
+    return Detail(
+        principal=principal, host=host, operation="READ", resource_type="TOPIC",
+        resource_name=topic, events=1, first_at="", last_at="", baseline_rule=None,
+        candidate_rule="DefaultDeny",
+    )  # fmt: skip
+
+
+def test_each_new_principal_or_resource_is_announced_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    announcer = Announcer()
+    first, second = denied("User:a", "t"), denied("User:b\x1b", "t", None)
+    announcer.announce(report_with(first))
+    assert capsys.readouterr().out == (
+        "newly denied: User:a READ TOPIC t from 10.0.0.1: DefaultDeny\n"
+    )
+    announcer.announce(report_with(first, second, denied("User:a", "t", "10.0.0.2")))
+    assert capsys.readouterr().out == (
+        "newly denied: User:b\\x1b READ TOPIC t from an unknown host: DefaultDeny\n"
+    )
+    announcer.announce(report_with(first, second, denied("User:a", "other")))
+    assert capsys.readouterr().out == (
+        "newly denied: User:a READ TOPIC other from 10.0.0.1: DefaultDeny\n"
+    )
+    announcer.announce(report_with(first, second))
+    assert capsys.readouterr().out == ""
+
+
+def test_principal_whose_tuples_are_not_listed_is_announced(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Announcer().announce(report_with(denied("User:a", "t"), unlisted=("User:z",)))
+    assert capsys.readouterr().out.splitlines()[1:] == ["newly denied: User:z, 1 event"]

@@ -1,0 +1,131 @@
+"""The examples of ``acls plan`` and ``acls apply`` for CI systems and on the page."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from authorizerd.management.formats.catalogue import FORMATS
+from authorizerd.management.plan.document import Plan
+from authorizerd.management.plan.selector import Managed
+from tests.support.daemon_process import ROOT, running
+from tools.example.log import write_log
+
+PAGE = ROOT / "docs/change.md"
+LINE = (
+    "[2026-11-21 16:26:26,966] DEBUG Principal = {} is Allowed operation = {} from host = "
+    "10.0.0.7 on resource = Topic:LITERAL:{} for request = Fetch with resourceRefCount = 1 "
+    "(kafka.authorizer.logger)\n"
+)
+BY_ALICE = LINE.format("User:alice", "READ", "orders")
+BY_ROBOT = LINE.format("User:robot", "WRITE", "status")  # the plan takes this away
+
+
+def job(page: Path) -> dict[str, Any]:
+    """Return the page's only job."""
+    blocks = re.findall(r"^```yaml\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    (text,) = (block for block in blocks if "\njobs:\n" in block)
+    workflow = yaml.safe_load(text)
+    assert workflow[True] == "pull_request"  # YAML 1.1 reads the key "on" as true
+    (found,) = workflow["jobs"].values()
+    assert isinstance(found, dict)
+    return found
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Yield the address of a daemon with the ACLs of the example."""
+    folder = tmp_path_factory.mktemp("daemon")
+    write_log(folder / "log")
+    with running(folder, folder / "log", super_users="User:ANONYMOUS") as daemon:
+        yield daemon.ready["listeners"]["PLAINTEXT"]
+
+
+@pytest.mark.parametrize(("traffic", "test", "code"), [
+    (BY_ALICE, "alice may READ topic orders", 0),
+    (BY_ALICE, "nobody but $super_users may ALTER the cluster", 0),
+    (BY_ALICE + BY_ROBOT, "alice may READ topic orders", 1),
+    (BY_ALICE, "zoe may READ topic orders", 1),
+    ("no audit line\n", "alice may READ topic orders", 1),
+])  # fmt: skip
+def test_script_stops_what_would_break(
+    traffic: str, test: str, code: int, address: str, tmp_path: Path
+) -> None:
+    for folder in ("acls", "policies", "traffic"):
+        (tmp_path / folder).mkdir()
+    shutil.copy(ROOT / "tools/example/desired.yaml", tmp_path / "acls")
+    (tmp_path / "policies" / "access.yaml").write_text(json.dumps({"tests": [test]}))
+    (tmp_path / "traffic" / "a.log").write_text(traffic)
+    found = job(PAGE)
+    assert set(found["env"]) == {"KAFKA", "CLIENT_PROPERTIES"}
+    (script,) = [step["run"] for step in found["steps"] if "acls plan" in step.get("run", "")]
+    environment = os.environ | {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "KAFKA": address,
+        "CLIENT_PROPERTIES": "security.protocol=PLAINTEXT\n",
+        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
+    }
+    # The options with which GitHub's runners start bash.
+    done = subprocess.run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script], cwd=tmp_path,
+        env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
+    assert (tmp_path / "plan.json").exists() is ("Principal" in traffic)
+    summary = (tmp_path / "summary.md").read_text()
+    assert ("recorded traffic: " in summary) is ("Principal" in traffic)
+
+
+def test_job_states_the_settings_that_brokers_hide() -> None:
+    (script,) = [step["run"] for step in job(PAGE)["steps"] if "acls plan" in step.get("run", "")]
+    assert "--super-users 'User:" in script
+    assert "--allow-everyone-if-no-acl-found false" in script
+
+
+TEXT: Final = (ROOT / "docs/change.md").read_text()
+FIELDS: Final = (ROOT / "docs/documents.md").read_text()
+BLOCKS: Final = re.findall(r"^```yaml\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+
+
+def test_page_shows_the_example() -> None:
+    assert BLOCKS[0] == (ROOT / "tools/example/desired.yaml").read_text()
+
+
+def test_block_of_what_is_managed_is_valid() -> None:
+    scope = FORMATS["yaml"].read(BLOCKS[1]).scope
+    assert scope is not None
+    assert scope.entries[2] == Managed(
+        principal="User:alice", resource_type="TOPIC", resource_name="orders", pattern_type="ANY"
+    )
+
+
+def test_job_of_github_actions_is_valid_yaml() -> None:
+    job = yaml.safe_load(BLOCKS[2])["jobs"]["plan"]
+    assert all("run" in step or "uses" in step for step in job["steps"])
+
+
+def test_job_shows_the_end_of_a_large_plan(tmp_path: Path) -> None:
+    """The totals, the warnings and the failed checks are behind the diff."""
+    (command,) = re.findall(r"^ +(\{ echo .*\}) >", TEXT, re.MULTILINE)
+    (tmp_path / "plan.txt").write_text("+   ALLOW\n" * 20_000 + "totals\n")
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.endswith("totals\n```\n")
+    assert len(done.stdout) < 65_536, "the limit of GitHub's comments"
+
+
+def test_every_field_of_a_plan_is_described() -> None:
+    fields = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", FIELDS, re.MULTILINE)
+    named = {name for cell in fields for name in re.findall(r"`(\w+)`", cell)}
+    assert set(Plan.__struct_fields__) <= named

@@ -1,0 +1,280 @@
+"""Commits of a table, and the figures of an ingest. Neither needs Spark."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from collections import Counter
+from pathlib import Path
+from unittest.mock import MagicMock
+
+import msgspec
+import pytest
+from pyspark.errors import AnalysisException
+
+from authorizerd.replay.ingest import committing
+from authorizerd.replay.ingest.commit import (
+    Commit,
+    Content,
+    Input,
+    Run,
+    TableError,
+    decode_commit,
+    encode_commit,
+    find_numbers,
+    list_commits,
+    name_commit,
+    read_newest,
+)
+from authorizerd.replay.ingest.committing import create_commit
+from authorizerd.replay.ingest.report import (
+    Ingested,
+    add_up,
+    count_lines,
+    decode_ingested,
+    summary_line,
+    why_not_accepted,
+)
+from authorizerd.replay.spark.errors import JobError
+from authorizerd.replay.text import encode_json
+from tests.ops.replay.sessions import LOCAL
+
+NOTHING = Ingested(
+    accepted=True, lines=0, blank_lines=0, events=0, set_aside=0, reasons={}, allowed_events=0,
+    denied_events=0, tuples=0, first_at=None, last_at=None, time_zone="UTC", inputs=(), levels={},
+)  # fmt: skip
+ONE = msgspec.structs.replace(NOTHING, lines=1, events=1, allowed_events=1, tuples=1)
+COMMIT = Commit(
+    number=3,
+    salt=7,
+    runs=(
+        Run(id="00000001-a", days=("2026-11-21",), ingested=ONE),
+        Run(id="00000002-a", days=(), ingested=NOTHING),
+    ),
+    tuples_run="00000002-a",
+    inputs=(Input(uri="file:/a.log", bytes=1, modified_ms=2),),
+    contents=(
+        Content(
+            file="file:///a.log", rows=1, digest=(1, 2, 3, 4), first=3, last=3,
+            ends_unreadable=False, run="00000001-a",
+        ),
+    ),
+    offsets={"kafka://h:1/audit": {0: 5, 1: 9}},
+    ingested=ONE,
+)  # fmt: skip
+
+
+def test_commit_is_read_as_it_was_written(tmp_path: Path) -> None:
+    assert decode_commit(encode_commit(COMMIT)) == COMMIT
+    (tmp_path / "commits").mkdir()
+    for number in (9, 10):
+        commit = msgspec.structs.replace(COMMIT, number=number)
+        (tmp_path / "commits" / name_commit(number)).write_bytes(encode_commit(commit))
+    (tmp_path / "commits" / ".00000011.json.being-written").write_text("{")
+    (tmp_path / "ingest.json").write_text("{}")
+    assert read_newest(tmp_path).number == 10
+
+
+def test_numbers_are_those_of_commits_newest_first() -> None:
+    names = [name_commit(2), "_SUCCESS", "00000010.json.crc", name_commit(10), "10.json"]
+    assert find_numbers(names) == [10, 2]
+
+
+def test_globs_are_those_of_a_run() -> None:
+    assert COMMIT.tuples_glob == "tuples/run=00000002-a/*.parquet"
+    assert COMMIT.runs[1].events_glob == "events/run=00000002-a/day=*/*.parquet"
+    assert msgspec.structs.replace(COMMIT, tuples_run=None).tuples_glob is None
+
+
+@pytest.mark.parametrize(("first_day", "expected"), [
+    ("", [True, False]), ("2026-11-21", [True, False]), ("2026-11-22", [False, False]),
+])  # fmt: skip
+def test_run_that_ends_before_a_window_is_not_read(first_day: str, expected: list[bool]) -> None:
+    assert [run.may_contain(first_day) for run in COMMIT.runs] == expected
+
+
+def test_commit_of_an_earlier_version_gets_defaults() -> None:
+    fields = msgspec.json.decode(encode_commit(COMMIT)) | {"schema_version": 0}
+    del fields["contents"]
+    read = decode_commit(msgspec.json.encode(fields))
+    assert (read.contents, read.runs) == ((), COMMIT.runs)
+
+
+def test_newer_schema_version_is_rejected(tmp_path: Path) -> None:
+    newer = encode_commit(COMMIT).replace(b'"schema_version":1', b'"schema_version":2,"x":[]')
+    (tmp_path / "commits").mkdir()
+    (tmp_path / "commits" / name_commit(3)).write_bytes(newer)
+    with pytest.raises(TableError, match=r"00000003.json: expected schema version 1 .* found 2"):
+        read_newest(tmp_path)
+
+
+@pytest.mark.parametrize(("data", "reason"), [
+    (None, "expected the output of ingest: .*commits has no commit"),
+    (b"{}", "00000003.json: .*missing required field"),
+    (b"no", "00000003.json: "),
+    (b"\xff", "00000003.json: .*restore the file"),
+    (b'{"schema_version":%b}' % (b"1" * 3000), "00000003.json: Expected `int` <= 2147483647 "),
+    (b'{"a":' * 2000, "00000003.json: it is nested too deeply: restore the file"),
+])  # fmt: skip
+def test_directory_that_is_not_a_table_is_rejected(
+    tmp_path: Path, data: bytes | None, reason: str
+) -> None:
+    if data is not None:
+        (tmp_path / "commits").mkdir()
+        (tmp_path / "commits" / name_commit(3)).write_bytes(data)
+    with pytest.raises(TableError, match=reason):
+        read_newest(tmp_path)
+
+
+NO_LINES = add_up([], 0)
+RUN = Run(id="00000001-ab", days=(), ingested=NO_LINES)
+FIRST = Commit(number=1, salt=1, runs=(RUN,), tuples_run=None, ingested=NO_LINES)
+CONFLICT = "another ingest has added commit 1 meanwhile"
+
+
+def create(table: Path, commit: Commit = FIRST) -> None:
+    create_commit(LOCAL, str(table), commit)
+
+
+def fail(monkeypatch: pytest.MonkeyPatch, name: str, number: int) -> None:
+    """Let a function of ``os`` fail with an error number."""
+
+    def raise_error(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, name, raise_error)
+
+
+def test_commit_is_created_once(tmp_path: Path) -> None:
+    create(tmp_path)
+    other = Commit(number=1, salt=2, runs=(), tuples_run=None, ingested=NO_LINES)
+    with pytest.raises(JobError, match=CONFLICT):
+        create(tmp_path, other)
+    assert read_newest(tmp_path) == FIRST
+    assert {path.name for path in (tmp_path / "commits").iterdir()} - {".lock"} == {"00000001.json"}
+
+
+def test_commit_waits_for_no_lock(tmp_path: Path) -> None:
+    (tmp_path / "commits").mkdir()
+    with (tmp_path / "commits" / ".lock").open("ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(JobError, match=CONFLICT):
+            create(tmp_path)
+    assert list_commits(tmp_path) == []
+    create(tmp_path)
+    assert list_commits(tmp_path) == [1]
+
+
+def test_run_and_commit_are_on_the_disk_before_the_commit_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    day = tmp_path / f"events/run={RUN.id}/day=2026-11-21"
+    day.mkdir(parents=True)
+    (day / "a.parquet").touch()
+    before: set[int] = set()
+    after: set[int] = set()
+    fsync = os.fsync
+
+    def note(descriptor: int) -> None:
+        (after if list_commits(tmp_path) else before).add(os.fstat(descriptor).st_ino)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", note)
+    create(tmp_path)
+    commit = tmp_path / "commits/00000001.json"
+    first = (day / "a.parquet", day, day.parent, day.parent.parent, commit)
+    assert before == {path.stat().st_ino for path in first}
+    assert after == {path.stat().st_ino for path in (commit.parent, tmp_path)}
+
+
+@pytest.mark.parametrize(("number", "numbers"), [(errno.EINVAL, [1]), (errno.EIO, [])])
+def test_failure_of_the_disk_leaves_no_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, numbers: list[int]
+) -> None:
+    """Some file systems cannot write a directory at once, which is not a failure."""
+    fail(monkeypatch, "fsync", number)
+    if numbers:
+        create(tmp_path)
+    else:
+        with pytest.raises(OSError, match=os.strerror(number)):
+            create(tmp_path)
+    assert list_commits(tmp_path) == numbers
+
+
+def test_commit_that_a_killed_process_was_writing_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "commits").mkdir()
+    (tmp_path / "commits/.being-written").write_text("{")
+    create(tmp_path)
+    assert read_newest(tmp_path) == FIRST
+
+
+def test_commit_that_no_reader_would_read_is_rejected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(committing, "TEXT_BYTES_MAX", 10)
+    with pytest.raises(JobError, match=r"expected a commit of at most 10 bytes, found \d+: too"):
+        create(tmp_path)
+    assert list_commits(tmp_path) == []
+
+
+def test_other_error_of_spark_is_not_taken_for_a_conflict() -> None:
+    spark = MagicMock(conf={"spark.master": "yarn"})
+    writer = spark.createDataFrame.return_value.coalesce.return_value.write.mode.return_value
+    writer.text.side_effect = AnalysisException("[UNSUPPORTED] no such file system")
+    with pytest.raises(AnalysisException, match="no such file system"):
+        create_commit(spark, "s3://bucket/table", FIRST)
+
+
+INGESTED = Ingested(
+    accepted=True, lines=6, blank_lines=1, events=3, set_aside=2, reasons={"no_time": 2},
+    allowed_events=1, denied_events=2, tuples=2, first_at="2026-11-21T16:26:26.966Z", last_at=None,
+    time_zone="UTC", inputs=("a.log",), levels={"INFO": 3},
+)  # fmt: skip
+
+
+def test_figures_read_back() -> None:
+    assert decode_ingested(encode_json(INGESTED)) == INGESTED
+
+
+def test_explanations_are_neither_bad_nor_good_lines() -> None:
+    def count(bad_ratio_max: float, **reasons: int) -> Ingested:
+        return count_lines(
+            levels=Counter(DEBUG=5), reasons=Counter(reasons), blank_lines=1, allowed=5,
+            first_ms=0, last_ms=0, time_zone="UTC", inputs=(), bad_ratio_max=bad_ratio_max,
+        )  # fmt: skip
+
+    ingested = count(0, explanation=20)
+    assert (ingested.lines, ingested.explanations, ingested.set_aside) == (26, 20, 0)
+    assert ingested.accepted
+    assert summary_line(ingested).endswith("of 26 lines; 0 set aside, 20 explanations left out")
+    assert add_up([ingested] * 2, 0).explanations == 40
+    assert count(0.25, explanation=20, no_time=2).accepted
+    assert not count(0.24, explanation=20, no_time=2).accepted
+
+
+@pytest.mark.parametrize(("events", "reasons", "is_accepted"), [
+    (0, {"no_line_field": 3}, False), (0, {"no_line_field": 1, "no_decision": 9}, False),
+    (1, {"no_line_field": 9}, True), (0, {"no_decision": 9}, True), (0, {}, True),
+])  # fmt: skip
+def test_no_share_permits_that_every_line_lacks_the_named_field(
+    events: int, reasons: dict[str, int], is_accepted: bool
+) -> None:
+    ingested = count_lines(
+        levels=Counter(DEBUG=events), reasons=Counter(reasons), blank_lines=0, allowed=events,
+        first_ms=None, last_ms=None, time_zone="UTC", inputs=(), bad_ratio_max=1,
+    )  # fmt: skip
+    assert ingested.accepted is is_accepted
+    is_named = "no line has a text in the JSON field that" in why_not_accepted(ingested, 1)
+    assert is_named is not is_accepted
+
+
+@pytest.mark.parametrize(
+    "name", ["lines", "blank_lines", "explanations", "events", "set_aside", "denied_events"]
+)
+def test_figures_that_do_not_add_up_are_rejected(name: str) -> None:
+    record = msgspec.to_builtins(INGESTED) | {name: 77}
+    with pytest.raises(ValueError, match=r"lines were read|counts of allowed"):
+        Ingested(**record)
+    with pytest.raises(msgspec.DecodeError):
+        decode_ingested(msgspec.json.encode(record).decode())

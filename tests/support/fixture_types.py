@@ -1,0 +1,10 @@
+"""Short names for the types of pytest's fixtures."""
+
+from __future__ import annotations
+
+import pytest
+
+Capture = pytest.CaptureFixture[str]
+LogCapture = pytest.LogCaptureFixture
+MonkeyPatch = pytest.MonkeyPatch
+TempPathFactory = pytest.TempPathFactory
