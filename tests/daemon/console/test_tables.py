@@ -13,11 +13,7 @@ from authorizerd.acl.model import Operation, Question, ResourceType
 from authorizerd.actors.audit_log import AuditEvent
 from authorizerd.daemon.audit.format import format_json, format_kafka
 from authorizerd.daemon.audit.lines import LAST_BYTES_MAX
-from authorizerd.daemon.console.denials import (
-    PRINCIPALS_MAX,
-    count_denials,
-    read_denials,
-)
+from authorizerd.daemon.console.denials import PRINCIPALS_MAX, count_denials, read_denials
 from authorizerd.daemon.console.samples import SAMPLES_MAX, Samples
 from authorizerd.daemon.console.tables import Table, make_table, read_view
 from authorizerd.daemon.queries.tables import ROWS_PER_PAGE, TablePage, make_page

@@ -15,23 +15,12 @@ from authorizerd.acl.model import Acl, AclAdded
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot
 from authorizerd.actors.plugged_authorizer import PluggedAuthorizer
 from authorizerd.actors.published import Published
-from authorizerd.daemon.decisions.authzen import (
-    AT_ONCE_MAX,
-    BYTES_PER_EVALUATION,
-    AuthZenHandler,
-)
+from authorizerd.daemon.decisions.authzen import AT_ONCE_MAX, BYTES_PER_EVALUATION, AuthZenHandler
 from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.protocol.decisions.authzen import Evaluation, Vocabulary, decode_evaluation
 from authorizerd.protocol.decisions.discovery import EVALUATION_PATH, EVALUATIONS_PATH
 from authorizerd.protocol.http.messages import Request, Response
-from tests.daemon.decision_place import (
-    OTHER,
-    PROXY,
-    Place,
-    authzen_handler,
-    cluster_action,
-    entry,
-)
+from tests.daemon.decision_place import OTHER, PROXY, Place, authzen_handler, cluster_action, entry
 from tests.support.acls import acl, snapshot_of
 from tests.support.answers import answer_of
 from tests.support.authorizers import Plug, read_only_authorizer

@@ -24,16 +24,7 @@ from authorizerd.protocol.http.rights import (
     Needs,
     Right,
 )
-from tests.daemon.decision_place import (
-    OTHER,
-    PROXY,
-    ROOT,
-    TOKENS,
-    Place,
-    entry,
-    may,
-    settings_of,
-)
+from tests.daemon.decision_place import OTHER, PROXY, ROOT, TOKENS, Place, entry, may, settings_of
 from tests.support.acls import acl
 
 

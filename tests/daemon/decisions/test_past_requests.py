@@ -15,11 +15,7 @@ from authorizerd.acl.snapshot import with_acl
 from authorizerd.daemon.decisions.authzen import AuthZenHandler
 from authorizerd.daemon.queries import past_state as past_module
 from authorizerd.daemon.queries.acl_list import ACLS_PATH, AclListHandler
-from authorizerd.daemon.queries.question_surface import (
-    EXPLAIN_PATH,
-    HISTORY_PATH,
-    QuestionHandler,
-)
+from authorizerd.daemon.queries.question_surface import EXPLAIN_PATH, HISTORY_PATH, QuestionHandler
 from authorizerd.daemon.queries.search import SearchHandler
 from authorizerd.metadata.directory import find_files
 from authorizerd.protocol.decisions import past_answers

@@ -13,10 +13,7 @@ import pytest
 import trio
 import trio.testing
 
-from authorizerd.daemon.http.server import (
-    ANSWER_BYTES_IN_A_TURN_MAX,
-    REQUEST_NS,
-)
+from authorizerd.daemon.http.server import ANSWER_BYTES_IN_A_TURN_MAX, REQUEST_NS
 from authorizerd.daemon.net.connection_server import SWEEP_SECONDS
 from authorizerd.daemon.net.turns import WORK_NS
 from authorizerd.protocol.http.messages import Request, Response

@@ -27,14 +27,7 @@ from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.acls import TEXTS_BYTES_MAX, FilterResult, MatchingAcl
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
-from tests.daemon.kafka_service import (
-    ALICE,
-    ANYTHING,
-    KafkaService,
-    acl,
-    on_cluster,
-    start,
-)
+from tests.daemon.kafka_service import ALICE, ANYTHING, KafkaService, acl, on_cluster, start
 from tests.support.authorizers import Plug
 
 VERSIONS = [1, 2, 3]

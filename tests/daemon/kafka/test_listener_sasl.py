@@ -30,13 +30,7 @@ from tests.daemon.kafka_listener_service import (
     to_echo,
     until,
 )
-from tests.support.sasl import (
-    SHA_256,
-    LoadedCredentials,
-    ScramTokens,
-    credential_of,
-    sasl_settings,
-)
+from tests.support.sasl import SHA_256, LoadedCredentials, ScramTokens, credential_of, sasl_settings
 
 ALICE = credential_of("alice", "alice-secret")
 

@@ -11,9 +11,7 @@ import trio
 from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.net import binding
 from authorizerd.daemon.net.binding import SocketFile, bind, bind_unix, listen_at
-from authorizerd.protocol.worker_feed import (
-    WorkerAddress,
-)
+from authorizerd.protocol.worker_feed import WorkerAddress
 
 KEY = "authorizerd.decision.http"
 

@@ -27,10 +27,7 @@ from authorizerd.acl.model import (
 from authorizerd.actors.published import Published
 from authorizerd.config.bounds import SEND_BYTES
 from authorizerd.daemon.errors import ClosingError
-from authorizerd.daemon.queries.acl_list import (
-    ACLS_PATH,
-    AclListHandler,
-)
+from authorizerd.daemon.queries.acl_list import ACLS_PATH, AclListHandler
 from authorizerd.daemon.queries.client import LISTING_SECONDS_MAX
 from authorizerd.protocol.http.streamed import StreamedResponse
 from tests.daemon.decision_place import OTHER, PROXY, Place, settings_of

@@ -19,11 +19,7 @@ from authorizerd.actors.acl_journal import CHANGE_BYTES, CHANGES_PER_PART
 from authorizerd.actors.published_state import STALE
 from authorizerd.actors.record_applier import Renew
 from authorizerd.daemon.errors import ClosingError
-from authorizerd.daemon.queries.acl_watch import (
-    AHEAD_SECONDS,
-    HEARTBEAT_SECONDS,
-    WATCH_PATH,
-)
+from authorizerd.daemon.queries.acl_watch import AHEAD_SECONDS, HEARTBEAT_SECONDS, WATCH_PATH
 from authorizerd.daemon.queries.watchers import WatchStatistics
 from authorizerd.protocol.http.messages import Response
 from authorizerd.protocol.http.streamed import StreamedResponse

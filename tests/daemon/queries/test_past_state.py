@@ -24,15 +24,8 @@ from authorizerd.metadata.directory import find_files
 from authorizerd.metadata.errors import PastNotReadError
 from authorizerd.metadata.past.past_log import PastLog
 from authorizerd.metadata.storage import DISK
-from authorizerd.protocol.worker_changes import (
-    encode_changes,
-    encode_state,
-)
-from authorizerd.protocol.worker_feed import (
-    Loaded,
-    TakeChanges,
-    order_reader,
-)
+from authorizerd.protocol.worker_changes import encode_changes, encode_state
+from authorizerd.protocol.worker_feed import Loaded, TakeChanges, order_reader
 from tests.metadata.past_logs import snapshot_at
 from tests.support.acls import acl, question, snapshot_of
 from tests.support.log_files import TIME_MS, added, data_batch, flipped, removed, write_log

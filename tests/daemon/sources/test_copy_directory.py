@@ -16,10 +16,7 @@ from authorizerd.actors.published import Published
 from authorizerd.config.follow.settings import SourceKind
 from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.sources.copy_checkpointer import CopyCheckpointer
-from authorizerd.daemon.sources.copy_directory import (
-    claim_copy_directory,
-    prepare_copy_directory,
-)
+from authorizerd.daemon.sources.copy_directory import claim_copy_directory, prepare_copy_directory
 from authorizerd.daemon.sources.own_log_directory import (
     check_log_is_there,
     claim_log_directory,

@@ -9,12 +9,7 @@ import trio
 
 from authorizerd.acl.releases import ANY_RELEASE, RULES_4_3, RULES_4_4, ReleaseRules
 from authorizerd.image.changes import FeatureLevel
-from authorizerd.protocol.records.batch import (
-    ControlType,
-    control_key,
-    decode_batch,
-    encode_batch,
-)
+from authorizerd.protocol.records.batch import ControlType, control_key, decode_batch, encode_batch
 from authorizerd.protocol.records.foreign import ForeignType
 from tests.daemon.sources.quorum.following import SECONDS_MAX, FollowedQuorum, Following
 from tests.support.foreign_records import frame, int32, int64, node, unregistered
