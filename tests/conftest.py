@@ -5,12 +5,15 @@ import logging
 import os
 import signal
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import cache
+from inspect import iscoroutinefunction
 from pathlib import Path
 
 import pytest
+import trio
 from hypothesis import settings
+from trio.testing import MockClock
 
 from tests.support.daemon_process import DaemonProcess, new_log, running
 from tests.support.sizes import size
@@ -50,6 +53,7 @@ SPARK = "spark"
 SPARK_PLACES = ("end_to_end/test_replay.py",)
 """Modules that start Spark as a program."""
 
+JUMPING_CLOCK = "autojump_clock"
 SLOW_FIXTURES = {"daemon", SPARK}
 REAL_LOG = Path(__file__).parent / "data" / "kafka-4.3.1.tar.xz"
 
@@ -102,6 +106,17 @@ def pytest_xdist_auto_num_workers() -> int:
     return 2 * (os.cpu_count() or 1)
 
 
+def run_on_jumping_clock(
+    test: Callable[[], Awaitable[object]],
+    *,
+    clock: trio.abc.Clock | None,
+    instruments: Sequence[trio.abc.Instrument],
+) -> object:
+    """Run a test of a module that uses ``autojump_clock``; pytest-trio finds only arguments."""
+    clock = clock or MockClock(autojump_threshold=0)
+    return trio.run(test, clock=clock, instruments=instruments)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the slow tests and those on Spark, and let the run begin with the longest.
 
@@ -115,6 +130,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         fixtures = {*getattr(item, "fixturenames", ())}
         if is_slow(item.path) or SLOW_FIXTURES & fixtures:
             item.add_marker(pytest.mark.slow)
+        if JUMPING_CLOCK in fixtures and iscoroutinefunction(getattr(item, "obj", None)):
+            item.add_marker(pytest.mark.trio(run=run_on_jumping_clock))
         is_on_spark = SPARK in fixtures or is_below(item.path, SPARK_PLACES)
         if is_on_spark:
             item.add_marker(pytest.mark.replay)

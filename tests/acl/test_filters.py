@@ -143,7 +143,7 @@ def test_unknown_codes_match_as_unknown() -> None:
 
 
 def test_a_filters_principal_is_exact_text() -> None:
-    """``*`` and ``User:*`` in a filter are names, not wildcards."""
-    assert not accepts(AclFilter(principal="*"), acl())
-    assert not accepts(AclFilter(principal="User:*"), acl())
+    """``*`` and ``User:*`` in a filter are names, not wildcards; type and case count."""
+    for other in ("*", "User:*", "a", "user:a"):
+        assert not accepts(AclFilter(principal=other), acl())
     assert accepts(AclFilter(principal="User:a"), acl())

@@ -17,6 +17,7 @@ from authorizerd.protocol.http.messages import Request
 from tests.daemon.decision_place import Place
 from tests.daemon.local_queries import LocalQueries
 from tests.support.api_documents import Endpoint
+from tests.support.requests import http_request
 
 CONFIGURATION = parse("node.id=1\nlog.dirs=/log\n", source="test")
 
@@ -33,14 +34,7 @@ def ask(
     headers = {b"content-type": (media_type or "application/json").encode(), b"host": b"h"}
     if token:
         headers[b"authorization"] = f"Bearer {token}".encode()
-    return Request(
-        method=method,
-        path=path,
-        query=query,
-        headers=headers,
-        body=body,
-        keep_alive=True,
-    )
+    return http_request(path, body, method=method, query=query, headers=headers)
 
 
 def example_requests(endpoints: tuple[Endpoint, ...], token: str = "") -> Iterator[Request]:

@@ -25,6 +25,7 @@ async def metadata(
     *topics: SimpleNamespace,
     principal: str = ALICE,
     wants_operations: bool = False,
+    wants_topic_operations: bool = True,
     is_all: bool = False,
 ) -> SimpleNamespace:
     answer: SimpleNamespace = await service.ask(
@@ -34,7 +35,7 @@ async def metadata(
         topics=None if is_all and version else topics,
         allow_auto_topic_creation=True,
         include_cluster_authorized_operations=wants_operations,
-        include_topic_authorized_operations=True,
+        include_topic_authorized_operations=wants_topic_operations,
     )
     return answer
 

@@ -14,9 +14,7 @@ from trio.testing import memory_stream_pair
 from authorizerd.actors.record_applier import Message, RecordApplier
 from authorizerd.daemon.workers.feed_source import FeedSource, WorkerActions
 from authorizerd.daemon.workers.link import WorkerProcess
-from authorizerd.protocol.worker_feed import (
-    Files,
-)
+from authorizerd.protocol.worker_feed import Files
 
 
 class HeldStream(trio.abc.Stream):

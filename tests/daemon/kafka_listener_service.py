@@ -137,9 +137,16 @@ class Client:
         await self.send(request(api_key, version, **fields))
         return answer(api_key, version, await self.receive())
 
-    async def log_in(self, token: bytes = GOOD_TOKEN) -> Any:  # noqa: ANN401 - an entity
-        chosen = await self.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism="PLAIN")
+    async def choose(self, mechanism: str = "PLAIN", version: int = 1) -> None:
+        """Choose a mechanism, which the listener accepts."""
+        chosen = await self.ask(ApiKey.SASL_HANDSHAKE, version, mechanism=mechanism)
         assert chosen.error_code == ErrorCode.NONE
+
+    async def send_token(self, token: bytes) -> None:
+        await self.send(request(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=token))
+
+    async def log_in(self, token: bytes = GOOD_TOKEN) -> Any:  # noqa: ANN401 - an entity
+        await self.choose()
         return await self.ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=token)
 
     async def echo(self, text: bytes) -> None:

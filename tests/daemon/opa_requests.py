@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from authorizerd.protocol.http.messages import Request
+from tests.support.requests import http_request
 
 PATH = "/v1/data/kafka/authz/allow"
 
@@ -59,11 +60,5 @@ def post(
     method: str = "POST",
     headers: dict[bytes, bytes] | None = None,
 ) -> Request:
-    return Request(
-        method=method,
-        path=path,
-        query=query,
-        headers={b"content-type": b"application/json", **(headers or {})},
-        body=body if isinstance(body, bytes) else json.dumps(body).encode(),
-        keep_alive=True,
-    )
+    lines = {b"content-type": b"application/json", **(headers or {})}
+    return http_request(path, body, method=method, query=query, headers=lines)

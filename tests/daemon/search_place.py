@@ -18,10 +18,11 @@ from authorizerd.protocol.decisions.discovery import (
     SEARCH_RESOURCE_PATH,
     SEARCH_SUBJECT_PATH,
 )
-from authorizerd.protocol.http.messages import Request, Response
+from authorizerd.protocol.http.messages import Response
 from tests.daemon.decision_place import Place
 from tests.daemon.local_queries import LocalQueries
 from tests.support.answers import answer_of
+from tests.support.requests import http_request
 
 VOCABULARY = Vocabulary(
     {"user": "User", "group": "Group"},
@@ -93,17 +94,7 @@ class SearchPlace(Place):
         handler: SearchHandler | None = None,
     ) -> Response:
         """Send a search; ``body`` is bytes or a document."""
-        headers = {b"content-type": b"application/json"}
-        if caller:
-            headers[b"authorization"] = f"Bearer {caller}.secret".encode()
-        request = Request(
-            method="POST",
-            path=PATHS[kind],
-            query="",
-            headers=headers,
-            body=body if isinstance(body, bytes) else json.dumps(body).encode(),
-            keep_alive=True,
-        )
+        request = http_request(PATHS[kind], body, caller=caller)
         return await answer_of((handler or self.handler)(request))
 
     async def search(self, kind: str, *arguments: Any, **more: Any) -> Any:  # noqa: ANN401 - JSON

@@ -23,6 +23,8 @@ from authorizerd.protocol.http.messages import LOOPBACK_HOSTS, Request, Response
 from tests.daemon.decision_place import Place
 from tests.daemon.http_service import GET, ask, echo, receive_until, start_in_memory
 
+pytestmark = pytest.mark.usefixtures("autojump_clock")
+
 TEXT = "node.id=1\nlog.dirs=/log\nauthorizerd.metrics.http=http://0.0.0.0:9182\n"
 
 
@@ -77,12 +79,7 @@ class Echo:
     ],
 )
 async def test_answer_that_needs_no_credentials_keeps_no_place(
-    path: str,
-    has_tokens: bool,
-    keeps_its_place: bool,
-    tmp_path: Path,
-    autojump_clock: trio.testing.MockClock,
-    nursery: trio.Nursery,
+    path: str, has_tokens: bool, keeps_its_place: bool, tmp_path: Path, nursery: trio.Nursery
 ) -> None:
     """Otherwise strangers could keep callers with a token out of the port.
 
@@ -106,9 +103,7 @@ async def test_answer_that_needs_no_credentials_keeps_no_place(
 
 
 @pytest.mark.parametrize("name", [METRICS_HTTP, ADMIN_HTTP])
-async def test_slow_pollers_keep_nobody_out(
-    name: str, autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
-) -> None:
+async def test_slow_pollers_keep_nobody_out(name: str, nursery: trio.Nursery) -> None:
     """Whatever a stranger's connection has asked, a probe or Prometheus replaces it."""
     server = new_http_server(
         parse(TEXT, source="test"), name, echo, 1000, math.inf, LOOPBACK_HOSTS, None

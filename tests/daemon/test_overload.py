@@ -355,15 +355,3 @@ async def test_memory_of_an_answer_is_released_before_the_next_request(
     for _ in range(3):
         assert len(await client.receive()) == 4 + HALF
     assert held == [0, 0, 0]
-
-
-async def test_lost_connection_releases_its_memory(nursery: trio.Nursery) -> None:
-    server = http_service.new_server(body_bytes_max=HALF, memory_bytes_max=ROOM_BYTES)
-    listener = await start_in_memory(nursery, server)
-    first, second = listener.connect(), listener.connect()
-    await first.send_all(post(HALF) + bytes(HALF - 1))
-    await wait_all_tasks_blocked()
-    await first.aclose()
-    await wait_all_tasks_blocked()
-    await second.send_all(post(HALF) + bytes(HALF))
-    assert b"200 OK" in await receive_until(second, b"\r\n\r\n/")

@@ -94,20 +94,6 @@ async def test_authorizer_that_never_completes_costs_a_timeout(
     assert await service.describe() == {FIRST}
 
 
-async def test_authorizer_that_completes_late_is_waited_for(
-    nursery: trio.Nursery, autojump_clock: MockClock
-) -> None:
-    service, slow = await start_slow(nursery)
-    results: list[ApiError | None] = []
-    nursery.start_soon(create, service, results)
-    await trio.sleep(TIMEOUT_MS / 1000 - 1)
-    slow.creations[0].succeed(None)
-    slow.creations[1].fail(InvalidAclError("no such thing"))
-    await wait_all_tasks_blocked()
-    assert results == [None, ApiError(ErrorCode.INVALID_REQUEST, "no such thing")]
-    assert service.purgatory.requests_waiting == 0
-
-
 async def test_failure_after_the_timeout_is_ignored(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:

@@ -69,7 +69,7 @@ CALLER_MUTANTS: Final = (
         file="daemon/decisions/stream_server.py",
         text=("                self._check_rights(ask.questions)\n        except ForbiddenError:"),
         becomes="        except ForbiddenError:",
-        found_by="tests/daemon/decisions/test_stream_server_callers.py::test_frame_that_takes_turns_is_refused_once_the_right_is_gone",
+        found_by="tests/daemon/decisions/test_stream_server_connections.py::test_frame_that_takes_turns_is_refused_once_the_right_is_gone",
     ),
     Mutant(
         name="callers without a token are trusted although there is a tokens file",
@@ -171,7 +171,7 @@ CALLER_MUTANTS: Final = (
         file="daemon/decisions/stream_server.py",
         text="in islice({question[0] for question in questions}, 2):",
         becomes="in () if self._server.counts.allowed else {each[0] for each in questions}:",
-        found_by="tests/daemon/decisions/test_stream_server_callers.py::test_with_the_right_to_ask_a_caller_may_ask_about_all",
+        found_by="tests/daemon/decisions/test_stream_server_connections.py::test_with_the_right_to_ask_a_caller_may_ask_about_all",
     ),
     Mutant(
         name="clients may give callers rights",
@@ -268,7 +268,7 @@ CALLER_MUTANTS: Final = (
         file="daemon/decisions/stream_server.py",
         text="elif not self._server.callers.trusts_all:",
         becomes="elif not self._server.callers:",
-        found_by="tests/daemon/decisions/test_stream_server_callers.py::test_trust_ends_on_open_connections_once_credentials_are_required",
+        found_by="tests/daemon/decisions/test_stream_server_connections.py::test_trust_ends_on_open_connections_once_credentials_are_required",
     ),
     # Console
     Mutant(
@@ -331,7 +331,7 @@ CALLER_MUTANTS: Final = (
         file="daemon/console/sessions.py",
         text=" or now - self.begun >= SECONDS_MAX\n",
         becomes="\n",
-        found_by="tests/daemon/console/test_sessions.py::test_used_session_ends_after_its_longest_time",
+        found_by="tests/daemon/console/test_requests.py::test_used_session_ends_after_its_longest_time",
     ),
     Mutant(
         name="a line of many markers is matched for minutes",
@@ -347,7 +347,7 @@ CALLER_MUTANTS: Final = (
             "    if sum(map(line.count, _MARKERS)) != len(_MARKERS) - 1:\n"
             "        return None\n"
         ),
-        found_by="tests/daemon/audit/test_lines.py::test_line_with_too_many_markers_is_not_matched",
+        found_by="tests/daemon/audit/test_format.py::test_line_with_too_many_markers_is_not_matched",
     ),
     Mutant(
         name="any number of failed log-ins waits",

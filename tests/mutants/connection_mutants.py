@@ -32,9 +32,9 @@ CONNECTION_MUTANTS: Final = (
     Mutant(
         name="one address may have any number of connections",
         file="daemon/net/accepting.py",
-        text="slots.count(source) >= limits.of_address(address)",
-        becomes="slots.count(source) < 0",
-        found_by="tests/daemon/net/test_connection_server.py::test_one_address_has_no_more_connections_than_its_limit",
+        text="places.count(source) >= limits.of_address(address)",
+        becomes="places.count(source) < 0",
+        found_by="tests/daemon/net/test_open_connections.py::test_one_address_has_no_more_connections_than_its_limit",
     ),
     Mutant(
         name="a network with many connections takes the slots of others",
@@ -89,7 +89,7 @@ CONNECTION_MUTANTS: Final = (
         file="daemon/net/fd_limit.py",
         text="max(most - OTHER_FILES_MIN, most // 4)",
         becomes="most",
-        found_by="tests/daemon/net/test_fd_limit.py::test_connections_are_capped_by_too_low_a_hard_limit",
+        found_by="tests/daemon/net/test_resource_limits.py::test_connections_are_capped_by_too_low_a_hard_limit",
     ),
     Mutant(
         name="parts of streamed answers take memory that nobody counts",

@@ -117,7 +117,7 @@ KAFKA_MUTANTS: Final = (
         file="daemon/kafka/config_change.py",
         text="if guarded and not self._is_super_user():",
         becomes="if guarded and not self:",
-        found_by="tests/daemon/kafka/test_guarded_configs.py::test_only_a_super_user_may_alter_guarded_keys",
+        found_by="tests/daemon/kafka/test_alter_configs.py::test_only_a_super_user_may_alter_guarded_keys",
     ),
     Mutant(
         name="a Kafka request of any size is read",

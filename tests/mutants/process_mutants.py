@@ -67,7 +67,7 @@ PROCESS_MUTANTS: Final = (
         file="daemon/telemetry/ready_file.py",
         text="os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW",
         becomes="os.O_CREAT",
-        found_by="tests/daemon/telemetry/test_ready_file.py::test_existing_file_at_the_temporary_name_is_kept",
+        found_by="tests/daemon/telemetry/test_readiness.py::test_existing_file_at_the_temporary_name_is_kept",
     ),
     Mutant(
         name="the update queue ends before the connections",

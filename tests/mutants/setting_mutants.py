@@ -40,7 +40,7 @@ SETTING_MUTANTS: Final = (
         file="config/dynamic.py",
         text="return name in SUPER_USER_ONLY_KEYS or name in plugged\n",
         becomes="return name in SUPER_USER_ONLY_KEYS\n",
-        found_by="tests/daemon/kafka/test_guarded_configs.py::test_plugged_in_key_is_guarded_and_ends_with_a_reload",
+        found_by="tests/daemon/kafka/test_alter_configs.py::test_plugged_in_key_is_guarded_and_ends_with_a_reload",
     ),
     Mutant(
         name="any client that may alter configs can replace certificates",
@@ -61,7 +61,7 @@ SETTING_MUTANTS: Final = (
         file="daemon/kafka/config_change.py",
         text="        if self._guarded and not self._is_super_user():\n",
         becomes="        if not self._guarded:\n",
-        found_by="tests/daemon/kafka/test_guarded_configs.py::test_removed_super_user_cannot_come_back_by_a_change_under_way",
+        found_by="tests/daemon/kafka/test_alter_configs.py::test_removed_super_user_cannot_come_back_by_a_change_under_way",
     ),
     Mutant(
         name="passwords of keystores are written to the log",

@@ -108,7 +108,7 @@ STATE_MUTANTS: Final = (
         file="actors/standard_authorizer.py",
         text="return partial(self._authorize, self.current_state())",
         becomes="return self.authorize",
-        found_by="tests/daemon/kafka/test_permissions.py::test_rights_of_a_request_stay_the_same_while_acls_change",
+        found_by="tests/daemon/kafka/test_dispatch.py::test_rights_of_a_request_stay_the_same_while_acls_change",
     ),
     Mutant(
         name="a plug-in that fails allows",

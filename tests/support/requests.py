@@ -2,9 +2,35 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import Any
 
 from authorizerd.acl.model import Operation, Question, ResourceType
+from authorizerd.protocol.http.messages import Request
+
+
+def http_request(
+    path: str,
+    body: object = b"",
+    *,
+    method: str = "POST",
+    query: str = "",
+    caller: str = "",
+    headers: Mapping[bytes, bytes] | None = None,
+) -> Request:
+    """Return a request, by default one of JSON.
+
+    Args:
+        body: bytes, or the document.
+        caller: the id of a token, whose secret is ``secret``.
+        headers: in the place of the content type.
+    """
+    lines = {b"content-type": b"application/json"} if headers is None else dict(headers)
+    if caller:
+        lines[b"authorization"] = f"Bearer {caller}.secret".encode()
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return Request(method, path, query, lines, data, keep_alive=True)
 
 
 def evaluation(

@@ -25,14 +25,14 @@ from authorizerd.daemon.audit.setup import (
 )
 from authorizerd.daemon.errors import StartError
 from authorizerd.protocol.decisions.discovery import EVALUATION_PATH
-from authorizerd.protocol.http.messages import Request, Response
+from authorizerd.protocol.http.messages import Response
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from tests.daemon.decision_place import Place, authzen_handler, opa_answer
 from tests.daemon.opa_requests import post
 from tests.daemon.stream_service import connected
 from tests.support.acls import acl
 from tests.support.answers import answer_of
-from tests.support.requests import evaluation
+from tests.support.requests import evaluation, http_request
 
 EVENT = AuditEvent(
     0.0, AuditLevel.INFO, Question("User:alice", "h", 3, 2, "t"), DEFAULT_DENY, "Test", 0
@@ -204,14 +204,7 @@ async def test_every_surface_refuses_while_a_required_audit_cannot_be_written(
 ) -> None:
     """They refuse as before loading: plain text over HTTP, and no decision on the stream."""
     place = Place(None, acl("User:alice", "READ", topic="orders"))
-    request = Request(
-        method="POST",
-        path=EVALUATION_PATH,
-        query="",
-        headers={b"content-type": b"application/json"},
-        body=json.dumps(evaluation()).encode(),
-        keep_alive=True,
-    )
+    request = http_request(EVALUATION_PATH, evaluation())
     handler = authzen_handler(place)
     _, client = await connected(nursery, place)
     question = ("User:alice", None, "READ", "TOPIC", "orders")

@@ -7,6 +7,8 @@ from types import SimpleNamespace
 from typing import cast
 from urllib.parse import urlencode
 
+from msgspec.structs import replace
+
 from authorizerd.acl.model import Acl
 from authorizerd.actors.acl_journal import AclJournal
 from authorizerd.actors.published import Published
@@ -18,12 +20,14 @@ from authorizerd.daemon.process.utc_time import now_ms
 from authorizerd.daemon.queries.watchers import Watchers
 from authorizerd.daemon.telemetry.metric_sources import MetricSources
 from authorizerd.daemon.telemetry.readiness import Readiness
-from authorizerd.protocol.http.messages import Request, Response
+from authorizerd.protocol.http.messages import Response
 from authorizerd.protocol.http.streamed import StreamedResponse
+from tests.daemon.console.page_check import check_page
 from tests.daemon.decision_place import Place
 from tests.daemon.decisions.acl_place import read_streamed
 from tests.daemon.local_queries import LocalQueries
 from tests.daemon.search_place import image_of
+from tests.support.requests import http_request
 
 CONFIGURATION = parse("node.id=1\nlog.dirs=/log\n", source="test")
 OWN_SITE = {"sec-fetch-site": "same-origin"}
@@ -71,17 +75,9 @@ class ConsolePlace(Place):
         principal: str | None = None,
     ) -> Response | StreamedResponse:
         lines = {name.encode(): value.encode() for name, value in (headers or {}).items()}
-        return await self.console(
-            Request(
-                method=method,
-                path=path,
-                query=query,
-                headers={b"host": b"localhost", **lines},
-                body=body.encode(),
-                keep_alive=True,
-                principal=principal,
-            )
-        )
+        lines[b"host"] = b"localhost"
+        asked = http_request(path, body.encode(), method=method, query=query, headers=lines)
+        return await self.console(replace(asked, principal=principal))
 
     async def get(self, path: str, caller: str = "", **fields: str) -> tuple[int, str]:
         """Return the status and the HTML of a page. ``caller`` is the id of a token."""
@@ -98,6 +94,20 @@ class ConsolePlace(Place):
         response = await self.send("POST", path, body=urlencode(fields), headers=headers)
         assert isinstance(response, Response)
         return response.status, response.body.decode()
+
+    async def text(self, path: str, caller: str = "", status: int = 200, /, **fields: str) -> str:
+        """Return the text of a page that has this status, and loads nothing foreign."""
+        found, page = await self.get(path, caller, **fields)
+        assert found == status
+        return check_page(page)
+
+    async def submitted(
+        self, path: str, caller: str = "", status: int = 200, /, **fields: str
+    ) -> str:
+        """Send a form; return the text of the page that answers it."""
+        found, page = await self.submit(path, caller, **fields)
+        assert found == status
+        return check_page(page)
 
     async def download(self, path: str, caller: str = "", **fields: str) -> str:
         """Return the whole content of a file."""

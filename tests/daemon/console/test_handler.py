@@ -25,6 +25,7 @@ from tests.daemon.console.console_place import (
 )
 from tests.daemon.decision_place import PROXY, entry
 from tests.support.acls import acl
+from tests.support.requests import http_request
 
 QUESTION = {
     "principal": "User:alice",
@@ -35,8 +36,12 @@ QUESTION = {
 ALICE = acl("User:alice", "READ", topic="orders")
 
 
-async def test_visitor_without_token_only_gets_the_log_in_form(tmp_path: Path) -> None:
-    place = ConsolePlace(tmp_path, ALICE)
+@pytest.fixture
+async def place(tmp_path: Path) -> ConsolePlace:
+    return ConsolePlace(tmp_path, ALICE)
+
+
+async def test_visitor_without_token_only_gets_the_log_in_form(place: ConsolePlace) -> None:
     for path in ("/console/", EXPLAIN, "/console/other"):
         status, page = await place.get(path, **QUESTION)
         assert status == 401
@@ -47,8 +52,7 @@ async def test_visitor_without_token_only_gets_the_log_in_form(tmp_path: Path) -
     assert 'value="/console/explain?principal=User%3Aa"' in page
 
 
-async def test_session_has_the_rights_of_its_token(tmp_path: Path) -> None:
-    place = ConsolePlace(tmp_path, ALICE)
+async def test_session_has_the_rights_of_its_token(place: ConsolePlace) -> None:
     place.grant(search=PROXY)
     query = "principal=User:alice&operation=READ&resource_type=TOPIC&resource_name=orders"
     for caller, status, shown in (
@@ -74,8 +78,7 @@ async def test_trusted_visitor_needs_no_log_in() -> None:
     assert (await place.log_in("any")).status == 303
 
 
-async def test_client_certificate_identifies_the_visitor(tmp_path: Path) -> None:
-    place = ConsolePlace(tmp_path, ALICE)
+async def test_client_certificate_identifies_the_visitor(place: ConsolePlace) -> None:
     query = "principal=User:alice&operation=READ&resource_type=TOPIC&resource_name=orders"
     for principal, status in (("User:root", 200), ("User:nobody", 403)):
         answer = await place.send("GET", EXPLAIN, query, principal=principal)
@@ -84,8 +87,7 @@ async def test_client_certificate_identifies_the_visitor(tmp_path: Path) -> None
         assert f"Logged in as <bdi>{principal}</bdi>".encode() in answer.body
 
 
-async def test_removed_token_ends_its_sessions(tmp_path: Path) -> None:
-    place = ConsolePlace(tmp_path, ALICE)
+async def test_removed_token_ends_its_sessions(place: ConsolePlace) -> None:
     cookie = await place.open_session("root")
     place.rewrite_tokens(entry("other", "User:other"))
     place.callers.prepare_reload()()
@@ -96,8 +98,7 @@ async def test_removed_token_ends_its_sessions(tmp_path: Path) -> None:
     assert (await place.send("GET", EXPLAIN, headers={"cookie": cookie})).status == 401
 
 
-async def test_token_that_ends_during_a_page_leads_to_the_log_in(tmp_path: Path) -> None:
-    place = ConsolePlace(tmp_path, ALICE)
+async def test_token_that_ends_during_a_page_leads_to_the_log_in(place: ConsolePlace) -> None:
     cookie = await place.open_session("root")
     identify = place.callers.identify
     callers: list[object] = []
@@ -115,8 +116,7 @@ async def test_token_that_ends_during_a_page_leads_to_the_log_in(tmp_path: Path)
     assert len(callers) == 3
 
 
-async def test_log_out_ends_the_session(tmp_path: Path) -> None:
-    place = ConsolePlace(tmp_path)
+async def test_log_out_ends_the_session(place: ConsolePlace) -> None:
     cookie = await place.open_session("root")
     answer = await place.send("POST", "/console/logout", headers=OWN_SITE | {"cookie": cookie})
     assert answer.status == 303
@@ -145,9 +145,8 @@ async def test_log_in_leads_to_a_page_of_the_console(
 
 
 async def test_wrong_tokens_are_slow_and_keep_nobody_out(
-    tmp_path: Path, autojump_clock: trio.testing.MockClock
+    place: ConsolePlace, autojump_clock: trio.testing.MockClock
 ) -> None:
-    place = ConsolePlace(tmp_path)
     answers: list[Response] = []
 
     async def guess(token: str) -> None:
@@ -201,8 +200,7 @@ async def test_every_answer_forbids_foreign_code(method: str, path: str, status:
 
 
 @pytest.mark.parametrize("path", ["/console/login", "/console/logout", EXPLAIN])
-async def test_page_of_another_site_is_refused(path: str, tmp_path: Path) -> None:
-    place = ConsolePlace(tmp_path)
+async def test_page_of_another_site_is_refused(path: str, place: ConsolePlace) -> None:
     answer = await place.send(
         "POST",
         path,
@@ -228,7 +226,7 @@ async def test_console_leaves_other_paths_alone(path: str, location: str | None)
         return Response(status=418, body=b"")
 
     handler = ConsolePlace(None).console.mount(answer_other)
-    request = Request(method="GET", path=path, query="", headers={}, body=b"", keep_alive=True)
+    request = http_request(path, method="GET", headers={})
     answer = await complete(handler(request))
     if location is None:
         assert answer.status == 418
@@ -261,9 +259,7 @@ async def test_what_strangers_get_without_an_error_is_anonymous(
 
     console = ConsolePlace(tmp_path).console
     headers = {b"content-type": FORM["content-type"].encode()} if method == "POST" else {}
-    request = Request(
-        method=method, path=path, query="", headers=headers, body=b"", keep_alive=True
-    )
+    request = http_request(path, method=method, headers=headers)
     answer = await complete(console.mount(answer_other)(request))
     assert console.is_anonymous(request) is (answer.status < 400)
     trusting = ConsolePlace(None).console

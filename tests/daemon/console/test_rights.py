@@ -1,6 +1,6 @@
 """Every surface of the decision port and of the console requires the rights that its table says.
 
-``tests/daemon/decisions/test_stream_server_callers.py`` has the decision stream.
+``tests/daemon/decisions/test_stream_server_connections.py`` has the decision stream.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from authorizerd.daemon.console.setup import NAVIGATION, NEEDS, PLAN_PATH
-from authorizerd.protocol.http.messages import GET, Request, Response
+from authorizerd.protocol.http.messages import GET, Response
 from authorizerd.protocol.http.rights import NOTHING, Right
 from authorizerd.protocol.http.streamed import complete
 from tests.daemon.console.console_place import ConsolePlace
@@ -20,6 +20,7 @@ from tests.support.acls import acl
 from tests.support.api_documents import DECISION_ENDPOINTS, Endpoint
 from tests.support.caller_rights import documents, is_forbidden
 from tests.support.log_files import added, write_log
+from tests.support.requests import http_request
 from tools.surfaces import ENDPOINT_NEEDS
 
 SETS = [(), *((right,) for right in Right), tuple(Right)]
@@ -40,23 +41,12 @@ async def test_every_endpoint_requires_its_rights(
     rights: tuple[Right, ...], tmp_path: Path
 ) -> None:
     place = place_of(tmp_path, rights)
-    headers = {b"content-type": b"application/json", b"authorization": b"Bearer proxy.secret"}
 
     async def send(endpoint: Endpoint, body: bytes, query: str = "") -> int:
         path = endpoint.path.replace("{policy}", "a")
         method = endpoint.methods[0]
-        response = await complete(
-            place.decisions(
-                Request(
-                    method=method,
-                    path=path,
-                    query=query,
-                    headers=headers,
-                    body=body,
-                    keep_alive=True,
-                )
-            )
-        )
+        request = http_request(path, body, method=method, query=query, caller="proxy")
+        response = await complete(place.decisions(request))
         if not isinstance(response, Response):
             response.close()
         elif response.status == 403:

@@ -16,12 +16,13 @@ from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.queries.acl_list import ACLS_PATH, AclListHandler
 from authorizerd.daemon.queries.acl_watch import WATCH_PATH, AclWatchHandler
 from authorizerd.daemon.queries.watchers import Watchers
-from authorizerd.protocol.http.messages import Request, Response
+from authorizerd.protocol.http.messages import Response
 from authorizerd.protocol.http.streamed import StreamedResponse
 from tests.daemon.decision_place import PROXY, ROOT, TOKENS, settings_of
 from tests.daemon.local_queries import LocalQueries
 from tests.support.acl_events import AclCopy, Event, EventReader
 from tests.support.acls import acl
+from tests.support.requests import http_request
 
 DESCRIBE = acl(PROXY, "DESCRIBE", cluster=True)
 DESCRIBE_ID = b"describe cluster"
@@ -83,6 +84,7 @@ class AclPlace:
 
     async def load(self, nursery: trio.Nursery, *acls: tuple[bytes, Acl]) -> None:
         """Load these ACLs, up to offset 0."""
+        self._nursery = nursery
         await nursery.start(self.applier.run)
         await self.feed.send(ChangeBatch(0, tuple(AclAdded(*each) for each in acls)))
         await self.feed.send(CaughtUp(0))
@@ -108,8 +110,29 @@ class AclPlace:
         if token is not None:
             lines[b"authorization"] = b"Bearer " + token.encode()
         return await self.handlers[path](
-            Request(method=method, path=path, query=query, headers=lines, body=b"", keep_alive=True)
+            http_request(path, method=method, query=query, headers=lines)
         )
+
+    async def watch(
+        self,
+        query: str = "",
+        *,
+        token: str = "root.secret",
+        headers: Sequence[tuple[bytes, bytes]] = (),
+    ) -> Session:
+        """Start a watch that is not refused."""
+        response = await self.ask(WATCH_PATH, query, token=token, headers=headers)
+        assert isinstance(response, StreamedResponse), response
+        session = Session(response)
+        self._nursery.start_soon(session.run)
+        await trio.testing.wait_all_tasks_blocked()
+        return session
+
+    def rewrite_tokens(self, text: str) -> None:
+        """Replace the tokens file, and reload it."""
+        assert self.file is not None
+        self.file.write_text(text)
+        self.callers.prepare_reload()()
 
     async def refusal(self, path: str, query: str = "", **options: str | None) -> tuple[int, str]:
         """Return status and text of a request that is refused."""
@@ -162,24 +185,6 @@ class Session:
 
     def names(self) -> list[str]:
         return [event.name for event in self.events]
-
-
-async def watch(
-    nursery: trio.Nursery,
-    place: AclPlace,
-    query: str = "",
-    *,
-    token: str = "root.secret",
-    bytes_max: int = 1 << 30,
-    headers: Sequence[tuple[bytes, bytes]] = (),
-) -> Session:
-    """Start a watch that is not refused."""
-    response = await place.ask(WATCH_PATH, query, token=token, headers=headers)
-    assert isinstance(response, StreamedResponse), response
-    session = Session(response, bytes_max)
-    nursery.start_soon(session.run)
-    await trio.testing.wait_all_tasks_blocked()
-    return session
 
 
 class Client:

@@ -21,7 +21,7 @@ from tests.daemon import opa_requests
 from tests.daemon.decision_place import PROXY, TOKENS, Place, authzen_handler
 from tests.support.acls import acl
 from tests.support.answers import answer_of
-from tests.support.requests import evaluation
+from tests.support.requests import evaluation, http_request
 
 ACLS = (
     acl("User:a", "READ", topic="t"),
@@ -91,18 +91,8 @@ BATCHES = st.builds(
 
 
 def post(path: str, body: str, token: str = "") -> Request:
-    return Request(
-        method="POST",
-        path=path,
-        query="",
-        headers={
-            b"content-type": b"application/json",
-            b"authorization": f"Bearer {token}.secret".encode(),
-            b"x-request-id": b"7",
-        },
-        body=body.encode(),
-        keep_alive=True,
-    )
+    headers = {b"content-type": b"application/json", b"x-request-id": b"7"}
+    return http_request(path, body.encode(), caller=token, headers=headers)
 
 
 async def answers_alike(request: Request, *places: Place) -> bool:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from authorizerd.config.errors import ConfigurationError
 from authorizerd.daemon.decisions.callers import Caller, Callers, Trusted
-from authorizerd.daemon.errors import ForbiddenError
+from authorizerd.daemon.decisions.token_file import FILE_BYTES_MAX, read_tokens
+from authorizerd.daemon.errors import ForbiddenError, StartError
 from authorizerd.protocol.http.rights import (
     ACLS,
     DECISIONS,
@@ -21,17 +24,13 @@ from authorizerd.protocol.http.rights import (
     Needs,
     Right,
 )
-from tests.daemon.decision_place import (
-    OTHER,
-    PROXY,
-    ROOT,
-    TOKENS,
-    Place,
-    entry,
-    may,
-    settings_of,
-)
+from tests.daemon.decision_place import OTHER, PROXY, ROOT, TOKENS, Place, entry, may, settings_of
 from tests.support.acls import acl
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
 
 
 def has(caller: Caller, right: Right) -> bool:
@@ -64,9 +63,8 @@ def test_wrong_token_is_refused_despite_a_certificate(token: str | bytes, tmp_pa
 
 @pytest.mark.parametrize("right", list(Right))
 def test_caller_with_a_certificate_has_the_rights_of_its_principal(
-    right: Right, tmp_path: Path
+    right: Right, place: Place
 ) -> None:
-    place = Place(tmp_path)
     place.grant(**{right: PROXY})
     for certified, expected in ((PROXY, True), (ROOT, True), (OTHER, False)):
         caller = place.callers.identify(None, certified=certified)
@@ -75,8 +73,7 @@ def test_caller_with_a_certificate_has_the_rights_of_its_principal(
         assert has(caller, right) is expected
 
 
-def test_callers_may_ask_about_themselves_and_super_users_about_all(tmp_path: Path) -> None:
-    place = Place(tmp_path)
+def test_callers_may_ask_about_themselves_and_super_users_about_all(place: Place) -> None:
     assert place.may_ask_about("proxy", PROXY)
     assert place.may_ask_about("root", OTHER)
     assert not place.may_ask_about("proxy", OTHER)
@@ -84,9 +81,8 @@ def test_callers_may_ask_about_themselves_and_super_users_about_all(tmp_path: Pa
 
 
 @pytest.mark.parametrize("right", list(Right))
-def test_no_right_implies_another(right: Right, tmp_path: Path) -> None:
+def test_no_right_implies_another(right: Right, place: Place) -> None:
     """Each is given to exactly the principals that its own key lists, as in super.users."""
-    place = Place(tmp_path)
     place.grant(**{right: f"User:x; {PROXY} ;{OTHER}x"})
     assert {each for each in Right if has(place.caller("proxy"), each)} == {right}
     assert not any(has(place.caller("other"), each) for each in Right)
@@ -123,9 +119,8 @@ def test_no_right_implies_another(right: Right, tmp_path: Path) -> None:
     ],
 )
 def test_right_allows_what_its_surfaces_need(
-    right: Right | None, allowed: list[tuple[Needs, str | None]], tmp_path: Path
+    right: Right | None, allowed: list[tuple[Needs, str | None]], place: Place
 ) -> None:
-    place = Place(tmp_path)
     if right is not None:
         place.grant(**{right: PROXY})
     caller = place.caller("proxy")
@@ -157,8 +152,7 @@ def test_acls_give_no_right(tmp_path: Path) -> None:
     assert not any(has(place.caller("proxy"), each) for each in Right)
 
 
-def test_reload_holds_for_known_callers_at_once(tmp_path: Path) -> None:
-    place = Place(tmp_path)
+def test_reload_holds_for_known_callers_at_once(place: Place) -> None:
     caller, root = place.caller("proxy"), place.caller("root")
     for right in Right:
         place.grant(**{right: PROXY})
@@ -179,17 +173,15 @@ def test_rights_do_not_depend_on_the_acls(tmp_path: Path) -> None:
     assert not place.may_ask_about("other", PROXY)
 
 
-def test_nobody_has_a_right_before_settings_are_applied(tmp_path: Path) -> None:
-    place = Place(tmp_path)
+def test_nobody_has_a_right_before_settings_are_applied(place: Place) -> None:
     callers = Callers(str(place.file))
     caller = callers.identify(None, certified=ROOT)
     assert caller is not None
     assert not any(has(caller, each) for each in Right)
 
 
-def test_a_removed_token_is_invalid(tmp_path: Path) -> None:
+def test_a_removed_token_is_invalid(place: Place) -> None:
     """It is invalid on open connections, too. Other tokens stay valid."""
-    place = Place(tmp_path)
     place.grant(ask=PROXY)
     proxy, root = place.caller("proxy"), place.caller("root")
     place.rewrite_tokens(entry("root", ROOT) + entry("new", OTHER))
@@ -203,18 +195,16 @@ def test_a_removed_token_is_invalid(tmp_path: Path) -> None:
     assert place.may_ask_about("new", OTHER)
 
 
-def test_an_invalid_file_changes_nothing(tmp_path: Path) -> None:
+def test_an_invalid_file_changes_nothing(place: Place) -> None:
     """The earlier tokens stay valid."""
-    place = Place(tmp_path)
     place.rewrite_tokens(entry("root", ROOT) + "nonsense")
     with pytest.raises(ConfigurationError, match=":2: "):
         place.callers.prepare_reload()
     assert place.may_ask_about("proxy", PROXY)
 
 
-def test_no_token_is_valid_before_the_text_is_applied(tmp_path: Path) -> None:
+def test_no_token_is_valid_before_the_text_is_applied(place: Place) -> None:
     """A worker uses the text that its daemon has in force, even if the file has changed."""
-    place = Place(tmp_path)
     place.rewrite_tokens(entry("new", OTHER))
     worker = Callers(str(place.file))
     assert worker.identify("proxy.secret") is None
@@ -230,9 +220,61 @@ def test_a_reload_without_a_tokens_file_does_nothing() -> None:
     assert isinstance(place.callers.identify(None), Trusted)
 
 
-def test_callers_never_show_their_tokens(tmp_path: Path) -> None:
-    place = Place(tmp_path)
+def test_callers_never_show_their_tokens(place: Place) -> None:
     hash_of_secret = TOKENS.split()[1]
     for shown in (repr(place.caller("proxy")), repr(place.callers), repr(vars(place.callers))):
         assert "secret" not in shown
         assert hash_of_secret not in shown
+
+
+LINE = f"a {sha256(b'secret').hexdigest()} User:ä\n".encode()
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(StartError) as error:
+        read_tokens(str(path))
+    return str(error.value)
+
+
+def test_a_file_that_others_can_read_is_accepted(tmp_path: Path) -> None:
+    """It contains only hashes."""
+    path = tmp_path / "tokens"
+    path.write_bytes(LINE)
+    path.chmod(0o664)
+    (tmp_path / "link").symlink_to(path)
+    token = read_tokens(str(tmp_path / "link")).find(b"a.secret")
+    assert token is not None
+    assert token.principal == "User:ä"
+
+
+def test_a_file_that_everybody_can_write_to_is_refused(tmp_path: Path) -> None:
+    """Otherwise anyone could add a super user's token."""
+    path = tmp_path / "tokens"
+    path.write_bytes(LINE)
+    path.chmod(0o646)
+    assert refusal(path) == (
+        f"authorizerd.tokens.file: {path}: everybody may write to it (chmod o-w)"
+    )
+
+
+def test_only_a_regular_file_is_read(tmp_path: Path) -> None:
+    """Opening a pipe without a writer would block."""
+    assert refusal(tmp_path / "none").endswith(
+        ": No such file or directory: create it with a first token:"
+        f" `authorizerd token --principal Type:name --append {tmp_path / 'none'}`"
+    )
+    assert refusal(tmp_path).endswith(": Is a directory")
+    os.mkfifo(tmp_path / "pipe")
+    assert refusal(tmp_path / "pipe").endswith(": not a file")
+
+
+def test_an_unreadable_file_is_refused_with_its_line(tmp_path: Path) -> None:
+    """The file has a line that is not UTF-8, or is too long as a whole."""
+    path = tmp_path / "tokens"
+    path.write_bytes(LINE * 2 + b"b\xff\n")
+    assert refusal(path) == f"authorizerd.tokens.file: {path}:3: expected UTF-8 text"
+    path.write_bytes(b"#" * (FILE_BYTES_MAX + 1))
+    reason = f"expected at most {FILE_BYTES_MAX} bytes"
+    assert refusal(path) == f"authorizerd.tokens.file: {path}: {reason}"
+    path.write_bytes(b"#" * FILE_BYTES_MAX)
+    assert len(read_tokens(str(path))) == 0

@@ -274,32 +274,6 @@ def test_search(
         assert post(pdp, EVALUATION, evaluation).json["decision"] is True
 
 
-@pytest.mark.parametrize(
-    ("path", "plain", "others"),
-    [
-        pytest.param(
-            SUBJECTS,
-            SUBJECT_SEARCH,
-            [{"context": CONTEXT}, {"subject": ALICE}],
-            id="c-4-2-2 and c-4-2-3",
-        ),
-        pytest.param(
-            RESOURCES,
-            RESOURCE_SEARCH,
-            [{"context": CONTEXT}, {"resource": RECORD_1}],
-            id="c-4-3-2 and c-4-3-3",
-        ),
-        pytest.param(ACTIONS, ACTION_SEARCH, [{"context": CONTEXT}], id="c-4-4-2"),
-    ],
-)
-def test_context_and_the_searched_id_change_nothing(
-    pdp: DaemonProcess, path: str, plain: dict[str, Any], others: list[dict[str, Any]]
-) -> None:
-    wanted = post(pdp, path, plain).body
-    for other in others:
-        assert post(pdp, path, plain | other).body == wanted
-
-
 def test_search_goes_on_at_the_next_page(pdp: DaemonProcess) -> None:
     """c-4-5-1 to c-4-5-3: the second request has only the token, without the limit."""
     first = post(pdp, SUBJECTS, SUBJECT_SEARCH | {"page": {"limit": 1}}).json

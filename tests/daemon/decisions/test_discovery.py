@@ -11,13 +11,14 @@ from authorizerd.daemon.decisions.paths import PathsHandler
 from authorizerd.protocol.decisions.discovery import DISCOVERY_PATH
 from authorizerd.protocol.http.messages import Request, Response
 from tests.support.answers import answer_of
+from tests.support.requests import http_request
 
 
 def get(
     path: str = DISCOVERY_PATH, *, host: bytes | None = b"localhost", method: str = "GET"
 ) -> Request:
     headers = {} if host is None else {b"host": host}
-    return Request(method=method, path=path, query="", headers=headers, body=b"", keep_alive=True)
+    return http_request(path, method=method, headers=headers)
 
 
 def new_handler(

@@ -15,11 +15,7 @@ from authorizerd.acl.snapshot import with_acl
 from authorizerd.daemon.decisions.authzen import AuthZenHandler
 from authorizerd.daemon.queries import past_state as past_module
 from authorizerd.daemon.queries.acl_list import ACLS_PATH, AclListHandler
-from authorizerd.daemon.queries.question_surface import (
-    EXPLAIN_PATH,
-    HISTORY_PATH,
-    QuestionHandler,
-)
+from authorizerd.daemon.queries.question_surface import EXPLAIN_PATH, HISTORY_PATH, QuestionHandler
 from authorizerd.daemon.queries.search import SearchHandler
 from authorizerd.metadata.directory import find_files
 from authorizerd.protocol.decisions import past_answers
@@ -33,7 +29,7 @@ from tests.daemon.search_place import VOCABULARY, SearchPlace, image_of, search_
 from tests.support.acls import acl, snapshot_of
 from tests.support.answers import answer_of
 from tests.support.log_files import TIME_MS, acl_id, removed, write_log
-from tests.support.requests import evaluation
+from tests.support.requests import evaluation, http_request
 
 TIME = "2026-10-14T17:46:40.000Z"
 ALICE, BOB = (
@@ -86,17 +82,7 @@ class PastPlace(SearchPlace):
     async def ask(
         self, document: object, path: str = EVALUATION_PATH, caller: str = ""
     ) -> Response:
-        headers = {b"content-type": b"application/json"}
-        if caller:
-            headers[b"authorization"] = f"Bearer {caller}.secret".encode()
-        request = Request(
-            method="POST",
-            path=path,
-            query="",
-            headers=headers,
-            body=json.dumps(document).encode(),
-            keep_alive=True,
-        )
+        request = http_request(path, document, caller=caller)
         handlers = {HISTORY_PATH: self.history, EXPLAIN_PATH: self.explain}
         return await answer_of(handlers.get(path, self.authzen)(request))
 
@@ -106,13 +92,18 @@ class PastPlace(SearchPlace):
         return json.loads(response.body)
 
 
+@pytest.fixture
+def place(tmp_path: Path) -> PastPlace:
+    """Return a port that trusts every caller."""
+    return PastPlace(tmp_path)
+
+
 def past_evaluation(as_of: object, user: str = "alice", **context: object) -> dict[str, Any]:
     return {**evaluation(user), "context": {"as_of": as_of, **context}}
 
 
-async def test_answer_is_that_of_then_and_says_so(tmp_path: Path) -> None:
+async def test_answer_is_that_of_then_and_says_so(place: PastPlace) -> None:
     """If the newest answer is another one, the change that led to it is named."""
-    place = PastPlace(tmp_path)
     found = await place.answer(past_evaluation(3))
     assert found["decision"] is True
     assert found["context"]["offset"] == 3
@@ -126,17 +117,15 @@ async def test_answer_is_that_of_then_and_says_so(tmp_path: Path) -> None:
     assert (await place.answer(evaluation()))["decision"] is False
 
 
-async def test_same_answer_as_now_has_no_difference(tmp_path: Path) -> None:
-    place = PastPlace(tmp_path)
+async def test_same_answer_as_now_has_no_difference(place: PastPlace) -> None:
     for as_of in (4, "4", TIME, TIME_MS):
         found = await place.answer(past_evaluation(as_of))
         assert found["decision"] is False
         assert "now" not in found["context"]["as_of"]
 
 
-async def test_batch_is_about_one_moment(tmp_path: Path) -> None:
+async def test_batch_is_about_one_moment(place: PastPlace) -> None:
     """It states the moment once. An evaluation with another one is a denial."""
-    place = PastPlace(tmp_path)
     items = [
         {"subject": {"type": "user", "id": "alice"}},
         {"subject": {"type": "user", "id": "bob"}},
@@ -157,9 +146,8 @@ async def test_batch_is_about_one_moment(tmp_path: Path) -> None:
     assert answers[5]["context"]["error"]["status"] == 400
 
 
-async def test_moment_of_one_evaluation_is_not_ignored(tmp_path: Path) -> None:
+async def test_moment_of_one_evaluation_is_not_ignored(place: PastPlace) -> None:
     """A batch about now must not answer it by the ACLs of now."""
-    place = PastPlace(tmp_path)
     body = evaluation() | {"evaluations": [{"context": {"as_of": 3}}]}
     found = await place.answer(body, EVALUATIONS_PATH)
     assert found["evaluations"][0]["decision"] is False
@@ -190,9 +178,8 @@ async def test_batch_without_evaluations_is_one_question(tmp_path: Path) -> None
         (999_999_999, "the newest one is 5\n"),
     ],
 )
-async def test_unusable_moment_is_refused(tmp_path: Path, as_of: object, reason: str) -> None:
+async def test_unusable_moment_is_refused(place: PastPlace, as_of: object, reason: str) -> None:
     """For every kind of question, and never answered by the ACLs of now."""
-    place = PastPlace(tmp_path)
     search = search_body("subject", topic="orders") | {"context": {"as_of": as_of}}
     responses = [
         await place.ask(past_evaluation(as_of)),
@@ -205,9 +192,8 @@ async def test_unusable_moment_is_refused(tmp_path: Path, as_of: object, reason:
         assert reason in response.body.decode()
 
 
-async def test_unreadable_log_is_unavailable(tmp_path: Path) -> None:
+async def test_unreadable_log_is_unavailable(place: PastPlace) -> None:
     """Decisions about now go on."""
-    place = PastPlace(tmp_path)
     find_files(place.log_dir).segments[0].path.unlink()
     response = await place.ask(past_evaluation(3))
     assert (response.status, dict(response.headers)[b"Retry-After"]) == (503, b"1")
@@ -282,9 +268,8 @@ async def test_acl_of_another_principal_that_made_the_difference_is_shown(tmp_pa
     assert now["since"]["acl"]["principal"] == "User:alice"
 
 
-async def test_answers_are_counted_apart_and_not_audited(tmp_path: Path) -> None:
+async def test_answers_are_counted_apart_and_not_audited(place: PastPlace) -> None:
     """Nobody enforces them, so they do not count as traffic."""
-    place = PastPlace(tmp_path)
     await place.answer(past_evaluation(3))
     await place.answer(past_evaluation(4))
     await place.ask(past_evaluation(9))
@@ -295,8 +280,7 @@ async def test_answers_are_counted_apart_and_not_audited(tmp_path: Path) -> None
     assert not place.audit_log.events
 
 
-async def test_explanation_is_about_then(tmp_path: Path) -> None:
-    place = PastPlace(tmp_path)
+async def test_explanation_is_about_then(place: PastPlace) -> None:
     found = await place.answer(past_evaluation(3), EXPLAIN_PATH)
     assert (found["decision"], found["offset"], found["as_of"]["offset"]) == (True, 3, 3)
     assert found["as_of"]["now"]["since"] == REMOVED
@@ -308,9 +292,8 @@ async def test_explanation_is_about_then(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("as_of", "found"), [(1, ["root"]), (2, ["alice", "root"]), (3, ["alice", "bob", "root"])]
 )
-async def test_search_is_about_then(tmp_path: Path, as_of: int, found: list[str]) -> None:
+async def test_search_is_about_then(place: PastPlace, as_of: int, found: list[str]) -> None:
     """Also its later pages."""
-    place = PastPlace(tmp_path)
     body = search_body("subject", topic="orders") | {"context": {"as_of": as_of}}
     names = []
     token = ""
@@ -342,8 +325,7 @@ async def test_names_of_today_are_shown_by_the_rights_of_now(
     assert [each["id"] for each in json.loads(response.body)["results"]] == found
 
 
-async def test_page_of_another_moment_is_refused(tmp_path: Path) -> None:
-    place = PastPlace(tmp_path)
+async def test_page_of_another_moment_is_refused(place: PastPlace) -> None:
     body = search_body("subject", topic="orders", limit=1) | {"context": {"as_of": 3}}
     first = json.loads((await place.post("subject", body, handler=place.searches)).body)
     page = {"page": {"token": first["page"]["next_token"]}}
@@ -354,10 +336,7 @@ async def test_page_of_another_moment_is_refused(tmp_path: Path) -> None:
 
 
 def list_request(query: str, caller: str = "root") -> Request:
-    headers = {b"authorization": f"Bearer {caller}.secret".encode()}
-    return Request(
-        method="GET", path=ACLS_PATH, query=query, headers=headers, body=b"", keep_alive=True
-    )
+    return http_request(ACLS_PATH, method="GET", query=query, caller=caller)
 
 
 async def written(response: Response | StreamedResponse) -> list[Any]:
@@ -422,14 +401,8 @@ async def test_without_a_past_the_moment_is_refused(
     """It must never be ignored: nothing is decided by the newest state."""
     place = SearchPlace(None)
     document = past_evaluation(as_of, user)
-    request = Request(
-        method="POST",
-        path=EVALUATIONS_PATH if is_batch else EVALUATION_PATH,
-        query="",
-        headers={b"content-type": b"application/json"},
-        body=json.dumps({"evaluations": [document]} if is_batch else document).encode(),
-        keep_alive=True,
-    )
+    path = EVALUATIONS_PATH if is_batch else EVALUATION_PATH
+    request = http_request(path, {"evaluations": [document]} if is_batch else document)
     handler = AuthZenHandler(place.authorizer, VOCABULARY, place.callers)
     answer = await answer_of(handler(request))
     assert answer.status == (200 if is_batch else 400)
@@ -453,11 +426,10 @@ async def test_history_has_every_answer_since_a_moment(
     as_of: int,
     answers: list[tuple[bool, int, str | None]],
     changes_max: int,
-    tmp_path: Path,
+    place: PastPlace,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The oracle asks about each offset. Too many changes for a state are not too many here."""
-    place = PastPlace(tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr(past_module, "CHANGES_MAX", changes_max)
         found = await place.answer(past_evaluation(as_of, user), HISTORY_PATH)
@@ -473,9 +445,8 @@ async def test_history_has_every_answer_since_a_moment(
 
 
 async def test_acls_that_a_history_keeps_are_limited(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: PastPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = PastPlace(tmp_path)
     monkeypatch.setattr(past_module, "CHANGES_MAX", 0)
     response = await place.ask(past_evaluation(0, "alice"), HISTORY_PATH)
     assert response.status == 400

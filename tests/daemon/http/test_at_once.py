@@ -18,11 +18,7 @@ from hypothesis import strategies as st
 from authorizerd.config.bounds import FREE_BYTES
 from authorizerd.daemon.http.server import HttpServer
 from authorizerd.daemon.net import selector
-from authorizerd.protocol.http.messages import (
-    Request,
-    Response,
-    text_response,
-)
+from authorizerd.protocol.http.messages import Request, Response, text_response
 from tests.daemon.http_service import (
     connect,
     new_server,

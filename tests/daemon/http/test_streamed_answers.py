@@ -106,16 +106,6 @@ async def test_answer_to_head_is_not_written(nursery: trio.Nursery) -> None:
     assert streamer.closed == 1
 
 
-async def test_older_client_gets_the_body_until_the_connection_ends(
-    nursery: trio.Nursery,
-) -> None:
-    async with await connect(await start(nursery, new_server(Streamer(write_two_parts)))) as client:
-        await client.send_all(STREAM.replace(b"HTTP/1.1", b"HTTP/1.0"))
-        data = await receive_all(client)
-    assert data.endswith(HEAD_END + b"onetwo!")
-    assert b"Connection: close\r\n" in data
-
-
 async def test_live_answer_outlives_every_timeout(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:

@@ -27,15 +27,7 @@ from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.acls import TEXTS_BYTES_MAX, FilterResult, MatchingAcl
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
-from tests.daemon.kafka_service import (
-    ALICE,
-    ANYTHING,
-    CLUSTER_NAME,
-    KafkaService,
-    acl,
-    on_cluster,
-    start,
-)
+from tests.daemon.kafka_service import ALICE, ANYTHING, KafkaService, acl, on_cluster, start
 from tests.support.authorizers import Plug
 
 VERSIONS = [1, 2, 3]
@@ -104,33 +96,13 @@ async def test_version_0_sees_and_deletes_only_literals(nursery: trio.Nursery) -
     assert await service.raw(ApiKey.DELETE_ACLS, 0, one_filter) == V0_DELETED_NOTHING
 
 
-async def test_version_0_matches_the_literal_of_a_name(nursery: trio.Nursery) -> None:
-    service = await start(nursery, LITERAL, PREFIXED, acl("*"), OTHER)
-    named = bytes.fromhex("02 0001 74 ffff ffff 01 01")
-    assert await service.raw(ApiKey.DESCRIBE_ACLS, 0, named) == V0_DESCRIBED
-
-
 @pytest.mark.parametrize(
     ("bad", "text"),
     [
         (acl("x", resource_type=ResourceType.CLUSTER), "only valid name for the CLUSTER resource"),
-        (
-            acl("k", resource_type=ResourceType.CLUSTER, pattern_type=PatternType.PREFIXED),
-            "The only valid name for the CLUSTER resource is kafka-cluster",
-        ),
         (acl(""), "Invalid empty resource name"),
         (acl(principal="alice"), NO_COLON),
-        (acl(principal="*"), NO_COLON.replace("alice", "*")),
-        (acl(operation=Operation.ANY), "Invalid operation ANY"),
-        (acl(operation=0), "Invalid operation UNKNOWN"),
         (acl(operation=99), "Invalid operation UNKNOWN"),
-        (acl(resource_type=ResourceType.ANY), "Invalid resourceType ANY"),
-        (acl(resource_type=99), "Invalid resourceType UNKNOWN"),
-        (acl(pattern_type=PatternType.ANY), "Invalid patternType ANY"),
-        (acl(pattern_type=PatternType.MATCH), "Invalid patternType MATCH"),
-        (acl(pattern_type=-7), "Invalid patternType UNKNOWN"),
-        (acl(permission_type=PermissionType.ANY), "Invalid permissionType ANY"),
-        (acl(permission_type=0), "Invalid permissionType UNKNOWN"),
     ],
 )
 async def test_bad_item_is_refused_and_the_others_succeed(
@@ -143,34 +115,6 @@ async def test_bad_item_is_refused_and_the_others_succeed(
     assert error.code == ErrorCode.INVALID_REQUEST
     assert text in str(error.message)
     assert service.acls == {LITERAL, OTHER}
-
-
-@pytest.mark.parametrize(
-    "odd",
-    [
-        acl(CLUSTER_NAME, resource_type=ResourceType.CLUSTER, pattern_type=PatternType.PREFIXED),
-        acl(principal=":"),
-        acl("not a topic's name/"),
-        acl("g", resource_type=ResourceType.GROUP, operation=Operation.WRITE),
-        acl(principal="User:*"),
-        Acl(ResourceType.TOPIC, "t", PatternType.LITERAL, ALICE, "not an address", 3, 3),
-    ],
-)
-async def test_unusual_acls_that_kafka_accepts_are_accepted(
-    service: KafkaService, odd: Acl
-) -> None:
-    """Examples are a prefix of the cluster's name, an empty principal, and a host with words."""
-    assert await service.create([odd]) == [None]
-    assert service.acls == {odd}
-
-
-async def test_duplicate_succeeds_and_writes_nothing(nursery: trio.Nursery) -> None:
-    """The ACL may exist already, or be repeated in the same request."""
-    service = await start(nursery, LITERAL)
-    assert await service.create([LITERAL, OTHER, OTHER]) == [None] * 3
-    assert [len(batch) for batch in service.running.log.batches] == [1]
-    assert await service.create([LITERAL, OTHER]) == [None] * 2
-    assert len(service.running.log.batches) == 1
 
 
 async def test_empty_request_gets_an_empty_answer(service: KafkaService) -> None:
@@ -211,58 +155,6 @@ async def test_unknown_codes_in_filters_are_invalid(
     results = await service.delete([*cases, AclFilter(principal="User:b")], version=version)
     assert [result.error for result in results] == [*map(invalid, cases.values()), None]
     assert service.acls == {LITERAL}
-
-
-async def test_acl_that_two_filters_match_is_reported_twice_and_removed_once(
-    nursery: trio.Nursery,
-) -> None:
-    service = await start(nursery, LITERAL, OTHER)
-    by_name, by_all = await service.delete([AclFilter(resource_name="t"), ANYTHING])
-    assert matched(by_name) == [LITERAL]
-    assert matched(by_all) == [LITERAL, OTHER]
-    assert [len(batch) for batch in service.running.log.batches] == [2]
-    assert service.acls == set()
-
-
-@pytest.mark.parametrize(
-    ("pattern_type", "name", "found"),
-    [
-        (PatternType.MATCH, None, {"foo", "P:f", "*", "P:*"}),
-        (PatternType.MATCH, "foo", {"foo", "P:f", "*"}),
-        (PatternType.MATCH, "*", {"*", "P:*"}),
-        (PatternType.ANY, "f", {"P:f"}),
-        (PatternType.ANY, "*", {"*", "P:*"}),
-        (PatternType.ANY, "foo", {"foo"}),
-        (PatternType.LITERAL, "foo", {"foo"}),
-        (PatternType.PREFIXED, "foo", set()),
-        (PatternType.PREFIXED, None, {"P:f", "P:*"}),
-    ],
-)
-async def test_filters_follow_kip_290(
-    nursery: trio.Nursery, pattern_type: PatternType, name: str | None, found: set[str]
-) -> None:
-    """MATCH finds all patterns that match the name; ANY finds exactly the name, of either type."""
-    patterns = {
-        "foo": acl("foo"),
-        "P:f": acl("f", pattern_type=PatternType.PREFIXED),
-        "*": acl("*"),
-        "P:*": acl("*", pattern_type=PatternType.PREFIXED),
-    }
-    service = await start(nursery, *patterns.values())
-    wanted = AclFilter(pattern_type=pattern_type, resource_name=name)
-    expected = {patterns[each] for each in found}
-    assert await service.describe(wanted) == expected
-    (deleted,) = await service.delete([wanted])
-    assert set(matched(deleted)) == expected
-    assert service.acls == set(patterns.values()) - expected
-
-
-async def test_principal_filter_is_exact_text(nursery: trio.Nursery) -> None:
-    """``*`` matches only itself, and a name without its type matches nothing."""
-    service = await start(nursery, LITERAL, acl("t", principal="User:*"))
-    assert await service.describe(AclFilter(principal="*")) == set()
-    assert await service.describe(AclFilter(principal="a")) == set()
-    assert await service.describe(AclFilter(principal="User:*")) == {acl("t", principal="User:*")}
 
 
 async def test_stored_unknown_codes_are_described_and_deleted(nursery: trio.Nursery) -> None:
@@ -343,13 +235,6 @@ async def test_cluster_describe_and_alter_are_required(
     assert (deleted.error is None) is alters
 
 
-async def test_wildcard_principal_is_denied(nursery: trio.Nursery) -> None:
-    """No question can be about ``User:*``."""
-    service = await start(nursery, acl(CLUSTER_NAME, resource_type=4, principal="User:*"))
-    assert await service.describe(principal="User:*") == NOT_AUTHORIZED
-    assert await service.create([OTHER], principal="User:*") == [NOT_AUTHORIZED]
-
-
 async def test_audit_lines_name_the_request(service: KafkaService) -> None:
     """Each request has one line, for the right that it needs. Denials are at level INFO."""
     await service.describe(principal=ALICE)
@@ -383,34 +268,6 @@ async def test_finished_items_keep_their_result_after_a_timeout(
     await wait_all_tasks_blocked()
     assert len(service.running.log.batches) == 2
     assert service.acls == set()
-
-
-async def test_waiting_requests_are_counted_in_purgatory(nursery: trio.Nursery) -> None:
-    """The wait counts as remote time."""
-    service = await start(nursery)
-    async with trio.open_nursery() as asking:
-        with service.log_held():
-            asking.start_soon(service.create, [LITERAL, acl(""), OTHER])
-            await wait_all_tasks_blocked()
-            assert service.purgatory.requests_waiting == 1
-    assert service.purgatory.requests_waiting == 0
-    remote = service.times.remote["CreateAcls"]
-    assert sum(remote.counts) == 1
-    assert remote.sum_s > 0
-
-
-async def test_too_many_waiting_updates_are_refused(nursery: trio.Nursery) -> None:
-    """They get BROKER_NOT_AVAILABLE: the update was not made, and never will be."""
-    service = await start(nursery, requests_max=1)
-    full = ApiError(ErrorCode.BROKER_NOT_AVAILABLE, "too many updates are waiting")
-    async with trio.open_nursery() as asking:
-        with service.log_held():
-            for name in "ab":  # one is being written, one waits
-                asking.start_soon(service.create, [acl(name)])
-                await wait_all_tasks_blocked()
-            assert await service.create([LITERAL, OTHER]) == [full] * 2
-            assert await service.delete([ANYTHING]) == [FilterResult(matches=[], error=full)]
-    assert service.acls == {acl("a"), acl("b")}
 
 
 async def test_closed_queue_refuses_updates_and_describes(nursery: trio.Nursery) -> None:
@@ -459,15 +316,3 @@ async def test_log_error_fails_the_waiting_requests() -> None:
     assert answers[0] is not None
     assert answers[0].code == ErrorCode.KAFKA_STORAGE_ERROR
     assert answers[1] == invalid("Invalid empty resource name")
-
-
-@pytest.mark.parametrize("version", range(4))
-@pytest.mark.parametrize("api_key", [ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS, ApiKey.DESCRIBE_ACLS])
-async def test_truncated_body_is_a_decode_error(
-    nursery: trio.Nursery, api_key: ApiKey, version: int
-) -> None:
-    service = await start(nursery, LITERAL)
-    for body in (b"", b"\x7f\xff\xff\xff", b"\0\0\0\x01\x02"):
-        with pytest.raises(DecodeError):
-            await service.raw(api_key, version, body)
-    assert service.acls == {LITERAL}

@@ -7,7 +7,6 @@ from uuid import UUID
 import pytest
 import trio
 
-from authorizerd.acl.audit.line import AuditLevel
 from authorizerd.acl.model import Operation, PermissionType, ResourceType
 from authorizerd.acl.operations import NOT_REQUESTED, SUPPORTED, bit_field
 from authorizerd.acl.steps import ITEMS_PER_CHUNK
@@ -40,26 +39,6 @@ async def test_metadata_describes_one_node(service: KafkaService, version: int) 
     assert getattr(answer, "controller_id", 7) == 7
     assert getattr(answer, "cluster_id", CLUSTER.cluster_id) == CLUSTER.cluster_id
     assert getattr(answer, "error_code", 0) == 0
-
-
-@pytest.mark.parametrize("version", METADATA_VERSIONS)
-async def test_unknown_topic_is_reported_only_to_authorized_callers(
-    nursery: trio.Nursery, version: int
-) -> None:
-    """Others get TOPIC_AUTHORIZATION_FAILED without an id, in the request's order."""
-    service = await start(nursery, DESCRIBE_T)
-    answer = await metadata(service, version, topic("hidden"), topic("t"), topic("other"))
-    assert [(each.error_code, each.name) for each in answer.topics] == [
-        (ErrorCode.TOPIC_AUTHORIZATION_FAILED, "hidden"),
-        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "t"),
-        (ErrorCode.TOPIC_AUTHORIZATION_FAILED, "other"),
-    ]
-    assert {getattr(each, "topic_id", None) for each in answer.topics} == {None}
-    assert [event.level for event in service.events] == [
-        AuditLevel.INFO,
-        AuditLevel.DEBUG,
-        AuditLevel.INFO,
-    ]
 
 
 @pytest.mark.parametrize("version", [12, 13])

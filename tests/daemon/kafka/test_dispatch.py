@@ -1,4 +1,4 @@
-"""AUTHORIZER_NOT_READY before the ACLs are loaded, in each API's own form; then the handlers."""
+"""AUTHORIZER_NOT_READY before ACLs are loaded, rights by one state, and latencies."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ import pytest
 import trio
 import trio.testing
 
-from authorizerd.acl.model import Operation
+from authorizerd.acl.errors import NotReadyError
+from authorizerd.acl.model import Operation, ResourceType
 from authorizerd.actors.authorizer import Authentication, RequestContext
 from authorizerd.actors.record_applier import Suspend
 from authorizerd.config.values import SecurityProtocol
+from authorizerd.daemon.kafka.permissions import Rights
+from authorizerd.daemon.kafka.request_latency import BOUNDS_S, Histogram, RequestTimes
 from authorizerd.protocol.kafka.acls import FilterResult
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
@@ -24,7 +27,7 @@ from tests.daemon.cluster_requests import (
     metadata,
     topic,
 )
-from tests.daemon.kafka_service import ALICE, ANYTHING, ROOT, KafkaService, acl, on_cluster
+from tests.daemon.kafka_service import ALICE, ANYTHING, ROOT, KafkaService, acl, on_cluster, start
 
 NOT_READY = ErrorCode.AUTHORIZER_NOT_READY
 REFUSED = ApiError(801, NOT_READY.text)
@@ -194,3 +197,64 @@ async def test_authorizer_gets_the_whole_request_context(
             authentication=Authentication.CERTIFICATE,
         )
     ]
+
+
+def context(principal: str = ALICE) -> RequestContext:
+    return RequestContext(principal=principal, host="10.0.0.1", request_name="Metadata")
+
+
+async def test_rights_of_a_request_stay_the_same_while_acls_change(service: KafkaService) -> None:
+    rights = Rights(service.authorizer)
+    before = rights.pin(context())
+    assert await service.create([acl("t"), on_cluster(Operation.ALTER)]) == [None, None]
+    after = rights.pin(context())
+    for asked, is_allowed in (before, False), (after, True):
+        assert asked.may_describe(ResourceType.TOPIC, ["t", "u"]) == [is_allowed, False]
+        assert bool(asked.operations(ResourceType.TOPIC, "t")) is is_allowed
+        assert bool(asked.cluster_operations()) is is_allowed
+    assert rights.may(context(), Operation.ALTER)
+
+
+async def test_principal_named_like_the_wildcard_has_no_rights(nursery: trio.Nursery) -> None:
+    service = await start(nursery, acl("t", principal="User:*"))
+    rights = Rights(service.authorizer)
+    pin = rights.pin(context("User:*"))
+    assert pin.may_describe(ResourceType.TOPIC, ["t"]) == [False]
+    assert pin.operations(ResourceType.TOPIC, "t") == 0
+    assert not rights.may(context("User:*"), Operation.DESCRIBE)
+
+
+async def test_rights_raise_not_ready_before_loading(unloaded: KafkaService) -> None:
+    pin = Rights(unloaded.authorizer).pin(context())
+    await unloaded.load(acl("t"))
+    with pytest.raises(NotReadyError):
+        pin.may_describe(ResourceType.TOPIC, ["t"])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "bound"), [(0.0, "0.0001"), (0.001, "0.001"), (0.0011, "0.0025"), (31.0, "+Inf")]
+)
+def test_time_is_counted_in_each_bucket_whose_bound_is_not_below_it(
+    seconds: float, bound: str
+) -> None:
+    histogram = Histogram()
+    histogram.observe(seconds)
+    names = [*map(str, BOUNDS_S), "+Inf"]
+    first = names.index(bound)
+    assert histogram.buckets() == [
+        (name, int(number >= first)) for number, name in enumerate(names)
+    ]
+    assert histogram.sum_s == seconds
+
+
+def test_local_and_remote_times_are_counted_apart() -> None:
+    times = RequestTimes()
+    times.observe("CreateAcls", local_s=0.5, remote_s=20.0)
+    times.observe("CreateAcls", local_s=0.25, remote_s=0.0)
+    times.observe("Metadata", local_s=0.125, remote_s=0.0)
+    assert {name: each.sum_s for name, each in times.local.items()} == {
+        "CreateAcls": 0.75,
+        "Metadata": 0.125,
+    }
+    assert times.remote["CreateAcls"].sum_s == 20.0
+    assert times.remote["CreateAcls"].buckets()[-1] == ("+Inf", 2)

@@ -15,7 +15,6 @@ from authorizerd.acl.updates import Deleted
 from authorizerd.actors.authorizer import Authorizer, RequestContext
 from authorizerd.actors.completion import Completion
 from authorizerd.actors.update_queue import UpdateQueue
-from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.acl_client import encode_describe_acls_request, read_placed_listing
 from authorizerd.protocol.kafka.acls import FilterResult
 from authorizerd.protocol.kafka.api import ApiKey
@@ -120,14 +119,6 @@ async def test_answers_without_the_field_stay_those_of_a_broker(service: KafkaSe
         assert without.endswith(b"\0")
         assert with_field[: len(without) - 1] == without[:-1]
         assert with_field[len(without) - 1] == 1
-
-
-async def test_malformed_field_closes_the_connection(nursery: trio.Nursery) -> None:
-    service = await start(nursery, A)
-    body = bytes(finish(encode_creations(3, [B], 1)))
-    with pytest.raises(DecodeError):
-        await service.raw(ApiKey.CREATE_ACLS, 3, body[:-9] + b"\x07" + body[-7:])
-    assert service.acls == {A}
 
 
 async def test_caller_without_the_right_learns_no_offset(nursery: trio.Nursery) -> None:

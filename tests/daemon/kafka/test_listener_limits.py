@@ -1,12 +1,15 @@
-"""The limits of a Kafka listener: connections, idleness, and peers that do not read."""
+"""The limits of a Kafka listener, peers that do not read, and the drain."""
 
 from __future__ import annotations
 
+import os
 import socket
 from contextlib import suppress
 
+import pytest
 import trio
 import trio.testing
+from trio.testing import wait_all_tasks_blocked
 
 from authorizerd.daemon.net.connection import LOGIN_BYTES_MAX
 from authorizerd.daemon.net.connection_server import SWEEP_SECONDS
@@ -24,7 +27,6 @@ from tests.daemon.kafka_listener_service import (
     Echo,
     echoed,
     free_echo,
-    request,
     start,
     to_echo,
     until,
@@ -154,9 +156,8 @@ async def test_super_user_logs_in_on_a_reserved_place(nursery: trio.Nursery) -> 
     alice = await service.connect()
     await alice.log_in()
     other = await service.connect()
-    chosen = await other.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism="PLAIN")
-    assert chosen.error_code == ErrorCode.NONE
-    await other.send(request(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=GOOD_TOKEN))
+    await other.choose()
+    await other.send_token(GOOD_TOKEN)
     assert await other.is_closed()
     for _ in range(2):
         root = await service.connect()
@@ -178,8 +179,8 @@ async def test_failed_log_in_gives_way_to_newcomers(
     await trio.testing.wait_all_tasks_blocked()
     for _ in range(3):
         stranger = await service.connect()
-        await stranger.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism="PLAIN")
-        await stranger.send(request(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=BAD_TOKEN))
+        await stranger.choose()
+        await stranger.send_token(BAD_TOKEN)
     await until(lambda: service.listener.statistics.logins_failed == 3)
     await (await service.connect()).log_in()
     await alice.echo(b"well")
@@ -203,13 +204,52 @@ async def test_unauthenticated_client_that_does_not_read_gives_way(nursery: trio
     assert service.listener.statistics.connections_evicted == 1
 
 
-async def test_newcomer_replaces_the_oldest_unauthenticated_connection(
-    nursery: trio.Nursery,
-) -> None:
-    service = await start(nursery, users=USERS, max_connections=1, reserved=2)
-    await (await service.connect()).log_in()
-    for _ in range(10):
+async def test_drain_answers_requests_under_way(nursery: trio.Nursery) -> None:
+    """Idle connections are closed at once, new ones refused; then serve returns."""
+    echo = Echo()
+    service = await start(nursery, echo)
+    idle, busy = await service.connect(), await service.connect()
+    await busy.send(to_echo(b"busy"))
+    await until(lambda: echo.under_way == 1 and service.statistics[0] == 2)
+    nursery.start_soon(service.listener.drain)
+    assert await idle.is_closed()
+    with pytest.raises(OSError, match="connect"):
         await service.connect()
-    await until(lambda: service.listener.statistics.connections_accepted == 11)
-    root = await service.connect()
-    assert (await root.log_in(ROOT_TOKEN)).error_code == ErrorCode.NONE
+    assert echo.under_way == 1
+    echo.goes_on.set()
+    assert await busy.receive() == echoed(b"busy")
+    assert await busy.is_closed()
+    with trio.fail_after(ENOUGH_S):
+        await service.has_ended.wait()
+
+
+async def test_drain_answers_a_request_that_has_arrived_unread(nursery: trio.Nursery) -> None:
+    service = await start(nursery)
+    client = await service.connect()
+    await client.echo(b"idle from here")
+    await wait_all_tasks_blocked()
+    os.write(client.stream.socket.fileno(), to_echo(b"arrived"))
+    with trio.fail_after(ENOUGH_S):
+        await service.listener.drain()
+    assert await client.receive() == echoed(b"arrived")
+    assert await client.is_closed()
+
+
+async def test_drain_cuts_requests_at_the_time_limit(nursery: trio.Nursery) -> None:
+    echo = Echo()
+    service = await start(nursery, echo, drain_timeout_ms=50)
+    client = await service.connect()
+    await client.send(to_echo(b"never"))
+    await until(lambda: echo.under_way == 1)
+    with trio.fail_after(ENOUGH_S):
+        await service.listener.drain()
+        assert await client.is_closed()
+        await service.has_ended.wait()
+    assert echo.under_way == 0
+
+
+async def test_drain_without_connections_ends_at_once(nursery: trio.Nursery) -> None:
+    service = await start(nursery)
+    with trio.fail_after(ENOUGH_S / 2):
+        await service.listener.drain()
+        await service.has_ended.wait()

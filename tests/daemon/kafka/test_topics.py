@@ -31,6 +31,7 @@ from authorizerd.protocol.kafka.chunked_output import CHUNK_BYTES, ITEMS_PER_STE
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.messages import REQUEST_ITEMS_MAX, encode_response
 from authorizerd.protocol.kafka.responses import MetadataAnswer
+from tests.daemon.cluster_requests import metadata, topic
 from tests.daemon.kafka_service import ALICE, ROOT, KafkaService, acl, start
 from tests.support.kio_codec import decode_response
 
@@ -72,24 +73,18 @@ async def told(
     version: int,
     *asked: str | UUID,
     principal: str = ALICE,
-    are_all: bool = False,
     wants_operations: bool = False,
+    is_all: bool = False,
 ) -> list[SimpleNamespace]:
     """Return the answers for these names and ids, or for all topics."""
-    topics = [
-        SimpleNamespace(name=each, topic_id=None)
-        if isinstance(each, str)
-        else SimpleNamespace(name=None, topic_id=each)
-        for each in asked
-    ]
-    answer = await service.ask(
-        ApiKey.METADATA,
+    topics = [topic(each) if isinstance(each, str) else topic(topic_id=each) for each in asked]
+    answer = await metadata(
+        service,
         version,
+        *topics,
         principal=principal,
-        topics=None if are_all and version else topics,
-        allow_auto_topic_creation=True,
-        include_cluster_authorized_operations=False,
-        include_topic_authorized_operations=wants_operations,
+        wants_topic_operations=wants_operations,
+        is_all=is_all,
     )
     return list(answer.topics)
 
@@ -143,14 +138,14 @@ async def test_list_of_all_topics_omits_those_without_describe(
     at TRACE only.
     """
     service = await start(nursery, DESCRIBE_SEEN, cluster_changes=TOPICS)
-    topics = await told(service, version, are_all=True)
+    topics = await told(service, version, is_all=True)
     assert [each.name for each in topics] == ["seen"]
     assert [(event.level, event.question.resource_name) for event in service.events] == [
         (AuditLevel.DEBUG, "seen")
     ]
-    everything = await told(service, version, are_all=True, principal=ROOT)
+    everything = await told(service, version, is_all=True, principal=ROOT)
     assert {each.name for each in everything} == {"seen", "hidden"}
-    assert await told(service, version, are_all=True, principal=NOBODY) == []
+    assert await told(service, version, is_all=True, principal=NOBODY) == []
     if version:
         assert await told(service, version, principal=ROOT) == []
 
@@ -199,7 +194,7 @@ async def test_missing_topic_is_reported_only_to_authorized_callers(
     ]
     denied = await told(service, version, *names, principal=NOBODY)
     assert {each.error_code for each in denied} == {ErrorCode.TOPIC_AUTHORIZATION_FAILED}
-    assert await told(service, version, are_all=True, principal=ROOT) == []
+    assert await told(service, version, is_all=True, principal=ROOT) == []
 
 
 @pytest.mark.parametrize("version", WITH_OPERATIONS)
@@ -235,13 +230,13 @@ async def test_topic_operations_are_the_authorized_ones(
     asked: list[str | UUID] = ["seen"]
     if version in BY_ID:
         asked.append(id_of("seen"))
-    for topic in [
+    for answer in [
         *await told(service, version, *asked, wants_operations=True),
-        *await told(service, version, are_all=True, wants_operations=True),
+        *await told(service, version, is_all=True, wants_operations=True),
     ]:
-        assert topic.topic_authorized_operations == operations
-    for topic in await told(service, version, *asked):
-        assert topic.topic_authorized_operations == NOT_REQUESTED
+        assert answer.topic_authorized_operations == operations
+    for answer in await told(service, version, *asked):
+        assert answer.topic_authorized_operations == NOT_REQUESTED
 
 
 async def test_operations_are_reported_for_missing_topics_with_legal_names(
@@ -316,14 +311,14 @@ async def test_long_request_is_answered_from_one_state(
         asking.start_soon(change)
         with trio.fail_after(30):
             answers = await told(
-                service, 13, *([] if are_all else names), are_all=are_all, wants_operations=True
+                service, 13, *([] if are_all else names), is_all=are_all, wants_operations=True
             )
         assert changed.is_set(), "the state changed meanwhile"
     assert len(answers) == len(names)
     assert {(each.error_code, each.topic_authorized_operations) for each in answers} == {
         (ErrorCode.NONE, 1 << Operation.DESCRIBE)
     }
-    assert await told(service, 13, are_all=True) == []
+    assert await told(service, 13, is_all=True) == []
 
 
 def test_long_answer_is_created_in_small_steps() -> None:

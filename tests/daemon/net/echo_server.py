@@ -17,6 +17,23 @@ HELLO, PING, FAULT, WAIT, PART = b"hello", b"ping", b"fault", b"wait", b"part"
 Stream = trio.abc.HalfCloseableStream
 
 
+def new_limits(
+    connections_max: int = 5,
+    *,
+    per_address: int = 2**31 - 1,
+    overrides: dict[str, int] | None = None,
+) -> ConnectionLimits:
+    return ConnectionLimits(
+        connections_max=connections_max,
+        login_timeout_s=LOGIN_S,
+        request_timeout_s=IDLE_S,
+        idle_timeout_s=IDLE_S,
+        drain_timeout_s=1,
+        connections_per_address_max=per_address,
+        overrides=overrides or {},
+    )
+
+
 class Server(ConnectionServer):
     """Echo requests; HELLO logs in, PING only establishes a connection.
 
@@ -31,13 +48,7 @@ class Server(ConnectionServer):
     ) -> None:
         super().__init__(
             name="TEST",
-            limits=ConnectionLimits(
-                connections_max=connections_max,
-                login_timeout_s=LOGIN_S,
-                request_timeout_s=IDLE_S,
-                idle_timeout_s=IDLE_S,
-                drain_timeout_s=1,
-            ),
+            limits=new_limits(connections_max),
             memory_bytes_max=memory_bytes_max,
             too_many=b"too many",
             tls=tls,
@@ -72,6 +83,14 @@ async def start(nursery: trio.Nursery, server: ConnectionServer) -> MemoryListen
     listener = MemoryListener()
     await nursery.start(lambda task_status: server.serve([listener], task_status=task_status))
     return listener
+
+
+async def serve_on_loopback(nursery: trio.Nursery, server: ConnectionServer) -> int:
+    """Return the port of a real listener."""
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    await nursery.start(lambda task_status: server.serve(listeners, task_status=task_status))
+    port: int = listeners[0].socket.getsockname()[1]
+    return port
 
 
 async def ask(client: Stream, data: bytes = HELLO) -> bytes:

@@ -24,7 +24,15 @@ from authorizerd.daemon.net.arrivals import (
 )
 from authorizerd.daemon.net.connection_server import SWEEP_SECONDS, ConnectionServer
 from authorizerd.daemon.net.handshakes import HANDSHAKES_STARTED_MAX
-from tests.daemon.net.echo_server import HELLO, LOGIN_S, PART, Server, ask, is_closed
+from tests.daemon.net.echo_server import (
+    HELLO,
+    LOGIN_S,
+    PART,
+    Server,
+    ask,
+    is_closed,
+    serve_on_loopback,
+)
 from tests.support.certificates import Authority
 from tests.support.tls_servers import new_tls_server, server_settings
 
@@ -226,13 +234,6 @@ async def test_broken_connection_ends_alone() -> None:
                 arrivals.add(arrival)
             await arrivals.run()
         assert (ended, started) == (waiting[:1], waiting[1:])
-
-
-async def serve_on_loopback(nursery: trio.Nursery, server: ConnectionServer) -> int:
-    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    await nursery.start(lambda task_status: server.serve(listeners, task_status=task_status))
-    port: int = listeners[0].socket.getsockname()[1]
-    return port
 
 
 async def connect(port: int) -> trio.SocketStream:

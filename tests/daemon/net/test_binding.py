@@ -11,9 +11,7 @@ import trio
 from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.net import binding
 from authorizerd.daemon.net.binding import SocketFile, bind, bind_unix, listen_at
-from authorizerd.protocol.worker_feed import (
-    WorkerAddress,
-)
+from authorizerd.protocol.worker_feed import WorkerAddress
 
 KEY = "authorizerd.decision.http"
 
@@ -66,6 +64,12 @@ async def test_address_of_another_machine_is_an_error() -> None:
         await bind("192.0.2.1", 0, KEY)
 
 
+async def connect_to(path: Path, listener: trio.SocketListener) -> None:
+    """Check that a client reaches this listener."""
+    async with await trio.open_unix_socket(path), await listener.accept():
+        pass
+
+
 STREAM_KEY = "authorizerd.decision.stream"
 
 
@@ -80,8 +84,7 @@ async def test_unix_socket_refuses_until_it_listens_and_is_removed_at_the_end(
     with pytest.raises(ConnectionRefusedError):
         await trio.open_unix_socket(path)
     listeners = endpoint.listen()
-    async with await trio.open_unix_socket(path), await listeners[0].accept():
-        pass
+    await connect_to(path, listeners[0])
     endpoint.close()
     assert not path.exists()
     endpoint.close()
@@ -113,8 +116,7 @@ async def test_socket_left_by_a_killed_process_is_replaced(tmp_path: Path) -> No
         left.listen()
     endpoint = await bind_unix(path, STREAM_KEY)
     (listener,) = endpoint.listen()
-    async with await trio.open_unix_socket(path), await listener.accept():
-        pass
+    await connect_to(path, listener)
     endpoint.close()
 
 
@@ -129,8 +131,7 @@ async def test_socket_of_another_daemon_at_the_path_is_kept(tmp_path: Path) -> N
     assert path.stat().st_ino != number
     (listener,) = second.listen()
     first.close()
-    async with await trio.open_unix_socket(path), await listener.accept():
-        pass
+    await connect_to(path, listener)
     second.close()
     assert not path.exists()
 
@@ -144,8 +145,7 @@ async def test_daemon_that_lost_its_socket_file_ends(tmp_path: Path) -> None:
         first.listen()
     (listener,) = second.listen()
     first.close()
-    async with await trio.open_unix_socket(path), await listener.accept():
-        pass
+    await connect_to(path, listener)
     second.close()
 
 

@@ -16,7 +16,6 @@ from authorizerd.daemon.net import connection as connection_module
 from authorizerd.daemon.net import connection_server
 from authorizerd.daemon.net.accepting import ACCEPT_DELAY_SECONDS_MAX
 from authorizerd.daemon.net.connection import Connection, Phase
-from authorizerd.daemon.net.connection_limits import ConnectionLimits
 from authorizerd.daemon.net.connection_server import SWEEP_SECONDS
 from authorizerd.daemon.net.open_connections import IDLE_SECONDS_MIN, STALL_SECONDS_MIN
 from authorizerd.tls.server import Identity, TlsServer
@@ -33,13 +32,14 @@ from tests.daemon.net.echo_server import (
     Stream,
     ask,
     is_closed,
+    new_limits,
     start,
 )
 
+pytestmark = pytest.mark.usefixtures("autojump_clock")
 
-async def test_newcomer_replaces_the_oldest_silent_connection(
-    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
-) -> None:
+
+async def test_newcomer_replaces_the_oldest_silent_connection(nursery: trio.Nursery) -> None:
     """Silent connections cannot lock out new clients; an established connection stays."""
     server = Server(connections_max=3)
     listener = await start(nursery, server)
@@ -58,7 +58,7 @@ async def test_newcomer_replaces_the_oldest_silent_connection(
 
 
 async def test_established_connection_gives_way_only_after_long_idleness(
-    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
+    nursery: trio.Nursery,
 ) -> None:
     """Until then a newcomer is refused. A connection that has sent a request since then stays."""
     server = Server()
@@ -80,10 +80,7 @@ async def test_established_connection_gives_way_only_after_long_idleness(
 
 @pytest.mark.parametrize("others", [0, 1])
 async def test_connection_that_asks_while_it_gives_way_keeps_no_place(
-    autojump_clock: trio.testing.MockClock,
-    nursery: trio.Nursery,
-    caplog: pytest.LogCaptureFixture,
-    others: int,
+    nursery: trio.Nursery, caplog: pytest.LogCaptureFixture, others: int
 ) -> None:
     """Its task still answers the request that has arrived, but it gives way only once."""
     server = Server()
@@ -101,9 +98,7 @@ async def test_connection_that_asks_while_it_gives_way_keeps_no_place(
     assert not caplog.records
 
 
-async def test_stranger_that_was_answered_gives_way_at_once(
-    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
-) -> None:
+async def test_stranger_that_was_answered_gives_way_at_once(nursery: trio.Nursery) -> None:
     """The one that has been quiet for the longest time does. Known peers stay."""
     server = Server(connections_max=3)
     listener = await start(nursery, server)
@@ -122,9 +117,7 @@ async def test_stranger_that_was_answered_gives_way_at_once(
     assert (seen.connections_evicted, seen.connections_refused) == (1, 0)
 
 
-async def test_connection_with_a_request_under_way_never_gives_way(
-    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
-) -> None:
+async def test_connection_with_a_request_under_way_never_gives_way(nursery: trio.Nursery) -> None:
     server = Server()
     listener = await start(nursery, server)
     clients = [listener.connect() for _ in range(2)]
@@ -138,9 +131,7 @@ async def test_connection_with_a_request_under_way_never_gives_way(
         assert await client.receive_some() == WAIT
 
 
-async def test_requests_do_not_extend_the_time_to_log_in(
-    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
-) -> None:
+async def test_requests_do_not_extend_the_time_to_log_in(nursery: trio.Nursery) -> None:
     """A client that is served but does not log in is closed at the deadline."""
     server = Server()
     client = (await start(nursery, server)).connect()
@@ -155,7 +146,7 @@ async def test_requests_do_not_extend_the_time_to_log_in(
 
 
 async def test_idle_connection_that_was_established_is_counted_as_such(
-    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
+    nursery: trio.Nursery,
 ) -> None:
     server = Server()
     client = (await start(nursery, server)).connect()
@@ -169,10 +160,7 @@ async def test_idle_connection_that_was_established_is_counted_as_such(
     ("is_established", "stalls_s"), [(False, STALL_SECONDS_MIN), (True, IDLE_SECONDS_MIN)]
 )
 async def test_memory_of_a_stalled_request_goes_to_others(
-    autojump_clock: trio.testing.MockClock,
-    nursery: trio.Nursery,
-    is_established: bool,
-    stalls_s: float,
+    nursery: trio.Nursery, is_established: bool, stalls_s: float
 ) -> None:
     """Memory is taken from a connection only after a long stall."""
     server = Server()
@@ -246,10 +234,7 @@ async def test_fault_during_a_cancellation_is_logged_and_the_cancellation_propag
 
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.EPERM])
 async def test_failed_accept_is_retried_and_logged_once_a_minute(
-    autojump_clock: trio.testing.MockClock,
-    nursery: trio.Nursery,
-    caplog: pytest.LogCaptureFixture,
-    number: int,
+    nursery: trio.Nursery, caplog: pytest.LogCaptureFixture, number: int
 ) -> None:
     """The delay between tries grows. No traceback is logged."""
     server = Server()
@@ -276,9 +261,7 @@ class SlowServer(Server):
         return self.delay_s
 
 
-async def test_delayed_connections_are_served_one_after_another(
-    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
-) -> None:
+async def test_delayed_connections_are_served_one_after_another(nursery: trio.Nursery) -> None:
     """No connection is refused, and the open ones are served meanwhile."""
     server = SlowServer(connections_max=10)
     listener = await start(nursery, server)
@@ -292,9 +275,7 @@ async def test_delayed_connections_are_served_one_after_another(
     assert server.statistics.connections_refused == 0
 
 
-async def test_delayed_connection_is_closed_when_the_server_drains(
-    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
-) -> None:
+async def test_delayed_connection_is_closed_when_the_server_drains(nursery: trio.Nursery) -> None:
     server = SlowServer()
     client = (await start(nursery, server)).connect()
     await trio.testing.wait_all_tasks_blocked()
@@ -303,48 +284,6 @@ async def test_delayed_connection_is_closed_when_the_server_drains(
     assert await is_closed(client)
     assert trio.current_time() == started
     assert server.statistics.connections_accepted == 0
-
-
-async def connect_from(address: str, port: int) -> trio.SocketStream:
-    return await trio.open_tcp_stream("127.0.0.1", port, local_address=address)
-
-
-@pytest.mark.parametrize(
-    ("overrides", "taken"),
-    [({}, 4), ({"127.0.0.2": 2}, 2), ({"127.0.0.2": 9}, 4), ({"127.0.0.3": 1}, 4)],
-)
-async def test_one_address_has_no_more_connections_than_its_limit(
-    nursery: trio.Nursery, overrides: dict[str, int], taken: int
-) -> None:
-    """Loopback is limited only by an override; other addresses are not affected."""
-    server = Server(connections_max=5)
-    server.limits = ConnectionLimits(
-        connections_max=5,
-        login_timeout_s=LOGIN_S,
-        request_timeout_s=IDLE_S,
-        idle_timeout_s=IDLE_S,
-        drain_timeout_s=1,
-        connections_per_address_max=1,
-        overrides=overrides,
-    )
-    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    port: int = listeners[0].socket.getsockname()[1]
-    await nursery.start(lambda task_status: server.serve(listeners, task_status=task_status))
-    clients = [await connect_from("127.0.0.2", port) for _ in range(4)]
-    answers = [await ask(client) for client in clients]
-    assert answers == [HELLO] * taken + [b"too many"] * (4 - taken)
-    seen = server.statistics
-    assert (seen.connections_refused, seen.connections_refused_per_ip) == (4 - taken, 4 - taken)
-    other = await connect_from("127.0.0.1", port)
-    assert await ask(other) == HELLO
-    await clients[0].aclose()
-    with trio.fail_after(5):
-        while server.statistics.connections_open > taken:
-            await trio.testing.wait_all_tasks_blocked()
-    again = await connect_from("127.0.0.2", port)
-    assert await ask(again) == HELLO
-    for client in (*clients, other, again):
-        await client.aclose()
 
 
 @pytest.mark.parametrize(
@@ -361,15 +300,7 @@ async def test_one_address_has_no_more_connections_than_its_limit(
 )
 def test_address_limit(address: str, most: int) -> None:
     """Loopback is shared by all users of a machine, so it has no limit by default."""
-    limits = ConnectionLimits(
-        connections_max=5,
-        login_timeout_s=1,
-        request_timeout_s=1,
-        idle_timeout_s=1,
-        drain_timeout_s=1,
-        connections_per_address_max=3,
-        overrides={"10.0.0.2": 7},
-    )
+    limits = new_limits(per_address=3, overrides={"10.0.0.2": 7})
     assert limits.of_address(address) == most
 
 
@@ -388,9 +319,7 @@ class Handshakes(TlsServer):
         return transport, None
 
 
-async def test_handshakes_that_wait_for_a_thread_are_not_evicted(
-    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
-) -> None:
+async def test_handshakes_that_wait_for_a_thread_are_not_evicted(nursery: trio.Nursery) -> None:
     """Otherwise a flood would evict each client before its turn, and nobody could connect."""
     tls = Handshakes()
     server = Server(connections_max=4, tls=tls)
@@ -416,9 +345,7 @@ async def test_handshakes_that_wait_for_a_thread_are_not_evicted(
     assert await ask(newcomer) == HELLO
 
 
-async def test_drain_ends_handshakes_after_their_step(
-    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
-) -> None:
+async def test_drain_ends_handshakes_after_their_step(nursery: trio.Nursery) -> None:
     tls = Handshakes()
     server = Server(tls=tls)
     client = (await start(nursery, server)).connect()
@@ -433,9 +360,7 @@ async def test_drain_ends_handshakes_after_their_step(
 
 
 async def test_identity_ends_with_its_certificate(
-    autojump_clock: trio.testing.MockClock,
-    nursery: trio.Nursery,
-    monkeypatch: pytest.MonkeyPatch,
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An answer that is being sent is completed first."""
     server = Server()
@@ -460,9 +385,7 @@ async def test_identity_ends_with_its_certificate(
 
 
 async def test_connection_that_ends_during_the_sweep_is_not_counted_as_expired(
-    autojump_clock: trio.testing.MockClock,
-    nursery: trio.Nursery,
-    monkeypatch: pytest.MonkeyPatch,
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection_server, "_SWEPT_AT_ONCE", 1)
     server = Server(connections_max=20)
@@ -480,9 +403,7 @@ async def test_connection_that_ends_during_the_sweep_is_not_counted_as_expired(
     assert (seen.connections_open, seen.connections_expired) == (19, 0)
 
 
-async def test_only_identified_connections_are_ended(
-    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
-) -> None:
+async def test_only_identified_connections_are_ended(nursery: trio.Nursery) -> None:
     server = Server()
     listener = await start(nursery, server)
     anonymous, identified = listener.connect(), listener.connect()

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from authorizerd.daemon.net.connection import Connection, Phase
-from authorizerd.daemon.net.connection_limits import ConnectionLimits, network_of
+from authorizerd.daemon.net.connection_limits import network_of
 from authorizerd.daemon.net.open_connections import Guest, OpenConnections
-from tests.daemon.net.echo_server import Server
+from tests.daemon.net.echo_server import HELLO, Server, ask, new_limits, serve_on_loopback
 
 NETWORKS = st.sampled_from("abc")
 GUESTS = st.lists(st.tuples(NETWORKS, st.booleans(), st.integers(0, 3)), min_size=1, max_size=12)
@@ -112,24 +112,42 @@ def test_known_peers_and_requests_under_way_stay() -> None:
 def test_network_of_an_address(address: str, network: str) -> None:
     """One host may use every address of an IPv6 network of 64 bits."""
     assert network_of(address) == network
-    limits = ConnectionLimits(
-        connections_max=5,
-        login_timeout_s=1,
-        request_timeout_s=1,
-        idle_timeout_s=1,
-        drain_timeout_s=1,
-    )
-    assert limits.source_of(address) == network
+    assert new_limits().source_of(address) == network
 
 
 def test_overridden_address_is_counted_by_itself() -> None:
-    limits = ConnectionLimits(
-        connections_max=5,
-        login_timeout_s=1,
-        request_timeout_s=1,
-        idle_timeout_s=1,
-        drain_timeout_s=1,
-        overrides={"2001:db8:0:1:2:3:4:5": 7},
-    )
+    limits = new_limits(overrides={"2001:db8:0:1:2:3:4:5": 7})
     assert limits.source_of("2001:db8:0:1:2:3:4:5") == "2001:db8:0:1:2:3:4:5"
     assert limits.source_of("2001:db8:0:1:2:3:4:6") == "2001:db8:0:1:"
+
+
+async def connect_from(address: str, port: int) -> trio.SocketStream:
+    return await trio.open_tcp_stream("127.0.0.1", port, local_address=address)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "taken"),
+    [({}, 4), ({"127.0.0.2": 2}, 2), ({"127.0.0.2": 9}, 4), ({"127.0.0.3": 1}, 4)],
+)
+async def test_one_address_has_no_more_connections_than_its_limit(
+    nursery: trio.Nursery, overrides: dict[str, int], taken: int
+) -> None:
+    """Loopback is limited only by an override; other addresses are not affected."""
+    server = Server(connections_max=5)
+    server.limits = new_limits(per_address=1, overrides=overrides)
+    port = await serve_on_loopback(nursery, server)
+    clients = [await connect_from("127.0.0.2", port) for _ in range(4)]
+    answers = [await ask(client) for client in clients]
+    assert answers == [HELLO] * taken + [b"too many"] * (4 - taken)
+    seen = server.statistics
+    assert (seen.connections_refused, seen.connections_refused_per_ip) == (4 - taken, 4 - taken)
+    other = await connect_from("127.0.0.1", port)
+    assert await ask(other) == HELLO
+    await clients[0].aclose()
+    with trio.fail_after(5):
+        while server.statistics.connections_open > taken:
+            await trio.testing.wait_all_tasks_blocked()
+    again = await connect_from("127.0.0.2", port)
+    assert await ask(again) == HELLO
+    for client in (*clients, other, again):
+        await client.aclose()

@@ -32,14 +32,8 @@ from authorizerd.daemon.process.gc_control import (
     collect_regularly,
 )
 from authorizerd.image.cluster import EMPTY_IMAGE
-from authorizerd.protocol.worker_changes import (
-    encode_state,
-)
-from authorizerd.protocol.worker_feed import (
-    Begin,
-    encode_message,
-    report_reader,
-)
+from authorizerd.protocol.worker_changes import encode_state
+from authorizerd.protocol.worker_feed import Begin, encode_message, report_reader
 from tests.support.acls import acl, snapshot_of
 
 

@@ -1,15 +1,17 @@
-"""Reloads by SIGHUP. (tests/end_to_end/test_reload.py sends real signals.)"""
+"""Reloads by SIGHUP, and the forced end. (tests/end_to_end/test_reload.py sends real signals.)"""
 
 from __future__ import annotations
 
 import logging
 import signal
+import threading
 from typing import cast
 
 import pytest
 import trio
 import trio.testing
 
+from authorizerd.daemon.process.forced_end import ForcedEnd
 from authorizerd.daemon.process.signals import SignalHandler
 from authorizerd.daemon.settings import ReloadStatistics, Settings
 from authorizerd.daemon.telemetry.systemd import ServiceManager
@@ -48,3 +50,15 @@ async def test_refused_reload_is_not_reported_as_done(
         assert reloaded.asked == asked
         assert caplog.text.count("every worker has the settings in force") == asked
     await sender.send(signal.SIGTERM)
+
+
+def test_end_in_time_stops_both_timers() -> None:
+    before = set(threading.enumerate())
+    forced_end = ForcedEnd()
+    forced_end.begin(1000)
+    (clock,) = set(threading.enumerate()) - before
+    assert signal.getitimer(signal.ITIMER_REAL)[0] > 0
+    forced_end.close()
+    clock.join(10)
+    assert not clock.is_alive()
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)

@@ -19,28 +19,20 @@ from authorizerd.actors.acl_journal import CHANGE_BYTES, CHANGES_PER_PART
 from authorizerd.actors.published_state import STALE
 from authorizerd.actors.record_applier import Renew
 from authorizerd.daemon.errors import ClosingError
-from authorizerd.daemon.queries.acl_watch import (
-    AHEAD_SECONDS,
-    HEARTBEAT_SECONDS,
-    WATCH_PATH,
-)
+from authorizerd.daemon.queries.acl_watch import AHEAD_SECONDS, HEARTBEAT_SECONDS, WATCH_PATH
 from authorizerd.daemon.queries.watchers import WatchStatistics
 from authorizerd.protocol.http.messages import Response
 from authorizerd.protocol.http.streamed import StreamedResponse
 from tests.daemon.decision_place import OTHER, entry, settings_of
-from tests.daemon.decisions.acl_place import (
-    DESCRIBE,
-    DESCRIBE_ID,
-    AclPlace,
-    Client,
-    watch,
-)
+from tests.daemon.decisions.acl_place import DESCRIBE, DESCRIBE_ID, AclPlace, Client
 from tests.support.acl_events import copy_of, shown, shown_id
 from tests.support.acls import acl, snapshot_of
 from tests.support.strategies import logs
 
 PROXY_TOKEN = "proxy.secret"
 ROOT_TOKEN_FILE = entry("root", "User:root")
+
+pytestmark = pytest.mark.usefixtures("autojump_clock")
 
 
 def added(number: int) -> AclAdded:
@@ -96,14 +88,10 @@ async def test_client_that_lists_and_watches_ends_with_the_daemons_acls(
             nursery.cancel_scope.cancel()
 
 
-async def test_watch_begins_with_the_newest_offset_and_sends_changes(
-    nursery: trio.Nursery, tmp_path: Path
-) -> None:
+async def test_watch_begins_with_the_newest_offset_and_sends_changes(place: AclPlace) -> None:
     """Each batch is one event, with its changes in order. A removal has its whole ACL."""
-    place = AclPlace(tmp_path)
-    await place.load(nursery, (DESCRIBE_ID, DESCRIBE))
     await place.change(added(1))
-    session = await watch(nursery, place)
+    session = await place.watch()
     await place.change(added(2), AclRemoved(added(1).id), AclRemoved(added(2).id))
     begin, changed = session.events
     assert (begin.name, begin.data, begin.id) == ("begin", {"after": 1, "offset": 1}, "1")
@@ -125,15 +113,13 @@ async def test_watch_begins_with_the_newest_offset_and_sends_changes(
     ("query", "header"), [("after=1", None), ("", b"1"), ("after=0", b"1"), ("after=1", b"")]
 )
 async def test_watch_resumes_after_an_offset(
-    nursery: trio.Nursery, tmp_path: Path, query: str, header: bytes | None
+    place: AclPlace, query: str, header: bytes | None
 ) -> None:
     """The first event keeps the client's place, because the changes follow it."""
-    place = AclPlace(tmp_path)
-    await place.load(nursery)
     for number in range(1, 4):
         await place.change(added(number))
     headers = [] if header is None else [(b"last-event-id", header)]
-    session = await watch(nursery, place, query, headers=headers)
+    session = await place.watch(query, headers=headers)
     assert [event.id for event in session.events] == ["1", "2", "3"]
     assert session.events[0].data == {"after": 1, "offset": 3}
 
@@ -152,18 +138,16 @@ async def test_offset_that_has_left_the_memory_is_gone(
 
 
 async def test_offset_that_is_applied_soon_is_waited_for(
-    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock, tmp_path: Path
+    nursery: trio.Nursery, place: AclPlace
 ) -> None:
     """Another worker may be ahead. An offset that no log reaches is refused."""
-    place = AclPlace(tmp_path)
-    await place.load(nursery)
 
     async def apply_later() -> None:
         await trio.sleep(AHEAD_SECONDS / 2)
         await place.change(added(1))
 
     nursery.start_soon(apply_later)
-    session = await watch(nursery, place, "after=1")
+    session = await place.watch("after=1")
     assert session.events[0].data == {"after": 1, "offset": 1}
     started = trio.current_time()
     status, text = await place.refusal(WATCH_PATH, "after=7")
@@ -183,23 +167,15 @@ async def test_offset_that_is_applied_soon_is_waited_for(
         ("after=" + "1" * 30, "after: expected a log offset"),
     ],
 )
-async def test_invalid_query_is_refused(
-    nursery: trio.Nursery, tmp_path: Path, query: str, expected: str
-) -> None:
-    place = AclPlace(tmp_path)
-    await place.load(nursery)
+async def test_invalid_query_is_refused(place: AclPlace, query: str, expected: str) -> None:
     status, text = await place.refusal(WATCH_PATH, query)
     assert status == 400
     assert text.startswith(expected)
 
 
-async def test_long_batch_is_sent_in_parts_and_resumed_as_a_whole(
-    nursery: trio.Nursery, tmp_path: Path
-) -> None:
+async def test_long_batch_is_sent_in_parts_and_resumed_as_a_whole(place: AclPlace) -> None:
     """Only the last part has the offset as its id."""
-    place = AclPlace(tmp_path)
-    await place.load(nursery)
-    session = await watch(nursery, place)
+    session = await place.watch()
     with patch.object(acl_journal, "CHANGES_PER_PART", 2):
         await place.change(*map(added, range(1, 6)))
     parts = session.events[1:]
@@ -215,7 +191,7 @@ async def test_slow_client_is_told_to_list_again_and_others_are_not_delayed(
     """The journal does not wait for anybody."""
     place = AclPlace(tmp_path, journal_bytes=2 * CHANGE_BYTES)
     await place.load(nursery)
-    slow, quick = await watch(nursery, place), await watch(nursery, place)
+    slow, quick = await place.watch(), await place.watch()
     slow.may_read = trio.Event()
     for number in range(1, 7):
         await place.change(added(number))
@@ -229,9 +205,7 @@ async def test_slow_client_is_told_to_list_again_and_others_are_not_delayed(
     assert place.watchers.statistics.watchers_ended_expired == 1
 
 
-async def test_client_that_stops_reading_is_counted(nursery: trio.Nursery, tmp_path: Path) -> None:
-    place = AclPlace(tmp_path)
-    await place.load(nursery)
+async def test_client_that_stops_reading_is_counted(place: AclPlace) -> None:
     response = await place.ask(WATCH_PATH)
     assert isinstance(response, StreamedResponse)
 
@@ -246,13 +220,9 @@ async def test_client_that_stops_reading_is_counted(nursery: trio.Nursery, tmp_p
     assert response.is_live
 
 
-async def test_quiet_watch_has_heartbeats_that_move_its_place(
-    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock, tmp_path: Path
-) -> None:
-    """Records other than ACLs move the offset as well."""
-    place = AclPlace(tmp_path)
-    await place.load(nursery)
-    session = await watch(nursery, place)
+async def test_quiet_watch_has_heartbeats_that_move_its_place(place: AclPlace) -> None:
+    """Records other than ACLs move the offset, too."""
+    session = await place.watch()
     await place.change()
     assert session.reader.last_id == "0"
     await trio.sleep(1.5 * HEARTBEAT_SECONDS)
@@ -261,14 +231,10 @@ async def test_quiet_watch_has_heartbeats_that_move_its_place(
     assert session.names() == ["begin"]
 
 
-async def test_heartbeat_does_not_skip_a_change_that_has_just_come(
-    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock, tmp_path: Path
-) -> None:
+async def test_heartbeat_does_not_skip_a_change_that_has_just_come(place: AclPlace) -> None:
     """Its place moves only to what was sent. The order of the two tasks is random in each round."""
     rounds = 30
-    place = AclPlace(tmp_path)
-    await place.load(nursery)
-    session = await watch(nursery, place)
+    session = await place.watch()
     for number in range(1, rounds + 1):
         await trio.sleep(HEARTBEAT_SECONDS)  # the time of the next heartbeat
         finish(place.journal.collect(snapshot_of(), [added(number)]))
@@ -279,10 +245,8 @@ async def test_heartbeat_does_not_skip_a_change_that_has_just_come(
     assert len(session.events) == rounds + 1
 
 
-async def test_caller_needs_the_right_to_read(nursery: trio.Nursery, tmp_path: Path) -> None:
-    place = AclPlace(tmp_path)
-    await place.load(nursery, (DESCRIBE_ID, DESCRIBE))
-    await watch(nursery, place, token=PROXY_TOKEN)
+async def test_caller_needs_the_right_to_read(place: AclPlace) -> None:
+    await place.watch(token=PROXY_TOKEN)
     for token, expected in (
         (None, (401, "expected a valid token")),
         ("proxy.wrong", (401, "expected a valid token")),
@@ -301,9 +265,7 @@ async def test_callers_that_are_trusted_to_ask_may_not_watch(nursery: trio.Nurse
     assert "set authorizerd.tokens.file" in text
 
 
-async def test_only_get_and_head_are_answered(nursery: trio.Nursery, tmp_path: Path) -> None:
-    place = AclPlace(tmp_path)
-    await place.load(nursery)
+async def test_only_get_and_head_are_answered(place: AclPlace) -> None:
     response = await place.ask(WATCH_PATH, method="POST")
     assert isinstance(response, Response)
     assert (response.status, response.headers) == (405, ((b"Allow", b"GET, HEAD"),))
@@ -317,12 +279,8 @@ async def test_nobody_watches_before_the_acls_are_loaded(tmp_path: Path) -> None
         assert (status, text) == (503, "AUTHORIZER_NOT_READY: the ACLs are not loaded yet\n")
 
 
-async def test_no_change_is_sent_after_a_reload_that_takes_the_right_away(
-    nursery: trio.Nursery, tmp_path: Path
-) -> None:
-    place = AclPlace(tmp_path)
-    await place.load(nursery, (DESCRIBE_ID, DESCRIBE))
-    session = await watch(nursery, place, token=PROXY_TOKEN)
+async def test_no_change_is_sent_after_a_reload_that_takes_the_right_away(place: AclPlace) -> None:
+    session = await place.watch(token=PROXY_TOKEN)
     place.callers.reconfigure(settings_of())
     await place.change(added(1))
     assert session.names() == ["begin", "closed"]
@@ -332,37 +290,22 @@ async def test_no_change_is_sent_after_a_reload_that_takes_the_right_away(
     assert place.watchers.statistics.watchers_ended_forbidden == 1
 
 
-async def test_removed_token_ends_a_watch_in_the_middle_of_a_batch(
-    nursery: trio.Nursery, tmp_path: Path
-) -> None:
+async def test_removed_token_ends_a_watch_in_the_middle_of_a_batch(place: AclPlace) -> None:
     """A slow reader may take a large batch for minutes."""
-    place = AclPlace(tmp_path)
-    await place.load(nursery, (DESCRIBE_ID, DESCRIBE))
-    session = await watch(nursery, place, token=PROXY_TOKEN)
+    session = await place.watch(token=PROXY_TOKEN)
     session.may_read = trio.Event()
     await place.change(*(added(number) for number in range(1, 2 * CHANGES_PER_PART + 1)))
-    assert place.file is not None
-    place.file.write_text(ROOT_TOKEN_FILE)
-    place.callers.prepare_reload()()
+    place.rewrite_tokens(ROOT_TOKEN_FILE)
     session.may_read.set()
     await trio.testing.wait_all_tasks_blocked()
     assert session.names() == ["begin", "acls", "closed"]
 
 
 @pytest.mark.parametrize("is_quiet", [True, False])
-async def test_removed_token_ends_its_watches(
-    nursery: trio.Nursery,
-    autojump_clock: trio.testing.MockClock,
-    tmp_path: Path,
-    is_quiet: bool,
-) -> None:
+async def test_removed_token_ends_its_watches(place: AclPlace, is_quiet: bool) -> None:
     """At the next change, or at the next heartbeat."""
-    place = AclPlace(tmp_path)
-    await place.load(nursery, (DESCRIBE_ID, DESCRIBE))
-    session = await watch(nursery, place, token=PROXY_TOKEN)
-    assert place.file is not None
-    place.file.write_text(ROOT_TOKEN_FILE)
-    place.callers.prepare_reload()()
+    session = await place.watch(token=PROXY_TOKEN)
+    place.rewrite_tokens(ROOT_TOKEN_FILE)
     if is_quiet:
         await trio.sleep(1.5 * HEARTBEAT_SECONDS)
     else:
@@ -371,14 +314,10 @@ async def test_removed_token_ends_its_watches(
     assert session.has_ended
 
 
-async def test_suspended_decisions_hold_changes_back(
-    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock, tmp_path: Path
-) -> None:
+async def test_suspended_decisions_hold_changes_back(place: AclPlace) -> None:
     """Nobody else may begin meanwhile. Afterwards, nothing is missing."""
-    place = AclPlace(tmp_path)
-    await place.load(nursery)
     await place.feed.send(Renew(trio.current_time() + 1))
-    session = await watch(nursery, place)
+    session = await place.watch()
     await trio.sleep(1.1)
     await place.change(added(1))
     await trio.sleep(1.5 * HEARTBEAT_SECONDS)
@@ -398,15 +337,15 @@ async def test_places_are_limited_for_all_and_for_each_caller(
     """One caller gets at most half of them, rounded up."""
     place = AclPlace(tmp_path, connections_max=3)
     await place.load(nursery, (DESCRIBE_ID, DESCRIBE))
-    first = await watch(nursery, place)
-    await watch(nursery, place)
+    first = await place.watch()
+    await place.watch()
     status, text = await place.refusal(WATCH_PATH)
     assert (status, "authorizerd.watch.max.connections" in text) == (503, True)
-    await watch(nursery, place, token=PROXY_TOKEN)
+    await place.watch(token=PROXY_TOKEN)
     assert (await place.refusal(WATCH_PATH, token=PROXY_TOKEN))[0] == 503
     first.scope.cancel()
     await trio.testing.wait_all_tasks_blocked()
-    await watch(nursery, place, token=PROXY_TOKEN)
+    await place.watch(token=PROXY_TOKEN)
     statistics = place.watchers.statistics
     assert (statistics.watchers_open, statistics.watchers_refused) == (3, 2)
     assert statistics.watchers_ended_closed == 1

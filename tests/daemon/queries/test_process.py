@@ -24,9 +24,7 @@ from authorizerd.daemon.queries.client import LOST, OpenAnswer, QueryClient
 from authorizerd.daemon.queries.process import QueryProcess, new_work
 from authorizerd.daemon.workers.query_pool import QueryPool
 from authorizerd.protocol.queries import Answer, ExplainQuestion, ListingQuestion
-from authorizerd.protocol.worker_feed import (
-    Files,
-)
+from authorizerd.protocol.worker_feed import Files
 from tests.support.log_files import added
 
 SECONDS_MAX = 600

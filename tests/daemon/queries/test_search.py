@@ -111,22 +111,6 @@ async def test_everything_is_one_pattern_for_a_super_user() -> None:
     assert await place.all_pages("resource", 1, "root") == answer["results"]
 
 
-async def test_names_without_acls_may_be_allowed() -> None:
-    place = SearchPlace(None, ALICE, topics=("t", "u"))
-    place.authorizer.configure({"allow.everyone.if.no.acl.found": "true"})
-    answer = await place.search("resource", "bob")
-    assert names_of(answer) == ["u"]
-    assert answer["context"] == {"offset": 0, "unlisted": True}
-
-
-async def test_actions_are_those_of_the_resource_type() -> None:
-    place = SearchPlace(None, acl("User:alice", "ALL", topic="t"), ALICE, PREFIX)
-    supported = [each.name.lower() for each in SUPPORTED[ResourceType.TOPIC]]
-    assert sorted(names_of(await place.search("action"))) == sorted(supported)
-    assert names_of(await place.search("action", topic="orders-1")) == ["write", "describe"]
-    assert names_of(await place.search("action", "nobody")) == []
-
-
 @pytest.mark.parametrize(
     ("change", "reason"),
     [

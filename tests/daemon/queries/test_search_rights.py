@@ -10,16 +10,22 @@ import pytest
 from authorizerd.daemon.decisions.authzen import AuthZenHandler
 from authorizerd.daemon.errors import BusyError
 from authorizerd.protocol.decisions.discovery import EVALUATION_PATH, EVALUATIONS_PATH
-from authorizerd.protocol.http.messages import Request, Response
+from authorizerd.protocol.http.messages import Response
 from tests.daemon.decision_place import OTHER, PROXY, cluster_action
 from tests.daemon.search_place import VOCABULARY, SearchPlace, image_of, search_body
 from tests.support.acls import acl, snapshot_of
 from tests.support.answers import answer_of
-from tests.support.requests import evaluation
+from tests.support.requests import evaluation, http_request
 
 ITSELF = PROXY.removeprefix("User:")
 READ = acl("User:alice", "READ", topic="t")
 KINDS = ("subject", "resource", "action")
+
+
+@pytest.fixture
+def place() -> SearchPlace:
+    """Return a port that trusts every caller."""
+    return SearchPlace(None, READ)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -183,11 +189,7 @@ async def test_a_search_leaves_one_audit_line_and_one_count(kind: str, line: str
 
 
 async def explain(place: SearchPlace, user: str, caller: str = "") -> Response:
-    headers = {b"content-type": b"application/json"}
-    if caller:
-        headers[b"authorization"] = f"Bearer {caller}.secret".encode()
-    body = json.dumps(evaluation(user, topic="t")).encode()
-    request = Request("POST", "/v1/explain", "", headers, body, keep_alive=True)
+    request = http_request("/v1/explain", evaluation(user, topic="t"), caller=caller)
     return await answer_of(place.explain(request))
 
 
@@ -197,18 +199,10 @@ async def evaluate(
     handler = AuthZenHandler(
         place.authorizer, VOCABULARY, place.callers, place.queries, explains=True
     )
-    headers = {b"content-type": b"application/json"}
-    if caller:
-        headers[b"authorization"] = f"Bearer {caller}.secret".encode()
-    body = json.dumps(document).encode()
-    request = Request(
-        method="POST", path=path, query="", headers=headers, body=body, keep_alive=True
-    )
-    return await answer_of(handler(request))
+    return await answer_of(handler(http_request(path, document, caller=caller)))
 
 
-async def test_explanation_is_counted_and_audited_as_a_decision() -> None:
-    place = SearchPlace(None, READ)
+async def test_explanation_is_counted_and_audited_as_a_decision(place: SearchPlace) -> None:
     explanation = json.loads((await explain(place, "bob")).body)
     assert (explanation["decision"], explanation["rule"]) == (False, "DefaultDeny")
     assert explanation["smallest_change"]["change"] == "add"
@@ -240,9 +234,8 @@ async def test_explanation_shows_acls_so_it_needs_the_right_to_search(
     assert (await evaluate(place, asked, "other")).status == 200
 
 
-async def test_evaluation_explains_on_request() -> None:
+async def test_evaluation_explains_on_request(place: SearchPlace) -> None:
     """The rest of the answer is the same as without the explanation."""
-    place = SearchPlace(None, READ)
     for user in ("alice", "bob", "root", "User:bob"):
         asked = evaluation(user, topic="t")
         plain = json.loads((await evaluate(place, asked)).body)
@@ -256,17 +249,15 @@ async def test_evaluation_explains_on_request() -> None:
     assert wrong.body == b"context.explain: expected a boolean, found a string\n"
 
 
-async def test_batch_is_not_explained() -> None:
+async def test_batch_is_not_explained(place: SearchPlace) -> None:
     """A batch may have a thousand evaluations."""
-    place = SearchPlace(None, READ)
     asked = {"context": {"explain": True}, "evaluations": [evaluation(topic="t")]}
     [answer] = json.loads((await evaluate(place, asked, path=EVALUATIONS_PATH)).body)["evaluations"]
     assert answer["decision"] is True
     assert "explanation" not in answer["context"]
 
 
-async def test_refused_search_can_be_retried() -> None:
-    place = SearchPlace(None, READ)
+async def test_refused_search_can_be_retried(place: SearchPlace) -> None:
 
     def refuse() -> None:
         raise BusyError("too many searches: retry later")
@@ -287,9 +278,8 @@ async def test_caller_of_a_question_is_told(tmp_path: Path) -> None:
     assert place.queries.callers == [OTHER, PROXY]
 
 
-async def test_explanation_gives_the_answer_that_was_audited() -> None:
+async def test_explanation_gives_the_answer_that_was_audited(place: SearchPlace) -> None:
     """The ACLs may have changed by so much that the state of then is not kept."""
-    place = SearchPlace(None, READ)
     assert json.loads((await explain(place, "alice")).body)["decision"] is True
     place.queries.on_ask = lambda: place.snapshot.publish(snapshot_of())
     response = await explain(place, "alice")

@@ -1,3 +1,5 @@
+"""The status of a source: how fresh it is, which failures are logged, and its bounds."""
+
 from __future__ import annotations
 
 from types import SimpleNamespace
@@ -9,10 +11,13 @@ import trio
 from authorizerd.actors.published_state import STOPPED
 from authorizerd.actors.record_applier import Message, Renew, Suspend
 from authorizerd.config.follow.settings import SourceKind
+from authorizerd.daemon.sources.failure_log import KINDS_MAX, LOGGED_AGAIN_SECONDS, FailureLog
 from authorizerd.daemon.sources.freshness import Freshness
-from authorizerd.daemon.sources.status import SourceStatus
+from authorizerd.daemon.sources.status import OTHER_REASON, REASONS_MAX, SourceStatus
 from authorizerd.daemon.telemetry.metric_sources import Scrape
 from authorizerd.daemon.telemetry.source_metrics import SOURCE_METRICS
+
+pytestmark = pytest.mark.usefixtures("autojump_clock")
 
 STALE_SECONDS = 10
 LIMIT = "authorizerd_source_stale_max_seconds"
@@ -91,3 +96,44 @@ async def test_fault_stops_decisions_and_the_first_reason_stays() -> None:
     await watched.freshness.stop("something else", 9)
     assert watched.sent == [Suspend(STOPPED)] * 2, "callers are not told the reason"
     assert (watched.status.fault, watched.status.fault_offset) == ("the cluster was restored", 7)
+
+
+async def test_each_kind_is_due_once_until_the_contact_is_good() -> None:
+    """A contact that comes and goes counts only a while after the last line."""
+    failures = FailureLog()
+    assert [failures.is_due(each) for each in ("a", "a", "b", "a")] == [True, False, True, False]
+    await trio.sleep(LOGGED_AGAIN_SECONDS - 1)
+    failures.note_contact()
+    assert not failures.is_due("a")
+    await trio.sleep(1)
+    assert not failures.is_due("a")
+    failures.note_contact()
+    assert [failures.is_due("a"), failures.is_due("a")] == [True, False]
+
+
+async def test_kinds_are_bounded() -> None:
+    """Servers choose their texts."""
+    failures = FailureLog()
+    assert sum(failures.is_due(str(number)) for number in range(3 * KINDS_MAX)) == KINDS_MAX
+
+
+async def test_failure_of_a_change_is_due_again_after_a_minute() -> None:
+    """No contact is noted in between."""
+    failures = FailureLog()
+    assert [failures.is_due_again(each) for each in ("a", "a", "b")] == [True, False, True]
+    await trio.sleep(LOGGED_AGAIN_SECONDS - 0.1)
+    assert not failures.is_due_again("a")
+    await trio.sleep(0.1)
+    assert [failures.is_due_again("a"), failures.is_due_again("a")] == [True, False]
+
+
+def test_reasons_of_errors_are_bounded() -> None:
+    """Each is the label of a metric, and a server chooses its error code."""
+    status = SourceStatus(SourceKind.QUORUM)
+    for code in range(2 * REASONS_MAX):
+        status.count_error(f"error {code}")
+    status.count_error("error 1")
+    assert len(status.errors) == REASONS_MAX + 1
+    assert status.errors["error 1"] == 2
+    assert status.errors.total() == 2 * REASONS_MAX + 1
+    assert status.errors[OTHER_REASON] == REASONS_MAX + 1

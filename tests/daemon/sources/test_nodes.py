@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from dataclasses import replace
-from datetime import timedelta
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -97,114 +96,72 @@ async def test_node_without_sasl_handshake_is_opened(cluster: TlsCluster) -> Non
     await opener(cluster).open(FIRST.host, FIRST.port)
 
 
-Case = Callable[[TlsCluster, Authority], tuple[LogIn | None, TlsSettings | None]]
+@dataclass(frozen=True)
+class Case:
+    """A node with these answers, and a client that it refuses, or that refuses it.
+
+    Attributes:
+        not_after: the end of the node's certificate; without one, the node does not speak TLS.
+        trusts: whether the client knows the CA of the node's certificate; None without TLS.
+        wants_certificate: whether the node asks clients for a certificate.
+    """
+
+    answers: tuple[object, ...] = ()
+    log_in: LogIn | None = None
+    not_after: datetime | None = None
+    trusts: bool | None = None
+    wants_certificate: bool = False
+
+    def prepare(self, cluster: TlsCluster, authority: Authority) -> TlsSettings | None:
+        """Add the node; return the TLS of the client."""
+        cluster.add(FIRST, *self.answers)
+        if self.not_after is not None:
+            keystore = authority.issue("server", FIRST.host, not_after=self.not_after)
+            ca = authority.ca_file if self.wants_certificate else None
+            cluster.contexts[FIRST] = new_server_context(keystore, ca)
+        if self.trusts is None:
+            return None
+        trusted = {"truststore_location": authority.ca_file} if self.trusts else {}
+        return new_settings(**trusted)
 
 
-def plain(*answers: object) -> Case:
-    """Return a node without TLS, and a client that logs in without TLS."""
-
-    def prepare(cluster: TlsCluster, _: Authority) -> tuple[LogIn | None, TlsSettings | None]:
-        cluster.add(FIRST, *answers)
-        return ALICE, None
-
-    return prepare
-
-
-def log_in_missing(cluster: TlsCluster, _: Authority) -> tuple[None, None]:
-    cluster.add(FIRST, PLAIN_OFFERED)
-    return None, None
-
-
-def tls_missing(cluster: TlsCluster, authority: Authority) -> tuple[None, None]:
-    cluster.add(FIRST)
-    secure(cluster, authority)
-    return None, None
-
-
-def tls_unexpected(cluster: TlsCluster, authority: Authority) -> tuple[None, TlsSettings]:
-    cluster.add(FIRST, NO_SASL)
-    return None, new_settings(truststore_location=authority.ca_file)
-
-
-def unknown_ca(cluster: TlsCluster, authority: Authority) -> tuple[LogIn, TlsSettings]:
-    cluster.add(FIRST)
-    secure(cluster, authority)
-    return ALICE, new_settings()
-
-
-def certificate_expired(cluster: TlsCluster, authority: Authority) -> tuple[LogIn, TlsSettings]:
-    cluster.add(FIRST)
-    old = authority.issue("old", FIRST.host, not_after=expired())
-    cluster.contexts[FIRST] = new_server_context(old)
-    return ALICE, new_settings(truststore_location=authority.ca_file)
-
-
-def certificate_required(cluster: TlsCluster, authority: Authority) -> tuple[None, TlsSettings]:
-    cluster.add(FIRST, NO_SASL)
-    keystore = authority.issue("server", FIRST.host)
-    cluster.contexts[FIRST] = new_server_context(keystore, authority.ca_file)
-    return None, new_settings(truststore_location=authority.ca_file)
+VALID = datetime.now(UTC) + timedelta(days=1)
+WRONG_PASSWORD = log_in_answer(58, "Invalid username or password")
+OTHER_MECHANISM = answer(error_code=33, mechanisms=("GSSAPI",))
 
 
 @pytest.mark.parametrize(
     ("case", "cause", "reason", "advice"),
     [
-        (
-            plain(PLAIN_OFFERED, log_in_answer(58, "Invalid username or password")),
-            Cause.CREDENTIALS,
-            "SASL_AUTHENTICATION_FAILED: Invalid username or password",
-            "check username and password in listener.name.NAME.MECHANISM.sasl.jaas.config",
-        ),
-        (
-            plain(answer(error_code=33, mechanisms=("GSSAPI",))),
-            Cause.MECHANISM,
-            "UNSUPPORTED_SASL_MECHANISM: Client SASL mechanism 'PLAIN' not enabled",
-            "set sasl.mechanism.controller.protocol to one of the enabled mechanisms",
-        ),
-        (
-            plain(NO_SASL),
-            Cause.LOG_IN_UNEXPECTED,
-            "ILLEGAL_SASL_STATE: Unexpected handshake request",
-            "the listener has no authentication: change listener.security.protocol.map",
-        ),
-        (
-            log_in_missing,
-            Cause.LOG_IN_REQUIRED,
-            "the listener expects SASL_PLAINTEXT, but the client uses PLAINTEXT",
-            "set sasl.mechanism.controller.protocol and listener.name",
-        ),
-        (
-            tls_missing,
-            Cause.TLS_REQUIRED,
-            "the listener expects SSL or SASL_SSL, but the client uses PLAINTEXT",
-            "set listener.name.NAME.ssl.truststore.location",
-        ),
-        (
-            tls_unexpected,
-            Cause.TLS_UNEXPECTED,
-            "the listener expects PLAINTEXT, but the client uses SSL",
-            "change listener.security.protocol.map",
-        ),
-        (
-            unknown_ca,
-            Cause.UNKNOWN_CA,
-            "is issued by an unknown CA",
-            "set listener.name.NAME.ssl.truststore.location to the CA",
-        ),
-        (
-            certificate_expired,
-            Cause.CERTIFICATE_EXPIRED,
-            "expired on 2020-01-01",
-            "renew the node's certificate",
-        ),
-        (
-            certificate_required,
-            Cause.CLIENT_CERTIFICATE_REQUIRED,
-            "the server requires a client certificate",
-            "set listener.name.NAME.ssl.keystore.location",
-        ),
+        (Case((PLAIN_OFFERED, WRONG_PASSWORD), ALICE), Cause.CREDENTIALS,
+         "SASL_AUTHENTICATION_FAILED: Invalid username or password",
+         "check username and password in listener.name.NAME.MECHANISM.sasl.jaas.config"),
+        (Case((OTHER_MECHANISM,), ALICE), Cause.MECHANISM,
+         "UNSUPPORTED_SASL_MECHANISM: Client SASL mechanism 'PLAIN' not enabled",
+         "set sasl.mechanism.controller.protocol to one of the enabled mechanisms"),
+        (Case((NO_SASL,), ALICE), Cause.LOG_IN_UNEXPECTED,
+         "ILLEGAL_SASL_STATE: Unexpected handshake request",
+         "the listener has no log-in: change listener.security.protocol.map"),
+        (Case((PLAIN_OFFERED,)), Cause.LOG_IN_REQUIRED,
+         "the listener expects SASL_PLAINTEXT, but the client uses PLAINTEXT",
+         "set sasl.mechanism.controller.protocol and listener.name"),
+        (Case(not_after=VALID), Cause.TLS_REQUIRED,
+         "the listener expects SSL or SASL_SSL, but the client uses PLAINTEXT",
+         "set listener.name.NAME.ssl.truststore.location"),
+        (Case((NO_SASL,), trusts=True), Cause.TLS_UNEXPECTED,
+         "the listener expects PLAINTEXT, but the client uses SSL",
+         "change listener.security.protocol.map"),
+        (Case((), ALICE, VALID, trusts=False), Cause.UNKNOWN_CA,
+         "is issued by an unknown CA",
+         "set listener.name.NAME.ssl.truststore.location to the CA"),
+        (Case((), ALICE, expired(), trusts=True), Cause.CERTIFICATE_EXPIRED,
+         "expired on 2020-01-01", "renew the node's certificate"),
+        (Case((NO_SASL,), None, VALID, trusts=True, wants_certificate=True),
+         Cause.CLIENT_CERTIFICATE_REQUIRED,
+         "the server requires a client certificate",
+         "set listener.name.NAME.ssl.keystore.location"),
     ],
-)
+)  # fmt: skip
 async def test_error_names_node_reason_and_remedy(
     cluster: TlsCluster,
     authority: Authority,
@@ -214,9 +171,9 @@ async def test_error_names_node_reason_and_remedy(
     advice: str,
 ) -> None:
     """Within two seconds, and it closes every connection."""
-    log_in, tls = case(cluster, authority)
+    tls = case.prepare(cluster, authority)
     start = trio.current_time()
-    error = await refusal(opener(cluster, log_in, tls))
+    error = await refusal(opener(cluster, case.log_in, tls))
     assert trio.current_time() - start < 2
     assert error.cause is cause
     assert str(error).startswith("host0:9000: ")

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-from trio.testing import MockClock
 
 from authorizerd.acl.index.builder import build
 from authorizerd.acl.model import AclAdded, Change, ChangeBatch
@@ -46,6 +45,8 @@ from tests.support.log_files import (
     write_log,
 )
 from tests.support.recording_storage import RecordingStorage
+
+pytestmark = pytest.mark.usefixtures("autojump_clock")
 
 NEVER = 2**62
 QUOTA_RECORD = bytes.fromhex("01 0e 00 00")
@@ -186,9 +187,7 @@ async def looked() -> None:
     await trio.sleep(1.5 * CHECK_SECONDS)
 
 
-async def test_checkpoint_is_due_after_a_number_of_bytes(
-    autojump_clock: MockClock, start: Start
-) -> None:
+async def test_checkpoint_is_due_after_a_number_of_bytes(start: Start) -> None:
     """It holds the published state up to the last offset; then the count restarts."""
     running = start(bytes_between=1000)
     await looked()
@@ -211,9 +210,7 @@ async def test_checkpoint_is_due_after_a_number_of_bytes(
     assert running.statistics.written == 2
 
 
-async def test_bytes_read_since_the_last_checkpoint_count(
-    autojump_clock: MockClock, start: Start
-) -> None:
+async def test_bytes_read_since_the_last_checkpoint_count(start: Start) -> None:
     """Otherwise a daemon that restarts often would never write a checkpoint."""
     running = start(bytes_between=1000, bytes_read=900)
     running.append(added(2))
@@ -223,9 +220,7 @@ async def test_bytes_read_since_the_last_checkpoint_count(
     assert running.statistics.written == 1
 
 
-async def test_checkpoint_is_due_after_an_interval_if_there_was_a_change(
-    autojump_clock: MockClock, start: Start
-) -> None:
+async def test_checkpoint_is_due_after_an_interval_if_there_was_a_change(start: Start) -> None:
     running = start(interval_s=100)
     await trio.sleep(98)
     assert running.end_offsets == []
@@ -238,27 +233,21 @@ async def test_checkpoint_is_due_after_an_interval_if_there_was_a_change(
     assert running.end_offsets == [4, 5]
 
 
-async def test_no_checkpoint_is_due_without_a_change(
-    autojump_clock: MockClock, start: Start
-) -> None:
+async def test_no_checkpoint_is_due_without_a_change(start: Start) -> None:
     running = start(interval_s=100)
     await trio.sleep(1000)
     assert running.statistics.written == 1
     assert len(running.storage.named("rename")) == 1
 
 
-async def test_interval_of_0_turns_the_interval_off(
-    autojump_clock: MockClock, start: Start
-) -> None:
+async def test_interval_of_0_turns_the_interval_off(start: Start) -> None:
     running = start(interval_s=0)
     running.append(added(2))
     await trio.sleep(4000)
     assert running.end_offsets == []
 
 
-async def test_no_snapshot_is_kept_between_two_checks(
-    autojump_clock: MockClock, start: Start
-) -> None:
+async def test_no_snapshot_is_kept_between_two_checks(start: Start) -> None:
     """Freeing a snapshot that many changes have replaced would block the event loop."""
     running = start()
     newest = running.published.newest
@@ -268,7 +257,7 @@ async def test_no_snapshot_is_kept_between_two_checks(
 
 
 async def test_log_with_foreign_records_gets_no_checkpoint(
-    autojump_clock: MockClock, start: Start, caplog: pytest.LogCaptureFixture
+    start: Start, caplog: pytest.LogCaptureFixture
 ) -> None:
     running = start(bytes_between=1, interval_s=1, batches=([added(1)], [QUOTA_RECORD]))
     running.append(added(2))
@@ -278,9 +267,7 @@ async def test_log_with_foreign_records_gets_no_checkpoint(
     assert "of types 14" in caplog.text
 
 
-async def test_checkpoint_contains_the_topics_of_the_log(
-    autojump_clock: MockClock, start: Start
-) -> None:
+async def test_checkpoint_contains_the_topics_of_the_log(start: Start) -> None:
     topic = TopicAdded("t", b"t" * 16)
     batches = [added(1), topic], [CONTROLLER_RECORD, NO_OP_RECORD]
     running = start(bytes_between=1, batches=batches)
@@ -293,7 +280,7 @@ async def test_checkpoint_contains_the_topics_of_the_log(
 
 @pytest.mark.parametrize("failing", ["append_to", "append", "sync", "rename", "sync_directory"])
 async def test_failed_checkpoint_is_counted_and_retried_later(
-    autojump_clock: MockClock, start: Start, failing: str, caplog: pytest.LogCaptureFixture
+    start: Start, failing: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Meanwhile appends continue."""
     running = start(bytes_between=1)
@@ -310,9 +297,7 @@ async def test_failed_checkpoint_is_counted_and_retried_later(
     assert numbers(running.log_dir) == {1, 2}
 
 
-async def test_failed_removal_is_retried_without_another_checkpoint(
-    autojump_clock: MockClock, start: Start
-) -> None:
+async def test_failed_removal_is_retried_without_another_checkpoint(start: Start) -> None:
     running = start(bytes_between=1, retention_bytes=0)
     await looked()
     running.append(added(2))
@@ -331,10 +316,7 @@ async def test_failed_removal_is_retried_without_another_checkpoint(
 
 
 async def test_directory_that_cannot_be_listed_is_logged_and_retried(
-    autojump_clock: MockClock,
-    start: Start,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    start: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
 
     def refuse(*_: object) -> None:
@@ -354,9 +336,7 @@ async def test_directory_that_cannot_be_listed_is_logged_and_retried(
 
 
 @pytest.mark.parametrize(("retention_bytes", "kept"), [(-1, 3), (0, 1), (NEVER, 3)])
-async def test_retention_by_bytes(
-    autojump_clock: MockClock, start: Start, retention_bytes: int, kept: int
-) -> None:
+async def test_retention_by_bytes(start: Start, retention_bytes: int, kept: int) -> None:
     """-1 keeps all; 0 keeps only what the newest checkpoint needs."""
     running = start(bytes_between=1, retention_bytes=retention_bytes)
     for number in (2, 3, 4):
@@ -368,9 +348,7 @@ async def test_retention_by_bytes(
 
 
 @pytest.mark.parametrize(("retention_ms", "kept"), [(-1, 2), (3_600_000, 1), (0, 1)])
-async def test_retention_by_age(
-    autojump_clock: MockClock, start: Start, retention_ms: int, kept: int
-) -> None:
+async def test_retention_by_age(start: Start, retention_ms: int, kept: int) -> None:
     """The age is the wall-clock time since the file was last written."""
     running = start(bytes_between=1, retention_ms=retention_ms)
     await looked()

@@ -62,6 +62,13 @@ class Place:
 
 
 @pytest.fixture
+async def place(nursery: trio.Nursery) -> Place:
+    place = Place()
+    await place.start(nursery)
+    return place
+
+
+@pytest.fixture
 def notified(tmp_path: Path) -> Iterator[NotifySocket]:
     notify_socket = NotifySocket(str(tmp_path / "notify"))
     yield notify_socket
@@ -91,10 +98,11 @@ def test_variables_are_removed_from_the_environment(notified: NotifySocket) -> N
 
 
 async def test_start_timeout_is_extended_only_while_loading(
-    notified: NotifySocket, nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+    notified: NotifySocket,
+    nursery: trio.Nursery,
+    place: Place,
+    autojump_clock: trio.testing.MockClock,
 ) -> None:
-    place = Place()
-    await place.start(nursery)
     manager = ServiceManager(environment_of(notified))
     await nursery.start(manager.run, place.readiness)
     await trio.sleep(1.5)
@@ -125,11 +133,10 @@ async def test_start_timeout_is_extended_only_while_loading(
 async def test_watchdog_is_fed_twice_per_period(
     notified: NotifySocket,
     nursery: trio.Nursery,
+    place: Place,
     autojump_clock: trio.testing.MockClock,
     watchdog_s: float,
 ) -> None:
-    place = Place()
-    await place.start(nursery)
     await place.load()
     manager = ServiceManager(environment_of(notified, round(watchdog_s * 1e6)))
     await nursery.start(manager.run, place.readiness)
@@ -140,10 +147,8 @@ async def test_watchdog_is_fed_twice_per_period(
 
 
 async def test_watchdog_is_not_fed_while_the_loop_hangs(
-    notified: NotifySocket, nursery: trio.Nursery
+    notified: NotifySocket, nursery: trio.Nursery, place: Place
 ) -> None:
-    place = Place()
-    await place.start(nursery)
     manager = ServiceManager(environment_of(notified, 40_000))
     await nursery.start(manager.run, place.readiness)
     assert "WATCHDOG" in await trio.to_thread.run_sync(notified.receive)
@@ -170,12 +175,11 @@ def heard_within(notified: NotifySocket, seconds: float) -> list[dict[str, str]]
 async def test_watchdog_of_another_process_is_not_fed(
     notified: NotifySocket,
     nursery: trio.Nursery,
+    place: Place,
     autojump_clock: trio.testing.MockClock,
     microseconds: str,
     pid: str,
 ) -> None:
-    place = Place()
-    await place.start(nursery)
     environment = environment_of(notified) | {"WATCHDOG_USEC": microseconds, "WATCHDOG_PID": pid}
     manager = ServiceManager(environment)
     await nursery.start(manager.run, place.readiness)
@@ -196,11 +200,10 @@ def test_invalid_address_is_a_warning(address: str, caplog: pytest.LogCaptureFix
 async def test_messages_wait_in_order_while_the_manager_is_away(
     tmp_path: Path,
     nursery: trio.Nursery,
+    place: Place,
     autojump_clock: trio.testing.MockClock,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    place = Place()
-    await place.start(nursery)
     manager = ServiceManager({"NOTIFY_SOCKET": str(tmp_path / "notify")})
     await nursery.start(manager.run, place.readiness)
     manager.report_ready()

@@ -16,9 +16,7 @@ from authorizerd.actors.record_applier import CaughtUp, Message, Renew, Suspend
 from authorizerd.daemon.workers.feed_source import FeedSource, WorkerActions
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.framing import frame
-from authorizerd.protocol.worker_changes import (
-    encode_changes,
-)
+from authorizerd.protocol.worker_changes import encode_changes
 from authorizerd.protocol.worker_feed import (
     Begin,
     Done,

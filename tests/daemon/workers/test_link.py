@@ -7,12 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 import trio
-from trio.testing import (
-    MockClock,
-    lockstep_stream_pair,
-    memory_stream_pair,
-    wait_all_tasks_blocked,
-)
+from trio.testing import MockClock, lockstep_stream_pair, memory_stream_pair, wait_all_tasks_blocked
 
 from authorizerd.acl.index.builder import build
 from authorizerd.acl.model import ChangeBatch
@@ -27,10 +22,7 @@ from authorizerd.daemon.workers.link import (
 from authorizerd.image.cluster import EMPTY_IMAGE
 from authorizerd.protocol import worker_changes
 from authorizerd.protocol.framing import frame
-from authorizerd.protocol.worker_changes import (
-    SharedTexts,
-    to_batch,
-)
+from authorizerd.protocol.worker_changes import SharedTexts, to_batch
 from authorizerd.protocol.worker_feed import (
     Done,
     Drain,
@@ -88,6 +80,16 @@ class Far:
             found.append(order)
         return found
 
+    async def report(self, number: int, offset: int) -> None:
+        """Report that an order is done."""
+        await self.send(encode_message(Done(number, offset)))
+
+    async def load(self) -> None:
+        """Order a state, and report that it is loaded."""
+        order_state(self.link)
+        await self.orders()
+        await self.report(1, -1)
+
     async def send(self, data: bytes) -> None:
         await self._stream.send_all(data)
         await wait_all_tasks_blocked()
@@ -115,18 +117,18 @@ async def test_worker_listens_once_updates_wait_for_it(far: Far) -> None:
     far.link.order(Report)
     order_state(far.link)
     assert await far.orders() == [Report(1), Loaded(2, -1)]
-    await far.send(encode_message(Done(1, -1)))
+    await far.report(1, -1)
     far.link.order_changes(ChangeBatch(5, (added(1),)))
     assert not far.link.is_loaded
-    await far.send(encode_message(Done(2, -1)))
+    await far.report(2, -1)
     assert far.link.is_loaded
     changes, report, listen = await far.orders()
     assert isinstance(changes, TakeChanges)
     assert (changes.number, report, listen) == (3, Report(4), Listen(5))
-    await far.send(encode_message(Done(3, 5)))
-    await far.send(encode_message(Done(4, 5)))
+    await far.report(3, 5)
+    await far.report(4, 5)
     assert not far.link.is_listening
-    await far.send(encode_message(Done(5, 5)))
+    await far.report(5, 5)
     assert (far.link.is_listening, far.link.offset, far.changes) == (True, 5, 1)
 
 
@@ -171,9 +173,7 @@ async def test_invalid_report_kills_the_worker(far: Far) -> None:
 async def test_pause_of_the_daemon_does_not_kill_the_worker(
     far: Far, mock_clock: MockClock
 ) -> None:
-    order_state(far.link)
-    await far.orders()
-    await far.send(encode_message(Done(1, -1)))
+    await far.load()
     mock_clock.jump(50)
     await wait_all_tasks_blocked()
     assert not far.process.killed
@@ -186,14 +186,12 @@ async def test_pause_of_the_daemon_does_not_kill_the_worker(
 async def test_lease_is_renewed_at_once_after_a_pause_of_the_daemon(
     far: Far, mock_clock: MockClock
 ) -> None:
-    order_state(far.link)
-    await far.orders()
-    await far.send(encode_message(Done(1, -1)))
+    await far.load()
     assert await far.orders() == [Report(2), Listen(3)]
     assert far.link.decides_until == -math.inf
-    await far.send(encode_message(Done(2, -1)))
+    await far.report(2, -1)
     assert far.link.decides_until == math.inf
-    await far.send(encode_message(Done(3, -1)))
+    await far.report(3, -1)
     mock_clock.jump(50)
     await wait_all_tasks_blocked()
     assert far.link.last_number == 4
@@ -261,11 +259,9 @@ async def test_no_change_waits_while_the_state_is_sent(
 
 async def test_drain_has_no_order_time_limit(far: Far, autojump_clock: MockClock) -> None:
     """Clients may take their time; the order before the drain has the usual limit."""
-    order_state(far.link)
+    await far.load()
     await far.orders()
-    await far.send(encode_message(Done(1, -1)))
-    await far.orders()
-    await far.send(encode_message(Done(3, -1)))
+    await far.report(3, -1)
     far.link.order_drain(Drain)
     await trio.sleep(100)
     assert not far.process.killed

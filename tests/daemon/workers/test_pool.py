@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 import trio
-from trio.testing import MockClock, wait_all_tasks_blocked
+from trio.testing import wait_all_tasks_blocked
 
 from authorizerd.acl.model import ChangeBatch
 from authorizerd.actors.auditor import NOT_WRITTEN
@@ -20,16 +20,15 @@ from authorizerd.daemon.workers import link as worker_link
 from authorizerd.daemon.workers.feed_source import SILENT
 from authorizerd.daemon.workers.pool import REPLACE_SECONDS_MAX, REPLACE_SECONDS_MIN, WorkerPool
 from authorizerd.daemon.workers.predecessors import LEASE_SECONDS_MAX
-from authorizerd.protocol.worker_feed import (
-    Files,
-    Report,
-)
+from authorizerd.protocol.worker_feed import Files, Report
 from tests.daemon.fake_worker import FakeProcesses, FakeWorker
 from tests.support.log_files import added, removed
 
 TIMEOUT_MS = 1000
 DETECTION_SECONDS = 1.26
 """The maximum time until a hanging worker is found: the time limit plus the check's interval."""
+
+pytestmark = pytest.mark.usefixtures("autojump_clock")
 
 
 class Running:
@@ -88,6 +87,11 @@ async def start(nursery: trio.Nursery, count: int = 2, *, is_followed: bool = Fa
     return running
 
 
+@pytest.fixture
+async def running(nursery: trio.Nursery) -> Running:
+    return await start(nursery)
+
+
 async def ends_within(seconds: float, worker: FakeWorker) -> bool:
     with trio.move_on_after(seconds):
         await worker.ended.wait()
@@ -95,11 +99,8 @@ async def ends_within(seconds: float, worker: FakeWorker) -> bool:
     return False
 
 
-async def test_acknowledgement_waits_for_every_worker(
-    nursery: trio.Nursery, autojump_clock: MockClock
-) -> None:
+async def test_acknowledgement_waits_for_every_worker(running: Running) -> None:
     """Afterwards, every worker decides by the change and by its settings."""
-    running = await start(nursery)
     first, second = running.workers
     second.hold()
     with trio.move_on_after(TIMEOUT_MS / 2000) as scope:
@@ -114,11 +115,8 @@ async def test_acknowledgement_waits_for_every_worker(
     assert {worker.settings["super.users"] for worker in running.workers} == {"User:second"}
 
 
-async def test_pool_refuses_if_every_worker_does(
-    nursery: trio.Nursery, autojump_clock: MockClock
-) -> None:
+async def test_pool_refuses_if_every_worker_does(running: Running) -> None:
     """One that decides is enough. Orders to stop reach all."""
-    running = await start(nursery)
     for counts, refusal in (((0, 0), ""), ((1, 0), ""), ((1, 1), NOT_WRITTEN), ((0, 1), "")):
         for worker, count in zip(running.workers, counts, strict=True):
             worker.refusing = count
@@ -129,11 +127,8 @@ async def test_pool_refuses_if_every_worker_does(
     assert running.pool.refusal == "why"
 
 
-async def test_pool_refuses_once_every_lease_has_passed(
-    nursery: trio.Nursery, autojump_clock: MockClock
-) -> None:
+async def test_pool_refuses_once_every_lease_has_passed(running: Running) -> None:
     """Workers may not have heard from the daemon for long, if it hung."""
-    running = await start(nursery)
     assert running.pool.refusal == ""
     running.clock_ahead_s = 1000.0
     assert running.pool.refusal == SILENT
@@ -142,11 +137,8 @@ async def test_pool_refuses_once_every_lease_has_passed(
     assert running.pool.refusal == ""
 
 
-async def test_all_workers_stop_deciding_with_the_daemon(
-    nursery: trio.Nursery, autojump_clock: MockClock
-) -> None:
-    """A worker that is replaced meanwhile starts without decisions as well."""
-    running = await start(nursery)
+async def test_all_workers_stop_deciding_with_the_daemon(running: Running) -> None:
+    """A worker that is replaced meanwhile starts without decisions, too."""
     await running.pool.feed.send(Suspend("why"))
     await trio.sleep(TIMEOUT_MS / 1000)
     assert [worker.acl_count for worker in running.workers] == [-1, -1]
@@ -161,7 +153,7 @@ async def test_all_workers_stop_deciding_with_the_daemon(
 
 @pytest.mark.parametrize("resumes", [False, True])
 async def test_workers_stay_without_decisions_after_a_misfit(
-    nursery: trio.Nursery, autojump_clock: MockClock, resumes: bool
+    nursery: trio.Nursery, resumes: bool
 ) -> None:
     """They are replaced once, listen, and decide nothing, whatever the source sends later."""
     running = await start(nursery, is_followed=True)
@@ -179,11 +171,8 @@ async def test_workers_stay_without_decisions_after_a_misfit(
     assert [worker.not_ready_reason for worker in running.workers[2:]] == [STOPPED, STOPPED]
 
 
-async def test_hanging_worker_is_killed_before_updates_continue(
-    nursery: trio.Nursery, autojump_clock: MockClock
-) -> None:
+async def test_hanging_worker_is_killed_before_updates_continue(running: Running) -> None:
     """The update waits no longer than the time-out; a new worker has the change from its start."""
-    running = await start(nursery)
     running.workers[1].hold()
     began = trio.current_time()
     await running.change()
@@ -198,22 +187,16 @@ async def test_hanging_worker_is_killed_before_updates_continue(
     assert running.workers[2].settings == {"super.users": "User:first"}
 
 
-async def test_hanging_worker_is_found_without_changes(
-    nursery: trio.Nursery, autojump_clock: MockClock
-) -> None:
+async def test_hanging_worker_is_found_without_changes(running: Running) -> None:
     """The pool requests counters regularly; a worker that answers keeps running."""
-    running = await start(nursery)
     running.workers[0].hold()
     assert await ends_within(2 * DETECTION_SECONDS, running.workers[0])
     await trio.sleep(300)
     assert (len(running.workers), running.pool.restarts) == (3, 1)
 
 
-async def test_loading_worker_is_not_waited_for(
-    nursery: trio.Nursery, autojump_clock: MockClock
-) -> None:
+async def test_loading_worker_is_not_waited_for(running: Running) -> None:
     """Updates go on; when it listens, it has all of them."""
-    running = await start(nursery)
     slow: list[FakeWorker] = []
 
     def hold(worker: FakeWorker) -> None:
@@ -233,10 +216,7 @@ async def test_loading_worker_is_not_waited_for(
     assert (slow[0].is_listening, slow[0].offset) == (True, 6)
 
 
-async def test_worker_that_never_loads_is_replaced(
-    nursery: trio.Nursery, autojump_clock: MockClock
-) -> None:
-    running = await start(nursery)
+async def test_worker_that_never_loads_is_replaced(running: Running) -> None:
     running.processes.on_start = FakeWorker.hold
     running.workers[0].kill()
     await trio.sleep(1)
@@ -245,11 +225,10 @@ async def test_worker_that_never_loads_is_replaced(
 
 
 async def test_changes_waiting_for_a_worker_are_bounded(
-    nursery: trio.Nursery, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+    running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A worker that reads nothing during many changes is killed; a new one starts fresh."""
     monkeypatch.setattr(worker_link, "CHANGES_WAITING_MAX", 10)
-    running = await start(nursery)
     running.processes.on_start = FakeWorker.hold
     running.workers[0].kill()
     await trio.sleep(1)
@@ -266,10 +245,9 @@ async def test_changes_waiting_for_a_worker_are_bounded(
 
 
 async def test_worker_that_ends_at_once_is_restarted_with_growing_delays(
-    nursery: trio.Nursery, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+    running: Running, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The same applies if no process can be started."""
-    running = await start(nursery)
     running.processes.failures = 3
     running.processes.on_start = FakeWorker.kill
     running.workers[0].kill()
@@ -287,7 +265,7 @@ async def test_worker_that_ends_at_once_is_restarted_with_growing_delays(
 
 
 async def test_ports_open_with_the_first_worker_and_are_ready_with_the_last(
-    nursery: trio.Nursery, autojump_clock: MockClock
+    nursery: trio.Nursery,
 ) -> None:
     """Later, it is ready as long as one worker serves."""
     running = Running(nursery, 2)
@@ -314,10 +292,7 @@ async def test_ports_open_with_the_first_worker_and_are_ready_with_the_last(
     assert not running.pool.is_ready
 
 
-async def test_summed_counters_never_decrease(
-    nursery: trio.Nursery, autojump_clock: MockClock
-) -> None:
-    running = await start(nursery)
+async def test_summed_counters_never_decrease(running: Running) -> None:
     for worker in running.workers:
         worker.count = 10
     await trio.sleep(2)
@@ -336,9 +311,7 @@ async def test_summed_counters_never_decrease(
     )
 
 
-async def test_drained_workers_are_not_replaced(
-    nursery: trio.Nursery, autojump_clock: MockClock
-) -> None:
+async def test_drained_workers_are_not_replaced(nursery: trio.Nursery) -> None:
     """Each ends by itself; one that does not is killed at the deadline."""
     running = await start(nursery, 3)
     running.workers[2].hold()
@@ -351,11 +324,8 @@ async def test_drained_workers_are_not_replaced(
     await running.change()
 
 
-async def test_workers_get_the_files_in_force(
-    nursery: trio.Nursery, autojump_clock: MockClock
-) -> None:
+async def test_workers_get_the_files_in_force(running: Running) -> None:
     """At a reload, all workers get them once everything is in force; a new worker, at its start."""
-    running = await start(nursery)
     apply = running.pool.prepare_reload()
     await wait_all_tasks_blocked()
     assert [worker.files for worker in running.workers] == [[Files("first")]] * 2
@@ -371,7 +341,7 @@ async def test_workers_get_the_files_in_force(
 
 @pytest.mark.parametrize("seed", range(10))
 async def test_no_listening_worker_answers_from_before_an_acknowledgement(
-    nursery: trio.Nursery, autojump_clock: MockClock, seed: int
+    nursery: trio.Nursery, seed: int
 ) -> None:
     """Workers hang, end and start at random."""
     chance = random.Random(seed)
@@ -399,11 +369,8 @@ async def test_no_listening_worker_answers_from_before_an_acknowledgement(
     assert listened
 
 
-async def test_lease_of_a_worker_ends_with_the_daemon_that_renews_it(
-    nursery: trio.Nursery, autojump_clock: MockClock
-) -> None:
+async def test_lease_of_a_worker_ends_with_the_daemon_that_renews_it(running: Running) -> None:
     """It is never longer than the state's deadline, nor than what a new daemon waits for."""
-    running = await start(nursery)
     now = 1000.0
     running.pool._clock = lambda: now
     assert running.pool._new_report(7) == Report(7, now + 2 * TIMEOUT_MS / 1000)

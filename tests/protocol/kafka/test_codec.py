@@ -40,6 +40,7 @@ from authorizerd.protocol.kafka.wire_types import Only, Type, int32, text
 from tests.protocol.decoding import check_any, check_cuts
 from tests.support.kio_codec import type_of
 from tests.support.kio_messages import request_type, response_type, written_by_kio
+from tests.support.sizes import size
 from tests.support.strategies import int8s, texts
 
 

@@ -104,9 +104,13 @@ def test_flood_counts_answers_and_closed_connections() -> None:
     with serving(send_and_close(REFUSED)) as ((host, port), _):
         report = flood(
             Plan(
-                address=f"{host}:{port}", protocol="http", connections=3, seconds=0.3, first=b"ask",
+                address=f"{host}:{port}",
+                protocol="http",
+                connections=3,
+                seconds=0.3,
+                first=b"ask",
             )
-        )  # fmt: skip
+        )
     assert report.opened == 3
     assert report.outcomes == {"503": 3, CLOSED: 3}
 

@@ -66,13 +66,16 @@ def test_parts_after_a_failed_one_are_measured(tmp_path: Path) -> None:
     assert results["good"].rows == results["fail"].rows == [ROW]
 
 
-@pytest.mark.parametrize(("ours", "unit", "enforced", "is_quick", "broken"), [
-    (2.0, "ms", True, False, 0),
-    (2.1, "ms", True, False, 1),
-    (2.1, "ms", True, True, 0),
-    (2.1, "ms", False, False, 0),
-    (2.1, "MiB", True, True, 1),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("ours", "unit", "enforced", "is_quick", "broken"),
+    [
+        (2.0, "ms", True, False, 0),
+        (2.1, "ms", True, False, 1),
+        (2.1, "ms", True, True, 0),
+        (2.1, "ms", False, False, 0),
+        (2.1, "MiB", True, True, 1),
+    ],
+)
 def test_run_fails_if_a_limit_that_must_hold_is_exceeded(
     ours: float, unit: str, enforced: bool, is_quick: bool, broken: int
 ) -> None:

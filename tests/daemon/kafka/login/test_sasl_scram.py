@@ -19,13 +19,7 @@ from authorizerd.daemon.kafka.login.sasl_scram import (
 )
 from authorizerd.image.changes import CredentialAdded
 from authorizerd.protocol.records.scram import ScramMechanism
-from tests.support.sasl import (
-    SHA_256,
-    SHA_512,
-    LoadedCredentials,
-    ScramTokens,
-    credential_of,
-)
+from tests.support.sasl import SHA_256, SHA_512, LoadedCredentials, ScramTokens, credential_of
 
 PASSWORD = "alice-secret"
 KNOWN = LoadedCredentials(

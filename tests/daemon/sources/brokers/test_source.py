@@ -15,7 +15,6 @@ from unittest.mock import patch
 
 import pytest
 import trio
-from trio.testing import MockClock
 
 from authorizerd.acl.model import Acl, AclFilter
 from authorizerd.acl.release_in_force import Evidence, judge_release
@@ -57,6 +56,8 @@ SETTINGS = FollowSettings(
 )
 SERVING = replace(SETTINGS, serve_copy=True)
 ODD = Acl(99, "n", 77, "User:a", "*", 55, 44)
+
+pytestmark = pytest.mark.usefixtures("autojump_clock")
 
 
 class Follower:
@@ -148,8 +149,43 @@ class Follower:
             await trio.sleep(0.05)
 
 
+class Cluster(ScriptedCluster):
+    """A cluster, and the folder in which its followers keep their copy."""
+
+    def __init__(self, nursery: trio.Nursery, folder: Path) -> None:
+        super().__init__(nursery)
+        self._folder = folder
+
+    def set(self, **fields: object) -> None:
+        """Set attributes of every broker."""
+        for broker in self.brokers.values():
+            for name, value in fields.items():
+                setattr(broker, name, value)
+
+    @asynccontextmanager
+    async def follow(
+        self, settings: FollowSettings = SETTINGS, *, bytes_between: int = 1 << 20
+    ) -> AsyncIterator[Follower]:
+        """Run a follower until the block ends, then close its copy as a killed process would."""
+        follower = Follower(self, self._folder, settings, bytes_between)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(follower.run)
+            yield follower
+            nursery.cancel_scope.cancel()
+        follower.log.close()
+
+    @asynccontextmanager
+    async def followed(self) -> AsyncIterator[Follower]:
+        """Run a follower; the block begins once it decides by the cluster's first ACL."""
+        async with self.follow() as follower:
+            await follower.until(lambda: follower.acls == {READ})
+            yield follower
+
+
 @pytest.fixture
-async def cluster(nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch) -> ScriptedCluster:
+async def cluster(
+    nursery: trio.Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Cluster:
     """Return a cluster of two brokers with one ACL.
 
     Virtual time would pass while a thread works, so what threads do is done in place.
@@ -160,33 +196,14 @@ async def cluster(nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch) -> Scr
         return work(*args)
 
     monkeypatch.setattr(trio.to_thread, "run_sync", run_here)
-    cluster = ScriptedCluster(nursery)
+    cluster = Cluster(nursery, tmp_path)
     cluster.change(READ)
     return cluster
 
 
-@asynccontextmanager
-async def following(
-    cluster: ScriptedCluster,
-    folder: Path,
-    settings: FollowSettings = SETTINGS,
-    bytes_between_checkpoints: int = 1 << 20,
-) -> AsyncIterator[Follower]:
-    """Run a follower until the block ends, then close its copy as a killed process would."""
-    follower = Follower(cluster, folder, settings, bytes_between_checkpoints)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(follower.run)
-        yield follower
-        nursery.cancel_scope.cancel()
-    follower.log.close()
-
-
-async def test_acls_of_the_cluster_are_followed(
-    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
-) -> None:
+async def test_acls_of_the_cluster_are_followed(cluster: Cluster) -> None:
     """Offsets grow only with changes. Unknown codes are kept. Nothing is published twice."""
-    async with following(cluster, tmp_path) as follower:
-        await follower.until(lambda: follower.acls == {READ})
+    async with cluster.followed() as follower:
         first = follower.offset
         await trio.sleep(3 * POLL)
         assert follower.offset == first
@@ -206,11 +223,9 @@ async def test_acls_of_the_cluster_are_followed(
         assert status.high_watermark == follower.offset
 
 
-async def test_one_broker_is_asked_about_every_poll(
-    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
-) -> None:
+async def test_one_broker_is_asked_about_every_poll(cluster: Cluster) -> None:
     """The same connection is kept."""
-    async with following(cluster, tmp_path) as follower:
+    async with cluster.follow() as follower:
         await follower.until(lambda: follower.acls is not None)
         await trio.sleep(20 * POLL)
         counts = sorted(each.listings for each in cluster.brokers.values())
@@ -220,100 +235,76 @@ async def test_one_broker_is_asked_about_every_poll(
 
 
 async def test_equal_answers_are_not_decoded(
-    cluster: ScriptedCluster,
-    tmp_path: Path,
-    autojump_clock: MockClock,
-    monkeypatch: pytest.MonkeyPatch,
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A different throttle time makes no difference."""
-    async with following(cluster, tmp_path) as follower:
-        await follower.until(lambda: follower.acls == {READ})
+    async with cluster.followed() as follower:
 
         def fail(*_: object) -> None:
             raise AssertionError("decoded")
 
         monkeypatch.setattr("authorizerd.daemon.sources.brokers.exchange.read_listing", fail)
-        for broker in cluster.brokers.values():
-            broker.throttle_ms = 1
+        cluster.set(throttle_ms=1)
         contact = follower.status.contact_time
         await trio.sleep(3 * POLL)
         assert follower.status.contact_time != contact
 
 
-async def test_copy_is_held_back_while_no_broker_is_current(
-    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
-) -> None:
+async def test_copy_is_held_back_while_no_broker_is_current(cluster: Cluster) -> None:
     """A broker that has the copy's state, but not what is committed, does not count as contact."""
-    async with following(cluster, tmp_path) as follower:
-        await follower.until(lambda: follower.acls == {READ})
+    async with cluster.followed():
+        pass
     cluster.change(WRITE, lagging=(1, 2))
-    async with following(cluster, tmp_path) as follower:
+    async with cluster.follow() as follower:
         await trio.sleep(STALE / 2)
         assert follower.acls is None
         assert follower.status.contact_time is None
-        for broker in cluster.brokers.values():
-            broker.acls, broker.log_end = {READ, WRITE}, cluster.high_watermark
+        cluster.set(acls={READ, WRITE}, log_end=cluster.high_watermark)
         await follower.until(lambda: follower.acls == {READ, WRITE})
 
 
-async def test_restart_continues_from_the_copy(
-    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
-) -> None:
+async def test_restart_continues_from_the_copy(cluster: Cluster) -> None:
     """Only the difference is appended. Nothing is published before the first listing."""
-    async with following(cluster, tmp_path) as follower:
-        await follower.until(lambda: follower.acls == {READ})
+    async with cluster.followed() as follower:
         offset = follower.offset
     cluster.change(WRITE)
-    for broker in cluster.brokers.values():
-        broker.is_down = True
-    async with following(cluster, tmp_path) as follower:
+    cluster.set(is_down=True)
+    async with cluster.follow() as follower:
         await trio.sleep(10)
         assert follower.offset == offset
         assert follower.published == [None]
-        for broker in cluster.brokers.values():
-            broker.is_down = False
+        cluster.set(is_down=False)
         await follower.until(lambda: follower.acls == {READ, WRITE})
         assert follower.published == [None, {READ, WRITE}]
         assert follower.offset == offset + 2  # the mark and the ACL
 
 
-async def test_copy_is_served_if_it_is_wanted(
-    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
-) -> None:
+async def test_copy_is_served_if_it_is_wanted(cluster: Cluster) -> None:
     """A copy without any accepted listing is never served."""
-    for broker in cluster.brokers.values():
-        broker.is_down = True
-    async with following(cluster, tmp_path, SERVING) as follower:
+    cluster.set(is_down=True)
+    async with cluster.follow(SERVING) as follower:
         await trio.sleep(10)
         assert follower.acls is None
-        for broker in cluster.brokers.values():
-            broker.is_down = False
+        cluster.set(is_down=False)
         await follower.until(lambda: follower.acls == {READ})
-    for broker in cluster.brokers.values():
-        broker.is_down = True
-    async with following(cluster, tmp_path, SERVING) as follower:
+    cluster.set(is_down=True)
+    async with cluster.follow(SERVING) as follower:
         await follower.until(lambda: follower.acls == {READ}, 0.5)
         await follower.until(lambda: follower.acls is None, STALE + 1)
 
 
-async def test_empty_listing_counts_as_a_state(
-    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
-) -> None:
+async def test_empty_listing_counts_as_a_state(cluster: Cluster) -> None:
     cluster.change(removed=[READ])
-    async with following(cluster, tmp_path) as follower:
+    async with cluster.follow() as follower:
         await follower.until(lambda: follower.acls == set())
-    for broker in cluster.brokers.values():
-        broker.is_down = True
-    async with following(cluster, tmp_path, SERVING) as follower:
+    cluster.set(is_down=True)
+    async with cluster.follow(SERVING) as follower:
         await follower.until(lambda: follower.acls == set(), 0.5)
 
 
-async def test_failover_publishes_nothing_older(
-    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
-) -> None:
+async def test_failover_publishes_nothing_older(cluster: Cluster) -> None:
     """The other broker lags until it has what was published; decisions go on meanwhile."""
-    async with following(cluster, tmp_path) as follower:
-        await follower.until(lambda: follower.acls == {READ})
+    async with cluster.followed() as follower:
         pinned = follower.status.leader_id
         other = 3 - pinned
         cluster.change(WRITE, removed=[READ], lagging=[other])
@@ -330,78 +321,61 @@ async def test_failover_publishes_nothing_older(
         assert follower.status.errors["connection"] >= 1
 
 
-async def test_all_brokers_stopped_are_stale_then_not_ready_then_back(
-    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
-) -> None:
-    async with following(cluster, tmp_path) as follower:
-        await follower.until(lambda: follower.acls == {READ})
-        for broker in cluster.brokers.values():
-            broker.is_down = True
+async def test_all_brokers_stopped_are_stale_then_not_ready_then_back(cluster: Cluster) -> None:
+    async with cluster.followed() as follower:
+        cluster.set(is_down=True)
         await trio.sleep(STALE - 2 * POLL)
         assert follower.acls == {READ}
         await trio.sleep(3 * POLL)
         assert follower.acls is None
         assert follower.status.is_stale
-        for broker in cluster.brokers.values():
-            broker.is_down = False
+        cluster.set(is_down=False)
         await follower.until(lambda: follower.acls == {READ}, 60)
         assert not follower.status.is_stale
 
 
 async def test_decisions_do_not_resume_by_a_listing_from_before_the_disk_hung(
-    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
+    cluster: Cluster,
 ) -> None:
     """Nothing has confirmed the state since that listing. A new process holds its copy as well."""
     append: Any = ListingCopy.append
 
     async def hang(*arguments: object) -> None:
-        for broker in cluster.brokers.values():
-            broker.is_down = True
+        cluster.set(is_down=True)
         await trio.sleep(STALE + 10)
         await append(*arguments)
 
-    async with following(cluster, tmp_path) as follower:
-        await follower.until(lambda: follower.acls == {READ})
+    async with cluster.followed() as follower:
         with patch.object(ListingCopy, "append", hang):
             cluster.change(WRITE)
             await trio.sleep(STALE + 30)
         assert follower.acls is None
         cluster.change(ODD)
-    for broker in cluster.brokers.values():
-        broker.is_down = False
-    async with following(cluster, tmp_path) as follower:
+    cluster.set(is_down=False)
+    async with cluster.follow() as follower:
         with patch.object(ListingCopy, "append", hang):
             await trio.sleep(STALE + 30)
         assert follower.published == [None]
-        for broker in cluster.brokers.values():
-            broker.is_down = False
+        cluster.set(is_down=False)
         await follower.until(lambda: follower.acls == {READ, WRITE, ODD})
 
 
 @pytest.mark.parametrize("cut", [0, 3, 20, 40])
-async def test_cut_listing_changes_nothing(
-    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock, cut: int
-) -> None:
-    async with following(cluster, tmp_path) as follower:
-        await follower.until(lambda: follower.acls == {READ})
+async def test_cut_listing_changes_nothing(cluster: Cluster, cut: int) -> None:
+    async with cluster.followed() as follower:
         cluster.change(WRITE, ODD)
-        for broker in cluster.brokers.values():
-            broker.cut = cut
+        cluster.set(cut=cut)
         await follower.until(lambda: follower.acls == {READ, WRITE, ODD}, 60)
         assert follower.published == [None, {READ}, {READ, WRITE, ODD}]
         assert follower.status.errors["connection"] >= 1
 
 
-async def test_garbage_changes_nothing(
-    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
-) -> None:
+async def test_garbage_changes_nothing(cluster: Cluster) -> None:
     """A listing that is cut inside its frame is garbage as a whole."""
     encoded = joined(encode_listing(3, [WRITE, ODD]))
-    async with following(cluster, tmp_path) as follower:
-        await follower.until(lambda: follower.acls == {READ})
+    async with cluster.followed() as follower:
         for garbage in (encoded[:-10], b"", b"\xff" * 40, encoded + b"\0"):
-            for broker in cluster.brokers.values():
-                broker.garbage = garbage
+            cluster.set(garbage=garbage)
             await trio.sleep(4 * POLL)
         assert follower.published == [None, {READ}]
         assert follower.status.errors["connection"] >= 4
@@ -416,32 +390,23 @@ async def test_garbage_changes_nothing(
     ],
 )
 async def test_errors_name_the_remedy_and_are_retried(
-    cluster: ScriptedCluster,
-    tmp_path: Path,
-    autojump_clock: MockClock,
-    caplog: pytest.LogCaptureFixture,
-    error: ApiError,
-    remedy: str,
+    cluster: Cluster, caplog: pytest.LogCaptureFixture, error: ApiError, remedy: str
 ) -> None:
-    for broker in cluster.brokers.values():
-        broker.error = error
-    async with following(cluster, tmp_path) as follower:
+    cluster.set(error=error)
+    async with cluster.follow() as follower:
         await trio.sleep(30)
         assert follower.acls is None
         assert remedy in caplog.text
         assert follower.status.errors[error.name] >= 2
         assert len(caplog.messages) < 12
-        for broker in cluster.brokers.values():
-            broker.error = None
+        cluster.set(error=None)
         await follower.until(lambda: follower.acls == {READ}, 60)
 
 
 @pytest.mark.parametrize("cluster_id", ["\u20ac", "a\nnode.id=7", ""])
-async def test_server_without_a_real_cluster_id_is_left(
-    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock, cluster_id: str
-) -> None:
+async def test_server_without_a_real_cluster_id_is_left(cluster: Cluster, cluster_id: str) -> None:
     cluster.cluster_id = cluster_id
-    async with following(cluster, tmp_path) as follower:
+    async with cluster.follow() as follower:
         await trio.sleep(4 * POLL)
         assert follower.acls is None
         cluster.cluster_id = CLUSTER_ID
@@ -449,12 +414,10 @@ async def test_server_without_a_real_cluster_id_is_left(
 
 
 @pytest.mark.parametrize("missing", [ApiKey.METADATA, ApiKey.DESCRIBE_ACLS])
-async def test_server_that_lacks_an_api_is_left(
-    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock, missing: ApiKey
-) -> None:
+async def test_server_that_lacks_an_api_is_left(cluster: Cluster, missing: ApiKey) -> None:
     """A controller, for example, does not serve Metadata."""
     cluster.unserved.add(missing)
-    async with following(cluster, tmp_path) as follower:
+    async with cluster.follow() as follower:
         await trio.sleep(4 * POLL)
         assert follower.acls is None
         assert follower.status.errors["connection"] >= 1
@@ -463,13 +426,10 @@ async def test_server_that_lacks_an_api_is_left(
 
 
 async def test_missing_right_is_logged_once_though_the_brokers_text_changes(
-    cluster: ScriptedCluster,
-    tmp_path: Path,
-    autojump_clock: MockClock,
-    caplog: pytest.LogCaptureFixture,
+    cluster: Cluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Kafka's text names the connection and the session."""
-    async with following(cluster, tmp_path):
+    async with cluster.follow():
         for second in range(30):
             for broker in cluster.brokers.values():
                 text = f"Request(session=Session@{second}) needs DESCRIBE permission."
@@ -481,13 +441,10 @@ async def test_missing_right_is_logged_once_though_the_brokers_text_changes(
 
 
 async def test_controller_in_place_of_a_broker_is_named_with_the_key(
-    cluster: ScriptedCluster,
-    tmp_path: Path,
-    autojump_clock: MockClock,
-    caplog: pytest.LogCaptureFixture,
+    cluster: Cluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     cluster.unserved.add(ApiKey.METADATA)
-    async with following(cluster, tmp_path) as follower:
+    async with cluster.follow() as follower:
         await follower.until(lambda: "retrying" in caplog.text)
         assert caplog.text.rstrip().endswith(
             "expected a broker's listener, found a controller's; "
@@ -497,14 +454,10 @@ async def test_controller_in_place_of_a_broker_is_named_with_the_key(
 
 @pytest.mark.parametrize("is_pinned", [False, True])
 async def test_lag_is_logged_once_though_offsets_grow(
-    cluster: ScriptedCluster,
-    tmp_path: Path,
-    autojump_clock: MockClock,
-    caplog: pytest.LogCaptureFixture,
-    is_pinned: bool,
+    cluster: Cluster, caplog: pytest.LogCaptureFixture, is_pinned: bool
 ) -> None:
     """The listings of a broker that is followed already are accepted, but do not count."""
-    async with following(cluster, tmp_path) as follower:
+    async with cluster.follow() as follower:
         if is_pinned:
             await follower.until(lambda: follower.acls == {READ})
         for _ in range(200):
@@ -516,29 +469,24 @@ async def test_lag_is_logged_once_though_offsets_grow(
         assert 1 <= len(lines) <= 3
 
 
-async def test_another_cluster_stops_decisions(
-    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
-) -> None:
-    async with following(cluster, tmp_path) as follower:
-        await follower.until(lambda: follower.acls == {READ})
+async def test_another_cluster_stops_decisions(cluster: Cluster) -> None:
+    async with cluster.followed():
+        pass
     cluster.cluster_id = "another"
-    async with following(cluster, tmp_path, SERVING) as follower:
+    async with cluster.follow(SERVING) as follower:
         await follower.until(lambda: follower.status.fault != "")
         assert "expected cluster followed-cluster, found another" in follower.status.fault
         await follower.until(lambda: follower.acls is None)
         await trio.sleep(3 * POLL)
         assert follower.acls is None
-    async with following(cluster, tmp_path, replace(SERVING, cluster_id="another")) as follower:
+    async with cluster.follow(replace(SERVING, cluster_id="another")) as follower:
         await follower.until(lambda: "reset-copy" in follower.status.fault)
         await follower.until(lambda: follower.acls is None)
 
 
-async def test_barrier_waits_for_the_listing_with_its_changes(
-    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
-) -> None:
+async def test_barrier_waits_for_the_listing_with_its_changes(cluster: Cluster) -> None:
     """It polls at once. Decisions have the changes when it returns."""
-    async with following(cluster, tmp_path) as follower:
-        await follower.until(lambda: follower.acls == {READ})
+    async with cluster.followed() as follower:
         await trio.sleep(1)
         cluster.change(WRITE, removed=[READ])
         started = trio.current_time()
@@ -548,7 +496,7 @@ async def test_barrier_waits_for_the_listing_with_its_changes(
 
 
 async def test_barrier_without_changes_waits_for_a_listing_that_is_asked_for_later(
-    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
+    cluster: Cluster,
 ) -> None:
     """The answer that is under way may lack what was committed before the call."""
     ask = Exchange.ask_listing
@@ -560,8 +508,7 @@ async def test_barrier_without_changes_waits_for_a_listing_that_is_asked_for_lat
         await may_answer.wait()
         return answer
 
-    async with following(cluster, tmp_path) as follower, trio.open_nursery() as nursery:
-        await follower.until(lambda: follower.acls == {READ})
+    async with cluster.followed() as follower, trio.open_nursery() as nursery:
         with patch.object(Exchange, "ask_listing", answer_late):
             await asked.wait()
         cluster.change(WRITE)
@@ -578,11 +525,8 @@ async def test_barrier_without_changes_waits_for_a_listing_that_is_asked_for_lat
             await trio.sleep_forever()
 
 
-async def test_barrier_polls_until_the_broker_shows_its_changes(
-    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
-) -> None:
-    async with following(cluster, tmp_path) as follower, trio.open_nursery() as nursery:
-        await follower.until(lambda: follower.acls == {READ})
+async def test_barrier_polls_until_the_broker_shows_its_changes(cluster: Cluster) -> None:
+    async with cluster.followed() as follower, trio.open_nursery() as nursery:
         cluster.change(WRITE, lagging=[1, 2])
         passed = trio.Event()
 
@@ -594,27 +538,21 @@ async def test_barrier_polls_until_the_broker_shows_its_changes(
         nursery.start_soon(wait)
         await trio.sleep(1)
         assert not passed.is_set()
-        for broker in cluster.brokers.values():
-            broker.acls, broker.log_end = {READ, WRITE}, cluster.high_watermark
+        cluster.set(acls={READ, WRITE}, log_end=cluster.high_watermark)
         with trio.fail_after(2):
             await passed.wait()
 
 
-async def test_change_undone_by_another_client_passes_the_barrier(
-    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
-) -> None:
+async def test_change_undone_by_another_client_passes_the_barrier(cluster: Cluster) -> None:
     """The broker is known to have what was committed since."""
-    async with following(cluster, tmp_path) as follower:
-        await follower.until(lambda: follower.acls == {READ})
+    async with cluster.followed() as follower:
         with trio.fail_after(5):
             assert await follower.source.confirm([WRITE], [])
 
 
-async def test_barrier_fails_after_a_minute(
-    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
-) -> None:
+async def test_barrier_fails_after_a_minute(cluster: Cluster, tmp_path: Path) -> None:
     cluster.unserved.add(ApiKey.DESCRIBE_QUORUM)
-    async with following(cluster, tmp_path) as follower:
+    async with cluster.follow() as follower:
         assert not await Follower(cluster, tmp_path, SETTINGS).source.confirm([], [])
         await follower.until(lambda: follower.acls == {READ})
         started = trio.current_time()
@@ -624,21 +562,15 @@ async def test_barrier_fails_after_a_minute(
 
 @pytest.mark.parametrize("has_quorum", [True, False])
 async def test_old_changes_are_forgotten_while_every_listing_fails(
-    cluster: ScriptedCluster,
-    tmp_path: Path,
-    autojump_clock: MockClock,
-    monkeypatch: pytest.MonkeyPatch,
-    has_quorum: bool,
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, has_quorum: bool
 ) -> None:
     """A new broker still needs the high watermark that includes them, until one is accepted."""
     acknowledged = Acknowledged()
     monkeypatch.setattr(machine, "Acknowledged", lambda: acknowledged)
     if not has_quorum:
         cluster.unserved.add(ApiKey.DESCRIBE_QUORUM)
-    async with following(cluster, tmp_path) as follower:
-        await follower.until(lambda: follower.acls == {READ})
-        for broker in cluster.brokers.values():
-            broker.error = denied()
+    async with cluster.followed() as follower:
+        cluster.set(error=denied())
         for _ in range(100):
             cluster.change(WRITE)
             with trio.move_on_after(1):
@@ -646,19 +578,17 @@ async def test_old_changes_are_forgotten_while_every_listing_fails(
         await trio.sleep(KEPT_SECONDS + 2 * RETRY_SECONDS_MAX)
         assert len(acknowledged) == 0
         assert acknowledged.high_watermark == (cluster.high_watermark if has_quorum else -1)
-        for broker in cluster.brokers.values():
-            broker.error = None
+        cluster.set(error=None)
         await follower.until(lambda: follower.acls == {READ, WRITE}, 60)
         assert acknowledged.high_watermark == -1
 
 
 async def test_acknowledged_change_is_in_the_first_listing_after_a_failover(
-    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
+    cluster: Cluster,
 ) -> None:
     """Here the quorum cannot be asked, and nobody waits at the barrier any more."""
     cluster.unserved.add(ApiKey.DESCRIBE_QUORUM)
-    async with following(cluster, tmp_path) as follower:
-        await follower.until(lambda: follower.acls == {READ})
+    async with cluster.followed() as follower:
         pinned = follower.status.leader_id
         other = cluster.brokers[3 - pinned]
         cluster.change(WRITE, lagging=[pinned, 3 - pinned])
@@ -674,17 +604,13 @@ async def test_acknowledged_change_is_in_the_first_listing_after_a_failover(
 
 
 async def test_large_difference_becomes_visible_at_once(
-    cluster: ScriptedCluster,
-    tmp_path: Path,
-    autojump_clock: MockClock,
-    monkeypatch: pytest.MonkeyPatch,
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It takes several batches and messages. A copy that ends within them does not count."""
     monkeypatch.setattr(listing_copy, "RECORDS_PER_BATCH", 10)
     monkeypatch.setattr(own_log_reader, "CHANGES_PER_PART", 10)
     many = {acl(topic=f"t{number}") for number in range(95)}
-    async with following(cluster, tmp_path) as follower:
-        await follower.until(lambda: follower.acls == {READ})
+    async with cluster.followed() as follower:
         cluster.change(*many, removed=[READ])
         await follower.until(lambda: follower.acls == many)
         assert follower.published == [None, {READ}, many]
@@ -693,24 +619,20 @@ async def test_large_difference_becomes_visible_at_once(
     whole = segment.read_bytes()
     for end in (len(whole) - 1, len(whole) - 2_000):
         segment.write_bytes(whole[:end])
-        for broker in cluster.brokers.values():
-            broker.is_down = True
-        async with following(cluster, tmp_path, SERVING) as follower:
+        cluster.set(is_down=True)
+        async with cluster.follow(SERVING) as follower:
             await follower.until(lambda: follower.acls == {READ}, 1)
             assert follower.offset < offset
-            for broker in cluster.brokers.values():
-                broker.is_down = False
+            cluster.set(is_down=False)
             await follower.until(lambda: follower.acls == many)
             assert follower.published == [None, {READ}, many]
 
 
-async def test_checkpoint_replaces_the_log(
-    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
-) -> None:
+async def test_checkpoint_replaces_the_log(cluster: Cluster, tmp_path: Path) -> None:
     """A restart reads the same ACLs, and the high watermark, from the checkpoint."""
     folder = tmp_path / "__cluster_metadata-0"
     acls = {READ}
-    async with following(cluster, tmp_path, bytes_between_checkpoints=10_000) as follower:
+    async with cluster.follow(bytes_between=10_000) as follower:
         for number in range(6):
             more = {acl(topic=f"{number}-{n}") for n in range(50)}
             acls |= more
@@ -719,17 +641,15 @@ async def test_checkpoint_replaces_the_log(
         await follower.until(lambda: follower.checkpointer.statistics.written > 0)
         await follower.until(lambda: any(folder.glob("*.checkpoint")))
         offset, mark = follower.offset, follower.copy.high_watermark
-    async with following(cluster, tmp_path) as follower:
+    async with cluster.follow() as follower:
         await follower.until(lambda: follower.acls == acls)
         # The brokers' releases are found out again.
         assert (follower.offset, follower.copy.high_watermark) == (offset + 1, mark)
 
 
-async def test_files_of_the_copy_are_private(
-    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
-) -> None:
-    async with following(cluster, tmp_path) as follower:
-        await follower.until(lambda: follower.acls == {READ})
+async def test_files_of_the_copy_are_private(cluster: Cluster, tmp_path: Path) -> None:
+    async with cluster.followed():
+        pass
     modes = file_modes(tmp_path)
     assert len(modes) > 2
     assert set(modes) == {0o600}
@@ -739,12 +659,10 @@ def file_modes(folder: Path) -> list[int]:
     return [each.stat().st_mode & 0o777 for each in folder.rglob("*") if each.is_file()]
 
 
-async def test_the_rules_follow_an_upgrade_of_the_brokers(
-    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
-) -> None:
+async def test_the_rules_follow_an_upgrade_of_the_brokers(cluster: Cluster) -> None:
     """No ACL changes meanwhile. While a broker restarts, its release is unknown."""
     one, two = cluster.brokers.values()
-    async with following(cluster, tmp_path) as follower:
+    async with cluster.follow() as follower:
         await follower.until(lambda: follower.rules == RULES_4_3)
         two.is_down, two.level = True, 33
         await follower.until(lambda: follower.rules == ANY_RELEASE)
@@ -762,36 +680,30 @@ async def test_the_rules_follow_an_upgrade_of_the_brokers(
         await follower.until(lambda: follower.rules == RULES_4_4)
 
 
-async def test_first_decision_knows_the_releases(
-    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
-) -> None:
+async def test_first_decision_knows_the_releases(cluster: Cluster) -> None:
     """So it is with a served copy: the first state has them, not a later one."""
     for settings in (SETTINGS, replace(SETTINGS, serve_copy=True)):
-        async with following(cluster, tmp_path, settings) as follower:
+        async with cluster.follow(settings) as follower:
             first = await follower.applier.snapshot.wait_until(lambda newest: newest is not None)
             assert first is not None
             assert first.rules == RULES_4_3
 
 
-async def test_broker_that_does_not_answer_is_unknown(
-    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
-) -> None:
+async def test_broker_that_does_not_answer_is_unknown(cluster: Cluster) -> None:
     """Decisions wait 10 s for it. A finalized level that 4.3 lacks settles its release."""
     one, two = cluster.brokers.values()
     one.level = 33
     two.is_silent = True
-    async with following(cluster, tmp_path) as follower:
+    async with cluster.follow() as follower:
         await follower.until(lambda: follower.rules == ANY_RELEASE, 60)
         cluster.finalized = 32
         cluster.high_watermark += 1
         await follower.until(lambda: follower.rules == RULES_4_4)
 
 
-async def test_broker_that_left_counts_for_a_while(
-    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
-) -> None:
+async def test_broker_that_left_counts_for_a_while(cluster: Cluster) -> None:
     """It may be about to return with another release."""
-    async with following(cluster, tmp_path) as follower:
+    async with cluster.follow() as follower:
         await follower.until(lambda: follower.rules == RULES_4_3)
         two = cluster.brokers.pop(2)
         two.is_down = True
@@ -799,13 +711,10 @@ async def test_broker_that_left_counts_for_a_while(
         await follower.until(lambda: follower.rules == RULES_4_3, FORGOTTEN_SECONDS + 30)
 
 
-async def test_newer_release_is_reported_at_once(
-    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
-) -> None:
-    async with following(cluster, tmp_path) as follower:
+async def test_newer_release_is_reported_at_once(cluster: Cluster) -> None:
+    async with cluster.follow() as follower:
         await follower.until(lambda: follower.rules == RULES_4_3)
-        for broker in cluster.brokers.values():
-            broker.level = 34
+        cluster.set(level=34)
         await follower.until(lambda: follower.rules == ANY_RELEASE)
         assert follower.applier.release.newest.newer == (
             "brokers 1, 2 run a release newer than 4.4, which was not tested"

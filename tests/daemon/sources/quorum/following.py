@@ -115,3 +115,34 @@ class Following:
             while not (self.status.fault or self.status.is_stale):  # noqa: ASYNC110 - it has no event
                 await trio.sleep(0.01)
             await self.applier.snapshot.wait_until(lambda newest: newest is None)
+
+
+class FollowedQuorum(ScriptedQuorum):
+    """A quorum, and the folder in which its followers keep their copy."""
+
+    def __init__(self, nursery: trio.Nursery, folder: Path, *, kafka: str = "4.3") -> None:
+        super().__init__(nursery, kafka=kafka)
+        self._tasks = nursery
+        self._folder = folder / "copy"
+        self._folder.mkdir(exist_ok=True)
+
+    def follow(self, **settings: object) -> Following:
+        """Begin to follow, each time with the same copy."""
+        following = Following(self, self._folder, **settings)  # type: ignore[arg-type]
+        self._tasks.start_soon(following.run)
+        return following
+
+    async def followed(self, *numbers: int, **settings: object) -> Following:
+        """Begin to follow, and wait until decisions use exactly these ACLs."""
+        following = self.follow(**settings)
+        await following.wait_for(*numbers)
+        return following
+
+    def kill_all(self) -> None:
+        for node_id in self.controllers:
+            self.kill(node_id)
+
+    def revive_all(self) -> None:
+        """Accept connections again; nobody leads before the next ``elect``."""
+        for controller in self.controllers.values():
+            controller.is_alive = True

@@ -54,7 +54,8 @@ HOST = "controller-1"
 ENDPOINTS = {LEADER: (HOST, 9093)}
 SERVERS = (Server(HOST, 9093), Server("controller-2", 9093))
 FIRST = leader_change_batch(0, EPOCH)
-
+NEWER: dict[str, object] = {"leader_epoch": EPOCH + 1, "leader_id": 2, "endpoints": {2: ("b", 1)}}
+"""What an answer says of the next leader."""
 
 ANSWER = FetchAnswer(error_code=0, leader_id=LEADER, leader_epoch=EPOCH, endpoints=ENDPOINTS)
 PIECE = SnapshotAnswer(
@@ -105,11 +106,12 @@ class Script:
             self.effects, self.request = list(turn.effects), turn.request
         return self.request
 
-    def follow(self, version: int = 18) -> None:
-        """Find the leader of epoch 5 at the first server."""
+    def follow(self, version: int = 18) -> Script:
+        """Find the leader of epoch 5 at the first server; return this script."""
         self.tell(TimePassed(), Connected(version))
         if self.machine.contact.route.epoch < EPOCH:
             self.tell(answered(error_code=ErrorCode.FENCED_LEADER_EPOCH), TimePassed())
+        return self
 
     def sent(self) -> SendFetch:
         assert isinstance(self.request, SendFetch)
@@ -150,8 +152,7 @@ def test_the_leader_is_found_by_the_answer_of_any_server() -> None:
 
 
 def test_the_connection_is_kept_if_the_server_itself_leads() -> None:
-    script = Script()
-    script.follow()
+    script = Script().follow()
     assert script.effects == []
     assert script.sent().position.leader_epoch == EPOCH
 
@@ -204,8 +205,7 @@ def test_nodes_that_name_each_other_are_not_asked_without_a_pause() -> None:
 
 def test_only_records_below_the_high_watermark_are_passed_on() -> None:
     """The leader serves more, and its first answers have no high watermark."""
-    script = Script()
-    script.follow()
+    script = Script().follow()
     second, third = new_batch(1, EPOCH, 2, b"a"), new_batch(3, EPOCH, 1, b"b")
     script.tell(answered(FIRST, second, high_watermark=-1))
     assert script.effects == []
@@ -219,8 +219,7 @@ def test_only_records_below_the_high_watermark_are_passed_on() -> None:
 
 def test_loaded_is_reported_once_at_the_first_high_watermark() -> None:
     """Later commits do not delay it; nor does it count as confirmed yet."""
-    script = Script()
-    script.follow()
+    script = Script().follow()
     batches = [FIRST, *[new_batch(n, EPOCH, 1, b"") for n in range(1, 6)]]
     script.tell(answered(*batches[:2], high_watermark=4))
     assert script.effects == [PassOn(tuple(batches[:2]))]
@@ -232,8 +231,7 @@ def test_loaded_is_reported_once_at_the_first_high_watermark() -> None:
 
 def test_an_old_high_watermark_of_a_new_leader_confirms_nothing() -> None:
     """A leader knows what is committed once a record of its own epoch is."""
-    script = Script(end_offset=3, epoch=EPOCH - 1)
-    script.follow()
+    script = Script(end_offset=3, epoch=EPOCH - 1).follow()
     change = leader_change_batch(3, EPOCH)
     script.tell(answered(change, high_watermark=2))
     assert script.effects == []
@@ -246,8 +244,7 @@ def test_an_old_high_watermark_of_a_new_leader_confirms_nothing() -> None:
 
 
 def test_a_barrier_needs_a_fetch_that_is_sent_later() -> None:
-    script = Script()
-    script.follow()
+    script = Script().follow()
     script.tell(answered(FIRST, high_watermark=1))
     ticket = script.machine.barriers.add()
     script.tell(answered(high_watermark=1))  # sent before
@@ -262,8 +259,7 @@ def test_a_barrier_needs_a_fetch_that_is_sent_later() -> None:
 
 
 def test_a_barrier_waits_for_records_that_the_answer_does_not_bring() -> None:
-    script = Script()
-    script.follow()
+    script = Script().follow()
     script.tell(answered(FIRST, high_watermark=1))
     ticket = script.machine.barriers.add()
     script.tell(answered(high_watermark=1), answered(high_watermark=2))
@@ -339,8 +335,7 @@ def test_an_old_leader_is_asked_often_while_records_are_not_committed(
     version: int, waits: list[int]
 ) -> None:
     """From version 18 on, the leader answers as soon as it has a higher high watermark."""
-    script = Script()
-    script.follow(version)
+    script = Script().follow(version)
     found = []
     for batches in ([FIRST], [], []):
         script.tell(answered(*batches, high_watermark=0))
@@ -355,8 +350,7 @@ def test_an_old_leader_is_asked_often_while_records_are_not_committed(
 
 def test_uncommitted_records_are_bounded() -> None:
     """Beyond the bound, records are not kept, and the leader is asked less often."""
-    script = Script(bytes_max=250)
-    script.follow()
+    script = Script(bytes_max=250).follow()
     more = [new_batch(n, EPOCH, 1, b"x" * 100) for n in range(1, 9)]
     script.tell(answered(FIRST, *more, high_watermark=0))
     assert script.waited() > 0
@@ -396,8 +390,7 @@ def test_uncommitted_records_are_bounded() -> None:
 def test_a_useless_answer_drops_the_connection_and_changes_nothing(
     event: Event, reason: str
 ) -> None:
-    script = Script()
-    script.follow()
+    script = Script().follow()
     script.tell(answered(high_watermark=0))
     script.tell(event)
     assert script.counted() == [reason]
@@ -410,8 +403,7 @@ def test_a_useless_answer_drops_the_connection_and_changes_nothing(
 
 @pytest.mark.parametrize("code", [3, 100])
 def test_the_error_of_a_broker_names_the_remedy(code: int) -> None:
-    script = Script()
-    script.follow()
+    script = Script().follow()
     script.tell(answered(error_code=code))
     [failure] = [effect for effect in script.effects if isinstance(effect, CountFailure)]
     assert failure.text.startswith(f"{HOST}:9093: ")
@@ -420,44 +412,28 @@ def test_the_error_of_a_broker_names_the_remedy(code: int) -> None:
 
 def test_records_that_a_new_leader_lacks_are_truncated() -> None:
     """They are dropped from the epoch on that the new leader does not have."""
-    script = Script(end_offset=3, epoch=EPOCH - 1)
-    script.follow()
-    own = [
-        leader_change_batch(3, EPOCH),
-        new_batch(4, EPOCH, 1, b"a"),
-        new_batch(5, EPOCH, 1, b"b"),
-    ]
-    script.tell(answered(*own, high_watermark=3))
-    newer: dict[str, object] = {
-        "leader_epoch": EPOCH + 1,
-        "leader_id": 2,
-        "endpoints": {2: ("b", 1)},
-    }
-    script.tell(answered(error_code=ErrorCode.FENCED_LEADER_EPOCH, **newer))
+    script = Script(end_offset=3, epoch=EPOCH - 1).follow()
+    own = new_batch(4, EPOCH, 1, b"a"), new_batch(5, EPOCH, 1, b"b")
+    script.tell(answered(leader_change_batch(3, EPOCH), *own, high_watermark=3))
+    script.tell(answered(error_code=ErrorCode.FENCED_LEADER_EPOCH, **NEWER))
     script.waited()
-    script.tell(Connected(18), answered(diverging=EpochEnd(EPOCH, 5), **newer))
+    script.tell(Connected(18), answered(diverging=EpochEnd(EPOCH, 5), **NEWER))
     assert script.sent().position.offset == 5
     assert script.sent().position.last_epoch == EPOCH
-    script.tell(answered(diverging=EpochEnd(EPOCH - 1, 3), **newer))
+    script.tell(answered(diverging=EpochEnd(EPOCH - 1, 3), **NEWER))
     assert script.sent().position.offset == 3
     change = leader_change_batch(3, EPOCH + 1)
-    script.tell(answered(change, high_watermark=4, **newer))
+    script.tell(answered(change, high_watermark=4, **NEWER))
     assert script.effects[0] == PassOn((change,))
 
 
 def test_a_high_watermark_of_an_earlier_leader_commits_nothing() -> None:
     """Another leader has other records at these offsets until it commits them."""
-    script = Script()
-    script.follow()
+    script = Script().follow()
     script.tell(answered(FIRST, high_watermark=9))
-    newer: dict[str, object] = {
-        "leader_epoch": EPOCH + 1,
-        "leader_id": 2,
-        "endpoints": {2: ("b", 1)},
-    }
-    script.tell(answered(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER, **newer))
+    script.tell(answered(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER, **NEWER))
     script.waited()
-    script.tell(Connected(18), answered(leader_change_batch(1, EPOCH + 1), **newer))
+    script.tell(Connected(18), answered(leader_change_batch(1, EPOCH + 1), **NEWER))
     assert not [effect for effect in script.effects if isinstance(effect, PassOn)]
 
 
@@ -475,8 +451,7 @@ def test_a_log_without_what_was_passed_on_is_a_permanent_fault(
     contradiction: dict[str, object],
 ) -> None:
     """Records beyond it are dropped first: only they may be wrong."""
-    script = Script(end_offset=10, epoch=EPOCH)
-    script.follow()
+    script = Script(end_offset=10, epoch=EPOCH).follow()
     script.tell(answered(new_batch(10, EPOCH, 1, b""), high_watermark=10))
     script.tell(answered(**contradiction))
     if isinstance(script.request, Wait):
@@ -620,8 +595,7 @@ def ask_both_until(script: Script, seconds: float, *, epoch: int) -> None:
 
 def test_false_later_epoch_is_forgotten() -> None:
     """Even while a controller goes on announcing it, the real leader is followed again."""
-    script = Script(end_offset=10, epoch=EPOCH)
-    script.follow()
+    script = Script(end_offset=10, epoch=EPOCH).follow()
     script.tell(answered(high_watermark=10), ConnectionLost("connection", "cut"))
     script.waited()
     announce_false_epoch(script)
@@ -650,8 +624,7 @@ def test_false_later_epoch_does_not_hide_a_restored_cluster() -> None:
 
 def test_epoch_of_a_leader_with_a_high_watermark_is_never_forgotten() -> None:
     """A majority has elected it, although none of its records was fetched yet."""
-    script = Script(end_offset=10, epoch=EPOCH - 1, servers=SERVERS[:1])
-    script.follow()
+    script = Script(end_offset=10, epoch=EPOCH - 1, servers=SERVERS[:1]).follow()
     script.tell(answered(leader_change_batch(10, EPOCH), high_watermark=10))
     script.tell(ConnectionLost("connection", "cut"))
     script.waited()
@@ -670,8 +643,7 @@ NAMES_LEADER = answered(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 def lose_leader(*, is_silent: bool = False) -> Script:
     """Follow the leader of three controllers, and lose it."""
-    script = Script(servers=(*SERVERS, Server("controller-3", 9093)))
-    script.follow()
+    script = Script(servers=(*SERVERS, Server("controller-3", 9093))).follow()
     script.tell(answered(FIRST, high_watermark=1))
     script.tell(ConnectionLost("connection", "cut", is_silent=is_silent))
     assert script.waited() == pytest.approx(0.05)
@@ -771,8 +743,7 @@ def test_a_snapshot_begins_anew_if_a_piece_does_not_fit(event: SnapshotAnswered)
 
 
 def test_a_throttled_daemon_waits() -> None:
-    script = Script()
-    script.follow()
+    script = Script().follow()
     script.tell(answered(FIRST, high_watermark=1, throttle_ms=700))
     assert script.waited() == pytest.approx(0.7)
     script.tell(answered(high_watermark=1, throttle_ms=10**9))
@@ -780,8 +751,7 @@ def test_a_throttled_daemon_waits() -> None:
 
 
 def test_the_leader_is_named_only_while_it_answers() -> None:
-    script = Script()
-    script.follow()
+    script = Script().follow()
     assert script.machine.contact.leader is None
     script.tell(answered(FIRST, high_watermark=1))
     leader = (Address(HOST, 9093), EPOCH)

@@ -9,18 +9,12 @@ import trio
 
 from authorizerd.acl.releases import ANY_RELEASE, RULES_4_3, RULES_4_4, ReleaseRules
 from authorizerd.image.changes import FeatureLevel
-from authorizerd.protocol.records.batch import (
-    ControlType,
-    control_key,
-    decode_batch,
-    encode_batch,
-)
+from authorizerd.protocol.records.batch import ControlType, control_key, decode_batch, encode_batch
 from authorizerd.protocol.records.foreign import ForeignType
-from tests.daemon.sources.quorum.following import SECONDS_MAX, Following
+from tests.daemon.sources.quorum.following import SECONDS_MAX, FollowedQuorum, Following
 from tests.support.foreign_records import frame, int32, int64, node, unregistered
 from tests.support.log_files import added
 from tests.support.replica_log import Entry
-from tests.support.scripted_quorum import ScriptedQuorum
 from tests.support.voters import voters_value
 
 
@@ -29,9 +23,9 @@ def finalized(level: int) -> FeatureLevel:
 
 
 @pytest.fixture
-def quorum(nursery: trio.Nursery) -> ScriptedQuorum:
+def quorum(nursery: trio.Nursery, tmp_path: Path) -> FollowedQuorum:
     """Controller 1 leads, at the level of 4.3."""
-    quorum = ScriptedQuorum(nursery)
+    quorum = FollowedQuorum(nursery, tmp_path)
     quorum.elect(1)
     quorum.append(finalized(30), added(1))
     return quorum
@@ -47,13 +41,10 @@ async def wait_for_rules(following: Following, rules: ReleaseRules, last_offset:
     assert newest.rules == rules == following.applier.release.newest.rules
 
 
-async def test_rules_follow_the_registrations(
-    quorum: ScriptedQuorum, nursery: trio.Nursery, tmp_path: Path
-) -> None:
+async def test_rules_follow_the_registrations(quorum: FollowedQuorum) -> None:
     """The state and its rules change together, also if no ACL changes."""
     quorum.append(node(1, 30), node(2, 30), node(9, 30, is_controller=True))
-    following = Following(quorum, tmp_path)
-    nursery.start_soon(following.run)
+    following = quorum.follow()
     await wait_for_rules(following, RULES_4_3, quorum.leader.high_watermark - 1)
     fenced = frame(ForeignType.FENCE_BROKER, int32(2), int64(5))
     steps: list[tuple[tuple[bytes | FeatureLevel, ...], ReleaseRules]] = [
@@ -75,12 +66,9 @@ async def test_rules_follow_the_registrations(
     )
 
 
-async def test_controller_counts_while_it_is_a_voter(
-    quorum: ScriptedQuorum, nursery: trio.Nursery, tmp_path: Path
-) -> None:
+async def test_controller_counts_while_it_is_a_voter(quorum: FollowedQuorum) -> None:
     quorum.append(node(1, 33), node(8, 30, is_controller=True), node(9, 33, is_controller=True))
-    following = Following(quorum, tmp_path)
-    nursery.start_soon(following.run)
+    following = quorum.follow()
     await wait_for_rules(following, ANY_RELEASE, quorum.leader.high_watermark - 1)
     for ids, rules in (([9], RULES_4_4), ([8, 9], ANY_RELEASE)):
         voters = {each: {"C": ("h", 9093)} for each in ids}
@@ -93,15 +81,11 @@ async def test_controller_counts_while_it_is_a_voter(
         await wait_for_rules(following, rules, end)
 
 
-async def test_copy_and_snapshots_keep_the_releases(
-    quorum: ScriptedQuorum, nursery: trio.Nursery, tmp_path: Path
-) -> None:
+async def test_copy_and_snapshots_keep_the_releases(quorum: FollowedQuorum) -> None:
     quorum.append(node(1, 33), node(9, 33, is_controller=True))
-    following = Following(quorum, tmp_path)
-    nursery.start_soon(following.run)
+    following = quorum.follow()
     last = quorum.leader.high_watermark - 1
     await wait_for_rules(following, RULES_4_4, last)
     await following.kill()
-    following = Following(quorum, tmp_path, serves_copy=True)
-    nursery.start_soon(following.run)
+    following = quorum.follow(serves_copy=True)
     await wait_for_rules(following, RULES_4_4, last)

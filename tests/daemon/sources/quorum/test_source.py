@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -39,7 +39,7 @@ from authorizerd.protocol.records.batch import (
 )
 from authorizerd.protocol.records.metadata import BeginTransaction, EndTransaction
 from tests.daemon.kafka_cluster import cluster_of
-from tests.daemon.sources.quorum.following import SECONDS_MAX, Following
+from tests.daemon.sources.quorum.following import SECONDS_MAX, FollowedQuorum
 from tests.support.kio_codec import encode_response
 from tests.support.kio_messages import read_by_kio
 from tests.support.log_files import added, removed
@@ -49,31 +49,14 @@ from tests.support.scripted_quorum import Controller, Fault, ScriptedQuorum
 from tests.support.voters import voters_value
 
 TOPIC = TopicAdded("t", b"1" * 16)
-FOLDER = "copy"
 
 
 @pytest.fixture
-def quorum(nursery: trio.Nursery) -> ScriptedQuorum:
+def quorum(nursery: trio.Nursery, tmp_path: Path) -> FollowedQuorum:
     """Three controllers; the first leads."""
-    quorum = ScriptedQuorum(nursery)
+    quorum = FollowedQuorum(nursery, tmp_path)
     quorum.elect(1)
     return quorum
-
-
-@pytest.fixture
-def follow(
-    quorum: ScriptedQuorum, tmp_path: Path, nursery: trio.Nursery
-) -> Callable[..., Following]:
-    """Return a function that begins to follow, each time with the same copy."""
-    folder = tmp_path / FOLDER
-    folder.mkdir()
-
-    def start(**settings: object) -> Following:
-        following = Following(quorum, folder, **settings)  # type: ignore[arg-type]
-        nursery.start_soon(following.run)
-        return following
-
-    return start
 
 
 def sent_fetches(quorum: ScriptedQuorum) -> list[Any]:
@@ -96,12 +79,10 @@ async def test_changes_of_the_cluster_are_followed(
     nursery: trio.Nursery, tmp_path: Path, kafka: str
 ) -> None:
     """In every version of Kafka, before and after decisions began."""
-    quorum = ScriptedQuorum(nursery, kafka=kafka)
+    quorum = FollowedQuorum(nursery, tmp_path, kafka=kafka)
     quorum.elect(2)
     quorum.append(added(1), TOPIC)
-    following = Following(quorum, tmp_path)
-    nursery.start_soon(following.run)
-    await following.wait_for(1)
+    following = await quorum.followed(1)
     assert "t" in following.applier.cluster.newest.topics
     quorum.append(added(2), removed(1))
     await following.wait_for(2)
@@ -111,13 +92,10 @@ async def test_changes_of_the_cluster_are_followed(
     assert following.source.metadata_version > 0
 
 
-async def test_uncommitted_changes_are_invisible(
-    quorum: ScriptedQuorum, follow: Callable[..., Following]
-) -> None:
+async def test_uncommitted_changes_are_invisible(quorum: FollowedQuorum) -> None:
     """Those that a new leader lacks never become visible."""
     quorum.append(added(1))
-    following = follow()
-    await following.wait_for(1)
+    following = await quorum.followed(1)
     quorum.isolate(1)
     quorum.append(added(2), commits=False)
     await trio.sleep(0.05)
@@ -132,23 +110,19 @@ async def test_nothing_is_decided_before_the_high_watermark_is_known(
     nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     """A new leader has none until it commits."""
-    quorum = ScriptedQuorum(nursery)
+    quorum = FollowedQuorum(nursery, tmp_path)
     quorum.elect(1, commits=False)
     quorum.append(added(1), commits=False)
-    following = Following(quorum, tmp_path)
-    nursery.start_soon(following.run)
+    following = quorum.follow()
     await trio.sleep(0.2)
     assert following.applier.snapshot.newest is None
     quorum.commit()
     await following.wait_for(1)
 
 
-async def test_a_killed_leader_is_replaced(
-    quorum: ScriptedQuorum, follow: Callable[..., Following]
-) -> None:
+async def test_a_killed_leader_is_replaced(quorum: FollowedQuorum) -> None:
     quorum.append(added(1))
-    following = follow()
-    await following.wait_for(1)
+    following = await quorum.followed(1)
     for leader, number in ((2, 2), (3, 3), (1, 4)):
         quorum.kill(quorum.leader.node_id)
         quorum.elect(leader)
@@ -161,12 +135,9 @@ async def test_a_killed_leader_is_replaced(
     assert following.status.leader_epoch == 4
 
 
-async def test_a_cluster_that_replaces_every_address_is_followed(
-    quorum: ScriptedQuorum, follow: Callable[..., Following]
-) -> None:
+async def test_a_cluster_that_replaces_every_address_is_followed(quorum: FollowedQuorum) -> None:
     """The log names the voters' addresses, before the last one that the daemon knew goes away."""
-    following = follow()
-    await following.wait_for()
+    following = await quorum.followed()
     voters = {1: quorum.leader.address, 2: Address("new2", 9093), 3: Address("new3", 9093)}
     quorum.leader.log.entries.append(Entry(new_voters_batch(quorum.leader, voters)))
     quorum.append(added(1))
@@ -175,16 +146,13 @@ async def test_a_cluster_that_replaces_every_address_is_followed(
     await following.wait_for(1, 2)
 
 
-async def test_voters_in_a_snapshot_are_found(
-    quorum: ScriptedQuorum, follow: Callable[..., Following]
-) -> None:
+async def test_voters_in_a_snapshot_are_found(quorum: FollowedQuorum) -> None:
     """The record that names them is no longer in the log."""
     voters = {1: quorum.leader.address, 2: Address("new2", 9093), 3: Address("new3", 9093)}
     quorum.append(added(1))
     quorum.leader.log.controls.append(new_voters_record(voters))
     quorum.take_snapshot()
-    following = follow()
-    await following.wait_for(1)
+    following = await quorum.followed(1)
     await replace_addresses(quorum, voters)
     await following.wait_for(1, 2)
 
@@ -213,11 +181,8 @@ def new_voters_record(voters: Mapping[int, Address]) -> tuple[bytes, bytes]:
 
 
 @pytest.mark.parametrize("fault", list(Fault))
-async def test_a_bad_answer_delays_changes_only(
-    quorum: ScriptedQuorum, follow: Callable[..., Following], fault: Fault
-) -> None:
-    following = follow()
-    await following.wait_for()
+async def test_a_bad_answer_delays_changes_only(quorum: FollowedQuorum, fault: Fault) -> None:
+    following = await quorum.followed()
     quorum.leader.spoil(QuorumKey.FETCH, fault)
     quorum.append(added(1))
     quorum.append(added(2))
@@ -227,7 +192,7 @@ async def test_a_bad_answer_delays_changes_only(
 
 
 async def test_a_long_answer_is_handled_in_parts(
-    quorum: ScriptedQuorum, follow: Callable[..., Following], monkeypatch: pytest.MonkeyPatch
+    quorum: FollowedQuorum, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rest is not fetched again. It tells nothing new about what is committed."""
     for number in range(4 * BATCHES_PER_EVENT):
@@ -241,8 +206,7 @@ async def test_a_long_answer_is_handled_in_parts(
         return step(self, event, now)
 
     monkeypatch.setattr(Machine, "step", count)
-    following = follow()
-    await following.wait_for(*range(4 * BATCHES_PER_EVENT))
+    await quorum.followed(*range(4 * BATCHES_PER_EVENT))
     end = quorum.leader.log.end_offset
     assert parts == [(BATCHES_PER_EVENT, end), *[(BATCHES_PER_EVENT, -1)] * 3, (2, -1)]
     offsets = fetched_offsets(quorum)
@@ -250,9 +214,7 @@ async def test_a_long_answer_is_handled_in_parts(
     assert set(offsets[2:]) <= {end}
 
 
-async def test_a_snapshot_is_loaded_in_pieces(
-    quorum: ScriptedQuorum, follow: Callable[..., Following]
-) -> None:
+async def test_a_snapshot_is_loaded_in_pieces(quorum: FollowedQuorum) -> None:
     """Pieces end anywhere. A broken connection does not matter."""
     for number in range(50):
         quorum.append(added(number))
@@ -260,31 +222,24 @@ async def test_a_snapshot_is_loaded_in_pieces(
     quorum.append(removed(7))
     quorum.snapshot_bytes_max = 333
     quorum.leader.spoil(QuorumKey.FETCH_SNAPSHOT, Fault.CUT)
-    following = follow()
-    await following.wait_for(*(set(range(50)) - {7}))
+    await quorum.followed(*(set(range(50)) - {7}))
     assert quorum.leader.names.count("FETCH_SNAPSHOT 1") > 5
 
 
 @pytest.mark.parametrize("disk_fails", [False, True])
 async def test_a_snapshot_becomes_visible_as_one_change(
-    quorum: ScriptedQuorum,
-    follow: Callable[..., Following],
-    monkeypatch: pytest.MonkeyPatch,
-    disk_fails: bool,
+    quorum: FollowedQuorum, monkeypatch: pytest.MonkeyPatch, disk_fails: bool
 ) -> None:
     """A daemon that was cut off for long fetches a snapshot. Decisions go on by the old state.
 
     If the disk fails while the snapshot is read back, it is fetched again without the disk.
     """
     quorum.append(*map(added, range(1000)), TOPIC)
-    following = follow()
-    await following.wait_for(*range(1000))
+    following = await quorum.followed(*range(1000))
     if disk_fails:
         fail_once_at_read_back(monkeypatch)
-    for node_id in quorum.controllers:
-        quorum.kill(node_id)
-    for node_id in quorum.controllers:
-        quorum.controllers[node_id].is_alive = True
+    quorum.kill_all()
+    quorum.revive_all()
     quorum.elect(1)
     # Before the daemon connects again, since its pause is longer than this.
     quorum.append(*map(removed, range(0, 1000, 2)), *map(added, range(1000, 1500)))
@@ -316,30 +271,23 @@ def fail_once_at_read_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SnapshotFile, "batches", read_beginning)
 
 
-async def test_a_restart_needs_only_the_end_of_the_log(
-    quorum: ScriptedQuorum, follow: Callable[..., Following]
-) -> None:
+async def test_a_restart_needs_only_the_end_of_the_log(quorum: FollowedQuorum) -> None:
     quorum.append(added(1))
-    following = follow()
-    await following.wait_for(1)
+    following = await quorum.followed(1)
     await following.kill()
     quorum.append(added(2))
     for controller in quorum.controllers.values():
         controller.asked.clear()
-    following = follow()
-    await following.wait_for(1, 2)
+    following = await quorum.followed(1, 2)
     assert min(fetched_offsets(quorum)) == 2, "the last batch again, to compare it"
     assert await following.source.confirm()
     assert following.seen == [{1, 2}], "nothing is visible before it is complete"
 
 
-async def test_a_kill_before_changes_are_saved_is_harmless(
-    quorum: ScriptedQuorum, follow: Callable[..., Following]
-) -> None:
+async def test_a_kill_before_changes_are_saved_is_harmless(quorum: FollowedQuorum) -> None:
     """The leader that sent them truncates what was not committed, and another one leads."""
     quorum.append(added(1))
-    following = follow()
-    await following.wait_for(1)
+    following = await quorum.followed(1)
     with patch.object(LogCopy, "append"):
         quorum.append(added(2))
         await following.wait_for(1, 2)
@@ -348,37 +296,30 @@ async def test_a_kill_before_changes_are_saved_is_harmless(
     quorum.isolate(1)
     quorum.elect(2)
     quorum.append(removed(1))
-    following = follow()
+    following = quorum.follow()
     await trio.sleep(0.1)
     assert following.numbers <= {1, 2}, "the deposed leader serves what it has"
     quorum.rejoin(1)
     await following.wait_for(2)
 
 
-async def test_a_transaction_may_span_a_restart(
-    quorum: ScriptedQuorum, follow: Callable[..., Following]
-) -> None:
+async def test_a_transaction_may_span_a_restart(quorum: FollowedQuorum) -> None:
     """The copy has the state of its start; a checkpoint of the copy has to wait for its end."""
     quorum.append(BeginTransaction("t"), added(1))
-    following = follow()
-    await following.wait_for()
+    following = await quorum.followed()
     offset = quorum.leader.log.end_offset - 1
     assert not following.source.is_complete(offset)
     await following.kill()
-    following = follow()
-    await following.wait_for()
+    following = await quorum.followed()
     quorum.append(added(2), EndTransaction())
     await following.wait_for(1, 2)
     assert following.source.is_complete(quorum.leader.log.end_offset - 1)
     assert not following.source.is_complete(offset)
 
 
-async def test_a_snapshot_voids_an_open_transaction(
-    quorum: ScriptedQuorum, follow: Callable[..., Following]
-) -> None:
+async def test_a_snapshot_voids_an_open_transaction(quorum: FollowedQuorum) -> None:
     quorum.append(BeginTransaction("t"), added(1))
-    following = follow()
-    await following.wait_for()
+    following = await quorum.followed()
     quorum.kill(1)
     quorum.elect(2)
     quorum.append(EndTransaction())
@@ -389,31 +330,25 @@ async def test_a_snapshot_voids_an_open_transaction(
 
 @pytest.mark.parametrize("serves_copy", [False, True])
 async def test_the_copy_is_served_before_the_first_contact_only_if_allowed(
-    quorum: ScriptedQuorum, follow: Callable[..., Following], serves_copy: bool
+    quorum: FollowedQuorum, serves_copy: bool
 ) -> None:
     quorum.append(added(1))
-    following = follow()
-    await following.wait_for(1)
+    following = await quorum.followed(1)
     await following.kill()
-    for node_id in quorum.controllers:
-        quorum.kill(node_id)
-    following = follow(serves_copy=serves_copy)
+    quorum.kill_all()
+    following = quorum.follow(serves_copy=serves_copy)
     await trio.sleep(0.3)
     assert following.numbers == ({1} if serves_copy else set())
-    for controller in quorum.controllers.values():
-        controller.is_alive = True
+    quorum.revive_all()
     quorum.elect(3)
     quorum.append(added(2))
     await following.wait_for(1, 2)
 
 
-async def test_decisions_stop_when_the_contact_is_lost_for_too_long(
-    quorum: ScriptedQuorum, follow: Callable[..., Following]
-) -> None:
+async def test_decisions_stop_when_the_contact_is_lost_for_too_long(quorum: FollowedQuorum) -> None:
     """A leader that cannot commit confirms nothing, either."""
     quorum.append(added(1))
-    following = follow(stale_max_ms=1_500)
-    await following.wait_for(1)
+    following = await quorum.followed(1, stale_max_ms=1_500)
     await trio.sleep(2)
     assert following.numbers == {1}, "the leader answers"
     quorum.elect(2, commits=False)
@@ -424,12 +359,11 @@ async def test_decisions_stop_when_the_contact_is_lost_for_too_long(
 
 
 async def test_decisions_do_not_resume_by_an_answer_from_before_the_disk_hung(
-    quorum: ScriptedQuorum, follow: Callable[..., Following]
+    quorum: FollowedQuorum,
 ) -> None:
     """Nothing has confirmed the state since that answer."""
     quorum.append(added(1))
-    following = follow(stale_max_ms=1_000)
-    await following.wait_for(1)
+    following = await quorum.followed(1, stale_max_ms=1_000)
     hung, is_back = trio.Event(), ThreadEvent()
 
     def hang(batches: Sequence[RecordBatch]) -> None:
@@ -439,8 +373,7 @@ async def test_decisions_do_not_resume_by_an_answer_from_before_the_disk_hung(
     with patch.object(following.copy, "append", hang):
         quorum.append(added(2))
         await hung.wait()
-        for node_id in quorum.controllers:
-            quorum.kill(node_id)
+        quorum.kill_all()
         await following.wait_for_silence()
         is_back.set()
         await trio.sleep(0.5)
@@ -449,18 +382,16 @@ async def test_decisions_do_not_resume_by_an_answer_from_before_the_disk_hung(
 
 
 async def test_decisions_do_not_resume_by_an_answer_that_is_read_late(
-    quorum: ScriptedQuorum, follow: Callable[..., Following]
+    quorum: FollowedQuorum,
 ) -> None:
     """As after the process was stopped: the answer was in the socket's buffer all the time."""
     quorum.append(added(1))
-    following = follow(stale_max_ms=1_000)
-    await following.wait_for(1)
+    following = await quorum.followed(1, stale_max_ms=1_000)
     ask: Any = Link.ask
 
     async def ask_and_stop(*arguments: object, **named: object) -> object:
         event = await ask(*arguments, **named)
-        for node_id in quorum.controllers:
-            quorum.kill(node_id)
+        quorum.kill_all()
         await following.wait_for_silence()
         await trio.sleep(1)
         return event
@@ -472,37 +403,30 @@ async def test_decisions_do_not_resume_by_an_answer_that_is_read_late(
     assert following.status.is_stale
 
 
-async def test_a_restored_cluster_stops_decisions(
-    quorum: ScriptedQuorum, follow: Callable[..., Following]
-) -> None:
+async def test_a_restored_cluster_stops_decisions(quorum: FollowedQuorum) -> None:
     """An operator has to decide which of the two states is right."""
     end = quorum.append(added(1)) + 1
     quorum.append(added(2))
-    following = follow()
-    await following.wait_for(1, 2)
+    following = await quorum.followed(1, 2)
     quorum.restore(end)
     quorum.elect(1)
     await following.wait_for_silence()
     assert "authorizerd reset-copy" in following.status.fault
     await following.kill()
-    following = follow(serves_copy=True)
+    following = quorum.follow(serves_copy=True)
     await following.wait_for_silence()
     await following.kill()
     await trio.to_thread.run_sync(following.copy.begin_anew, LogDirectoryError("reset"))
-    await follow().wait_for(1)
+    await quorum.follow().wait_for(1)
 
 
-async def test_longer_log_of_a_restored_cluster_stops_decisions(
-    quorum: ScriptedQuorum, follow: Callable[..., Following]
-) -> None:
+async def test_longer_log_of_a_restored_cluster_stops_decisions(quorum: FollowedQuorum) -> None:
     """Its epochs and its end do not show that its history is another one."""
     end = quorum.append(added(1)) + 1
     quorum.elect(1)
     quorum.append(added(2))
-    following = follow()
-    await following.wait_for(1, 2)
-    for number in quorum.controllers:
-        quorum.kill(number)
+    following = await quorum.followed(1, 2)
+    quorum.kill_all()
     quorum.restore(end)
     for number in quorum.controllers:
         await quorum.start(number)
@@ -513,30 +437,28 @@ async def test_longer_log_of_a_restored_cluster_stops_decisions(
     assert "authorizerd reset-copy" in following.status.fault
     await following.kill()
     await trio.to_thread.run_sync(following.copy.begin_anew, LogDirectoryError("reset"))
-    await follow().wait_for(1, 3, 4, 5)
+    await quorum.follow().wait_for(1, 3, 4, 5)
 
 
 async def test_second_cluster_of_the_same_id_stops_decisions(
-    quorum: ScriptedQuorum, follow: Callable[..., Following], nursery: trio.Nursery, tmp_path: Path
+    quorum: FollowedQuorum, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     """The servers of the configuration are those of another cluster after a restart."""
     quorum.append(added(1))
-    following = follow()
-    await following.wait_for(1)
+    following = await quorum.followed(1)
     await following.kill()
-    other = ScriptedQuorum(nursery)
+    other = FollowedQuorum(nursery, tmp_path)
     other.elect(1)
     other.append(added(2))
     other.append(added(3))
-    following = Following(other, tmp_path / FOLDER)
-    nursery.start_soon(following.run)
+    following = other.follow()
     await following.wait_for_silence()
     assert "at offset 2 or earlier" in following.status.fault
     assert following.seen == []
 
 
 async def test_log_is_compared_again_when_a_session_is_renewed(
-    quorum: ScriptedQuorum, follow: Callable[..., Following], monkeypatch: pytest.MonkeyPatch
+    quorum: FollowedQuorum, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The address may lead to another cluster by then."""
     quorum.append(added(1))
@@ -552,8 +474,7 @@ async def test_log_is_compared_again_when_a_session_is_renewed(
         return node
 
     monkeypatch.setattr(NodeOpener, "open", open_once)
-    following = follow()
-    await following.wait_for(1)
+    following = await quorum.followed(1)
     await trio.sleep(0.2)
     quorum.append(added(2))
     await following.wait_for(1, 2)
@@ -564,14 +485,11 @@ async def test_log_is_compared_again_when_a_session_is_renewed(
     assert waits.count(0) == 1, "the last batch again"
 
 
-async def test_another_cluster_stops_decisions(
-    quorum: ScriptedQuorum, follow: Callable[..., Following]
-) -> None:
-    following = follow()
-    await following.wait_for()
+async def test_another_cluster_stops_decisions(quorum: FollowedQuorum) -> None:
+    following = await quorum.followed()
     await following.kill()
     quorum.cluster_id = "another"
-    following = follow()
+    following = quorum.follow()
     await following.wait_for_silence()
     assert "another cluster" in following.status.fault
 
@@ -587,87 +505,76 @@ def hide_cluster_id(
         controller.spoil(ApiKey.DESCRIBE_CLUSTER, body)
 
 
-async def test_a_cluster_whose_id_is_secret_is_followed(
-    quorum: ScriptedQuorum, follow: Callable[..., Following]
-) -> None:
+async def test_a_cluster_whose_id_is_secret_is_followed(quorum: FollowedQuorum) -> None:
     """CLUSTER_ACTION is enough to follow. The copy is tied to an id that is learnt later."""
     quorum.append(added(1))
     for _ in range(2):
         hide_cluster_id(quorum)
-        following = follow()
-        await following.wait_for(1)
+        following = await quorum.followed(1)
         await following.kill()
         assert following.copy.cluster_id == ""
-    following = follow()
-    await following.wait_for(1)
+    following = await quorum.followed(1)
     await following.kill()
     assert following.copy.cluster_id == quorum.cluster_id
-    following = follow(cluster_id="another")
+    following = quorum.follow(cluster_id="another")
     await following.wait_for_silence()
     assert f"copy of cluster {quorum.cluster_id}" in following.status.fault
 
 
 async def test_copy_without_a_cluster_id_is_warned_of(
-    quorum: ScriptedQuorum, follow: Callable[..., Following], caplog: pytest.LogCaptureFixture
+    quorum: FollowedQuorum, caplog: pytest.LogCaptureFixture
 ) -> None:
     """At the first contact, there is no copy that might be another cluster's."""
     quorum.append(added(1))
     for expected in (0, 1):
         caplog.clear()
         hide_cluster_id(quorum)
-        following = follow()
-        await following.wait_for(1)
+        following = await quorum.followed(1)
         await following.kill()
         warned = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
         assert len(warned) == expected
         assert all("set authorizerd.source.cluster.id" in each for each in warned)
 
 
-async def test_the_configured_cluster_id_is_checked(
-    quorum: ScriptedQuorum, follow: Callable[..., Following]
-) -> None:
+async def test_the_configured_cluster_id_is_checked(quorum: FollowedQuorum) -> None:
     """Also at the first contact, and if controllers tell no id."""
     hide_cluster_id(quorum)
-    following = follow(cluster_id="another")
+    following = quorum.follow(cluster_id="another")
     await following.wait_for_silence()
     assert "another cluster" in following.status.fault
     await following.kill()
     quorum.append(added(1))
-    following = follow()
-    await following.wait_for(1)
+    following = await quorum.followed(1)
 
 
 async def test_a_missing_right_is_named(
-    quorum: ScriptedQuorum, follow: Callable[..., Following], caplog: pytest.LogCaptureFixture
+    quorum: FollowedQuorum, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Once, however often it is tried."""
     body = write_fetch(18, FetchAnswer(error_code=31))
     for controller in quorum.controllers.values():
         controller.spoil(QuorumKey.FETCH, body)
         controller.spoil(QuorumKey.FETCH, body)
-    following = follow()
-    await following.wait_for()
+    following = await quorum.followed()
     warnings = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
     assert len([text for text in warnings if "CLUSTER_ACTION" in text]) == 1
     assert following.status.errors["CLUSTER_AUTHORIZATION_FAILED"] >= 2
 
 
 async def test_broker_in_place_of_a_controller_is_named_with_the_key(
-    quorum: ScriptedQuorum, follow: Callable[..., Following], caplog: pytest.LogCaptureFixture
+    quorum: FollowedQuorum, caplog: pytest.LogCaptureFixture
 ) -> None:
     hide_cluster_id(quorum, ErrorCode.MISMATCHED_ENDPOINT_TYPE)
-    following = follow()
-    await following.wait_for()
+    await quorum.followed()
     said = [text for text in caplog.messages if "MISMATCHED_ENDPOINT_TYPE" in text]
     assert said
     assert said[0].endswith("; name controllers in controller.quorum.bootstrap.servers")
 
 
 async def test_contact_that_comes_and_goes_does_not_flood_the_log(
-    quorum: ScriptedQuorum, follow: Callable[..., Following], caplog: pytest.LogCaptureFixture
+    quorum: FollowedQuorum, caplog: pytest.LogCaptureFixture
 ) -> None:
-    following = follow()
-    await following.wait_for()
+    following = await quorum.followed()
     with trio.fail_after(SECONDS_MAX):
         for number in range(1, 6):
             quorum.leader.spoil(QuorumKey.FETCH, Fault.GARBAGE)
@@ -679,10 +586,10 @@ async def test_contact_that_comes_and_goes_does_not_flood_the_log(
 
 @pytest.mark.parametrize("is_loaded", [False, True])
 async def test_an_unreadable_record_stops_decisions(
-    quorum: ScriptedQuorum, follow: Callable[..., Following], is_loaded: bool
+    quorum: FollowedQuorum, is_loaded: bool
 ) -> None:
     """An ACL record of an unknown version may deny."""
-    following = follow()
+    following = quorum.follow()
     if is_loaded:
         await following.wait_for()
     offset = quorum.append(b"\x01\x12\x63")
@@ -690,11 +597,8 @@ async def test_an_unreadable_record_stops_decisions(
     assert following.status.fault_offset == offset
 
 
-async def test_a_barrier_passes_once_what_was_committed_is_applied(
-    quorum: ScriptedQuorum, follow: Callable[..., Following]
-) -> None:
-    following = follow()
-    await following.wait_for()
+async def test_a_barrier_passes_once_what_was_committed_is_applied(quorum: FollowedQuorum) -> None:
+    following = await quorum.followed()
     for number in range(1, 20):
         offset = quorum.append(added(number))
         with trio.fail_after(SECONDS_MAX):
@@ -705,12 +609,11 @@ async def test_a_barrier_passes_once_what_was_committed_is_applied(
 
 
 async def test_a_barrier_does_not_wait_for_a_fetch_that_waits_for_records(
-    quorum: ScriptedQuorum, follow: Callable[..., Following], monkeypatch: pytest.MonkeyPatch
+    quorum: FollowedQuorum, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Such a Fetch was sent before. Another connection is used, and replaced when it breaks."""
     monkeypatch.setattr(machine, "FETCH_WAIT_MS", 1000 * 3600)
-    following = follow()
-    await following.wait_for()
+    following = await quorum.followed()
     with trio.fail_after(SECONDS_MAX):
         assert await following.source.confirm()
         await trio.sleep(0.05)
@@ -720,10 +623,9 @@ async def test_a_barrier_does_not_wait_for_a_fetch_that_waits_for_records(
 
 
 async def test_a_barrier_waits_for_changes_that_are_not_passed_on_yet(
-    quorum: ScriptedQuorum, follow: Callable[..., Following], monkeypatch: pytest.MonkeyPatch
+    quorum: FollowedQuorum, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    following = follow()
-    await following.wait_for()
+    following = await quorum.followed()
     begun, goes_on = trio.Event(), trio.Event()
     pass_on = Feed.pass_on
 
@@ -745,10 +647,9 @@ async def test_a_barrier_waits_for_changes_that_are_not_passed_on_yet(
 
 
 async def test_a_barrier_waits_for_the_next_leader(
-    quorum: ScriptedQuorum, follow: Callable[..., Following], nursery: trio.Nursery
+    quorum: FollowedQuorum, nursery: trio.Nursery
 ) -> None:
-    following = follow()
-    await following.wait_for()
+    following = await quorum.followed()
     leader = following.source.address
     assert leader is not None
     quorum.append(added(1))
@@ -771,13 +672,11 @@ async def test_a_barrier_waits_for_the_next_leader(
     assert following.source.address == quorum.leader.address
 
 
-async def test_a_full_disk_does_not_stop_following(
-    quorum: ScriptedQuorum, follow: Callable[..., Following]
-) -> None:
+async def test_a_full_disk_does_not_stop_following(quorum: FollowedQuorum) -> None:
     """A snapshot is tried again without the disk."""
     quorum.append(added(1))
     quorum.take_snapshot()
-    following = follow()
+    following = quorum.follow()
     original = SnapshotFile.append
     tries = 0
 
@@ -796,12 +695,10 @@ async def test_a_full_disk_does_not_stop_following(
 
 
 @pytest.mark.parametrize("seed", range(5))
-async def test_a_random_story_ends_with_the_same_acls(
-    quorum: ScriptedQuorum, follow: Callable[..., Following], seed: int
-) -> None:
+async def test_a_random_story_ends_with_the_same_acls(quorum: FollowedQuorum, seed: int) -> None:
     """Every state that became visible was once the committed one."""
     random = Random(seed)
-    following = follow()
+    following = quorum.follow()
     committed = [set[int]()]
     for number in range(1, 50):
         match random.randrange(8):
@@ -814,7 +711,7 @@ async def test_a_random_story_ends_with_the_same_acls(
                 quorum.take_snapshot()
             case 3:
                 await following.kill()
-                following = follow(serves_copy=random.random() < 0.5)
+                following = quorum.follow(serves_copy=random.random() < 0.5)
             case 4 if number % 3 == 0:
                 quorum.leader.spoil(QuorumKey.FETCH, random.choice((Fault.CUT, Fault.GARBAGE)))
             case _:
@@ -844,12 +741,12 @@ async def depose(quorum: ScriptedQuorum, random: Random, *, is_killed: bool) -> 
 
 @pytest.mark.parametrize("cluster_id", ["\u20ac", "a\nnode.id=7", "x" * 300])
 async def test_answer_without_a_real_cluster_id_is_garbage(
-    quorum: ScriptedQuorum, follow: Callable[..., Following], cluster_id: str
+    quorum: FollowedQuorum, cluster_id: str
 ) -> None:
     """It would be written to ``meta.properties``, which is text in lines."""
     real, quorum.cluster_id = quorum.cluster_id, cluster_id
     quorum.append(added(1))
-    following = follow()
+    following = quorum.follow()
     with trio.fail_after(SECONDS_MAX):
         while not following.status.errors["garbage"]:  # noqa: ASYNC110 - it has no event
             await trio.sleep(0.01)

@@ -65,6 +65,7 @@ class AclCluster:
     """
 
     def __init__(self, nursery: trio.Nursery) -> None:
+        self._nursery = nursery
         self._network = KafkaCluster(nursery)
         self._ids = itertools.count(1)
         self.snapshot = at_offset(EMPTY_SNAPSHOT, 0)
@@ -83,6 +84,14 @@ class AclCluster:
         node = self._network.add(address, *answers, served=served)
         node.answers = Endless(node.answers, self.apply)
         return node
+
+    async def follow(self, *leaders: Address | None, **settings: Any) -> Follower:  # noqa: ANN401
+        """Return a daemon that follows; a cluster without nodes gets ``FIRST``."""
+        if not self._network.nodes:
+            self.add(FIRST)
+        follower = Follower(self, *leaders, **settings)
+        await self._nursery.start(follower.updates.run)
+        return follower
 
     def stop(self, address: Address) -> None:
         """Refuse new connections to a node."""

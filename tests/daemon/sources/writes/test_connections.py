@@ -11,11 +11,7 @@ import trio
 import trio.testing
 from trio.testing import wait_all_tasks_blocked
 
-from authorizerd.daemon.sources.writes.connections import (
-    AGE_SECONDS_MAX,
-    Connection,
-    Connections,
-)
+from authorizerd.daemon.sources.writes.connections import AGE_SECONDS_MAX, Connection, Connections
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.connection import Node
 from authorizerd.kafka_client.log_in import open_node

@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import trio
+
+from tests.daemon.decisions.acl_place import DESCRIBE, DESCRIBE_ID, AclPlace
+
+
+@pytest.fixture
+async def place(nursery: trio.Nursery, tmp_path: Path) -> AclPlace:
+    """Return a decision port that has loaded one ACL."""
+    place = AclPlace(tmp_path)
+    await place.load(nursery, (DESCRIBE_ID, DESCRIBE))
+    return place
