@@ -125,7 +125,7 @@ def test_wheel_has_one_package_without_tests_and_data(source: Path, wheel: Path)
 @pytest.mark.parametrize(("words", "code", "expected"), [
     ("--version", 0, f"authorizerd {VERSION} (build {read_build()})\n"),  # as in the checkout
     ("serve --help", 0, "--ready-file"),
-    ("acls --help", 1, "--allow-principal"),  # kafka-acls exits with 1, too
+    ("acls --help", 1, "--allow-principal"),  # kafka-acls exits with 1 as well
     ("explain --help", 0, "--allow-everyone-if-no-acl-found"),
     ("test --help", 0, "--junit"),
     ("check-log --help", 0, "--repair"),

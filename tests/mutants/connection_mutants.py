@@ -32,8 +32,8 @@ CONNECTION_MUTANTS: Final = (
     Mutant(
         name="one address may have any number of connections",
         file="daemon/net/accepting.py",
-        text="places.count(source) >= limits.of_address(address)",
-        becomes="places.count(source) < 0",
+        text="slots.count(source) >= limits.of_address(address)",
+        becomes="slots.count(source) < 0",
         found_by="tests/daemon/net/test_open_connections.py::test_one_address_has_no_more_connections_than_its_limit",
     ),
     Mutant(

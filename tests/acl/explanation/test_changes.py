@@ -255,11 +255,11 @@ def test_many_denials_are_counted_but_not_listed() -> None:
     ("held", "effects"),
     [
         ([acl(deny=True, host="10.0.0.7")],
-         ("It stays denied from 10.0.0.7, which an ACL denies by itself: to allow it from there,"
-          " too, ask again with this host.",)),
+         ("It stays denied from 10.0.0.7, which an ACL denies by itself: to allow it from there"
+          " as well, ask again with this host.",)),
         ([acl(deny=True, host=host) for host in ("10.0.0.7", "10.0.0.8")],
          ("It stays denied from 10.0.0.7 and others, which 2 ACLs deny by themselves: to allow"
-          " it from one of them, too, ask again with this host.",)),
+          " it from one of them as well, ask again with this host.",)),
         ([acl(deny=True)], ()),
     ],
 )  # fmt: skip

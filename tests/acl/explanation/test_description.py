@@ -160,7 +160,7 @@ def test_patterns_that_prevent_the_default_are_bounded() -> None:
           "  kafka-acls --bootstrap-server HOST:PORT --add --allow-principal User:a --allow-host"
           " '*' --operation Read --topic t --resource-pattern-type literal",
           "  It stays denied from 10.0.0.5, which an ACL denies by itself: to allow it from"
-          " there, too, ask again with this host."]),
+          " there as well, ask again with this host."]),
     ],
 )  # fmt: skip
 def test_changes_are_printed_as_commands(

@@ -271,7 +271,7 @@ async def race_often(server: KafkaAclServer, races: int, *, settle_seconds: floa
         plan = new_plan(before, some_acls(chance.sample(range(30), 10)))
         await set_acls(server, before)
         # Moments: before the first listing, then before and after each request. On brokers, there
-        # are listings in between, too.
+        # are listings in between as well.
         race = random_race(chance, plan, before, 10)
         racing = RacingServer(server, plan, [race])
         execution = Execution(

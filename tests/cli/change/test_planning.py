@@ -247,7 +247,7 @@ def test_fault_ends_with_1(words: str, error: str, capsys: Capture) -> None:
 @pytest.mark.parametrize(("words", "source", "error"), [
     ("", None, "the following arguments are required: DESIRED"),
     ("desired.txt", "", "expected --log-dir DIR, --acls FILE, --config FILE"),
-    ("desired.txt --as-of 3", None, "--as-of: a plan changes the ACLs of now"),
+    ("desired.txt --as-of 3", None, "--as-of: a plan changes the current ACLs"),
     ("desired.txt --principal bob", None, "principal: expected Type:name"),
     ("desired.txt --topic=", None, "resource-name: expected a text, found an empty one"),
     ("desired.txt --resource-pattern-type any", None, "expected the name of a resource"),

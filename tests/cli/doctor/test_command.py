@@ -92,7 +92,7 @@ def test_settings_that_are_probably_not_meant_are_named(tmp_path: Path, log_dir:
     (line,) = [line for line in lines if "super.users" in line]
     assert line == (
         "warning: configuration: super.users: 'User:a,User:b' is one principal: separate entries"
-        " by semicolons. Do: correct it, unless it is meant."
+        " by semicolons. Do: correct it, unless it is intended."
     )
 
 

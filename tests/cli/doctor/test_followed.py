@@ -128,10 +128,10 @@ OF_FILE = "super.users=User:a\nallow.everyone.if.no.acl.found=false\n"
 @pytest.mark.parametrize(("text", "levels", "said"), [
     (OF_FILE, [Level.OK, Level.WARNING], "super.users=User:a, allow.everyone.if.no.acl.found="),
     ("super.users=", [Level.WARNING, Level.WARNING], "Not set: allow.everyone.if.no.acl.found"),
-    (OF_FILE, [Level.OK, Level.WARNING], "the password for the log-in is sent unencrypted"),
+    (OF_FILE, [Level.OK, Level.WARNING], "the password for authentication is sent unencrypted"),
     ("super.users=\nallow.everyone.if.no.acl.found=false\n" + FORWARD,
      [Level.OK, Level.WARNING, Level.WARNING],
-     "the daemon's log-in is as powerful as that of a super user"),
+     "the daemon's credential is as powerful as that of a super user"),
     (OF_FILE + FORWARD + "authorizerd.writes.forward.privileged=super-users",
      [Level.OK, Level.WARNING, Level.WARNING, Level.WARNING],
      "authorizerd.writes.forward.privileged has super-users"),

@@ -81,7 +81,7 @@ User:nobody (no ACL names it: this holds for everyone) may do this:
 User:alice may do this:
   group billing
     READ, DESCRIBE  from any host"""),
-    ("what-can User:alice --operation write", 3, "User:alice may do nothing of this"),
+    ("what-can User:alice --operation write", 3, "User:alice has none of this access"),
     ("what-can User:ops --resource-type CLUSTER", 0, """\
 User:ops may do this:
   the cluster

@@ -59,11 +59,11 @@ CASES: list[tuple[str, tuple[str, ...], int, list[str], tuple[str, ...]]] = [
     ("can User:ops --group other", ("--super-users=User:ops",), 0, ["  every operation  from any "
      "host"], ()),
     ("what-can User:ops --operation write", (), 3,
-     ["User:ops may do nothing of this, but perhaps:",
+     ["User:ops has none of this access, but perhaps:",
       "  everything, if User:ops is a super user, which is unknown",
       "  everything that no ACL names, if allow.everyone.if.no.acl.found is true, which is "
       "unknown"], (SUPER_USERS, ALLOW_EVERYONE)),
-    ("what-can User:ops --operation write", (USERS, OPEN), 3, ["User:ops may do nothing of this"],
+    ("what-can User:ops --operation write", (USERS, OPEN), 3, ["User:ops has none of this access"],
      ()),
     ("what-can User:ops", ("--super-users=User:ops",), 0, ["  every topic"], ()),
     (f"{EXPLAIN} User:eve --topic status", (), 3,

@@ -317,7 +317,7 @@ def test_empty_source_replaces_a_file(command: Command, tmp_path: Path) -> None:
     ("export", "expected --bootstrap-server HOST:PORT, --log-dir DIR, --config FILE, --acls"),
     ("export --log-dir a --bootstrap-server b:1", "expected either --bootstrap-server or"),
     ("export --log-dir a --from b", "--from: expected either --log-dir or --from, found both"),
-    ("export --log-dir a --acls b", "--acls: expected one place of ACLs, found two"),
+    ("export --log-dir a --acls b", "--acls: expected one source of ACLs, found two"),
     ("export --log-dir a --override b=c", "--override: expected --config as well"),
     ("export --log-dir a --json", "--json: expected --to FILE, because standard output"),
     ("export --log-dir a --to http://b", "--to: unknown scheme 'http'"),

@@ -231,7 +231,7 @@ def test_protocol_of_controllers_is_by_default_that_of_their_name(name: str) -> 
      "GSSAPI is not supported: set one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"),
     (secured("SASL_SSL", "sasl.mechanism.controller.protocol=SCRAM-SHA-256"),
      "listener.name.controller.scram-sha-256.sasl.jaas.config",
-     "required for the log-in: set it to a JAAS line with username and password"),
+     "required for authentication: set it to a JAAS line with username and password"),
     (secured("SASL_SSL", "sasl.mechanism.controller.protocol=SCRAM-SHA-256",
              f"sasl.jaas.config={PLAIN_LINE}"), "sasl.jaas.config",
      f"expected the login module {SCRAM_LOGIN_MODULE}"),

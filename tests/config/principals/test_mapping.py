@@ -109,7 +109,7 @@ def test_long_principal_is_rejected() -> None:
 
 @pytest.mark.parametrize(("rules", "name"), [
     ("RULE:.*\\b(?:x|ax).*/$0/", "CN=é x"),  # Java 19 has changed \b
-    ("RULE:(?s)CN=([^,]*).*$/$1/", "CN=a,O=x\n"),  # Java's $ matches before it, too
+    ("RULE:(?s)CN=([^,]*).*$/$1/", "CN=a,O=x\n"),  # Java's $ matches before it as well
     ("RULE:CN=\\P{Lu}*.*/$0/", "CN=\u1c89"),  # a letter since Unicode 16
     ("RULE:CN=(.*?)/$1/", "CN=\U0001f600"),  # Java replaces the half of a character
     ("RULE:(?:|CN=.*)/$0/", "CN=" + "x" * 32),  # Java replaces at each character

@@ -80,7 +80,7 @@ def test_first_rate_is_about_the_time_since_the_start() -> None:
 @pytest.mark.parametrize(
     ("times", "now", "seconds"),
     [
-        ((2, 4, 6), 8, 8),  # the start is a sample, too
+        ((2, 4, 6), 8, 8),  # the start is a sample as well
         ((2, 4, 6, 8, 10), 12, 10),
         ((20,), 25, 5),
         ((20,), 100, 80),

@@ -178,7 +178,7 @@ async def test_scram_logs_in(nursery: trio.Nursery) -> None:
 
 
 async def test_scram_logs_in_with_raw_tokens(nursery: trio.Nursery) -> None:
-    """Each answer is a raw token, too."""
+    """Each answer is a raw token as well."""
     service = await start_scram(nursery)
     client = await service.connect()
     tokens = ScramTokens("alice", "alice-secret")

@@ -221,7 +221,7 @@ async def test_client_that_stops_reading_is_counted(place: AclPlace) -> None:
 
 
 async def test_quiet_watch_has_heartbeats_that_move_its_place(place: AclPlace) -> None:
-    """Records other than ACLs move the offset, too."""
+    """Records other than ACLs move the offset as well."""
     session = await place.watch()
     await place.change()
     assert session.reader.last_id == "0"

@@ -141,7 +141,7 @@ OTHER_MECHANISM = answer(error_code=33, mechanisms=("GSSAPI",))
          "set sasl.mechanism.controller.protocol to one of the enabled mechanisms"),
         (Case((NO_SASL,), ALICE), Cause.LOG_IN_UNEXPECTED,
          "ILLEGAL_SASL_STATE: Unexpected handshake request",
-         "the listener has no log-in: change listener.security.protocol.map"),
+         "the listener has no authentication: change listener.security.protocol.map"),
         (Case((PLAIN_OFFERED,)), Cause.LOG_IN_REQUIRED,
          "the listener expects SASL_PLAINTEXT, but the client uses PLAINTEXT",
          "set sasl.mechanism.controller.protocol and listener.name"),

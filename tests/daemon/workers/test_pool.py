@@ -138,7 +138,7 @@ async def test_pool_refuses_once_every_lease_has_passed(running: Running) -> Non
 
 
 async def test_all_workers_stop_deciding_with_the_daemon(running: Running) -> None:
-    """A worker that is replaced meanwhile starts without decisions, too."""
+    """A worker that is replaced meanwhile starts without decisions as well."""
     await running.pool.feed.send(Suspend("why"))
     await trio.sleep(TIMEOUT_MS / 1000)
     assert [worker.acl_count for worker in running.workers] == [-1, -1]

@@ -67,7 +67,7 @@ def test_anything_but_an_answer_ends_a_load(answer: Answer, complaint: str) -> N
 
 
 def test_refusals_are_counted_if_the_load_may_be_refused() -> None:
-    """Requests that are due while a client waits after a refusal count as refused, too."""
+    """Requests that are due while a client waits after a refusal count as refused as well."""
     report, received = load(send(REFUSAL), rate=200.0, seconds=0.495, may_refuse=True)
     assert report.answered == 0
     assert report.refused == 99

@@ -40,12 +40,12 @@ ALTER_CLUSTER = {"resource_type": "CLUSTER", "operation": "ALTER"}
         (
             WHO,
             READ_OPEN,
-            ["Everyone else may, too", "from any host", "User:eve", "from no host"],
+            ["So may everyone else", "from any host", "User:eve", "from no host"],
         ),
         (
             WHO,
             READ_OPEN | {"search": "bob"},
-            ["Everyone else may, too", "that the whole table, without a search, does not list"],
+            ["So may everyone else", "that the whole table, without a search, does not list"],
         ),
         (WHO, ORDERS | {"operation": "WRITE"}, ["User:carol", "only from 10.0.0.7"]),
         (WHO, ORDERS | {"operation": "WRITE", "host": "10.0.0.7"}, ["User:carol"]),
@@ -216,7 +216,7 @@ async def test_one_denied_host_leaves_nobody_out() -> None:
         "User:root,from any host (super user)",
         *(f"User:u{number},from any host except 10.0.0.1" for number in range(5)),
     ]
-    assert "1 principals of other types may, too" in await place.text(WHO, **fields)
+    assert "1 principals of other types may as well" in await place.text(WHO, **fields)
     lines = (await place.download(f"{WHO}.jsonl", **fields)).splitlines()
     assert json.loads(lines[-1]) == {
         "principal": "User:u4",
