@@ -85,6 +85,12 @@ def test_metrics_port_answers_only_get_and_head(port: HTTPConnection, path: str)
         assert (refused.status, refused.headers["Allow"]) == (405, "GET, HEAD")
 
 
+@pytest.mark.parametrize("path", ["/", "/access/v1/evaluation", "/v1/data/kafka/authz/allow"])
+def test_metrics_port_answers_no_decisions(port: HTTPConnection, path: str) -> None:
+    headers = {"Content-Type": "application/json"}
+    assert ask(port, "POST", path, b"{}", headers).status == 404
+
+
 def test_no_answer_contains_a_name_a_path_or_a_secret(
     daemon: DaemonProcess, port: HTTPConnection
 ) -> None:
