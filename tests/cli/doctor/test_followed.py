@@ -73,7 +73,7 @@ def shown(findings: list[Finding]) -> list[str]:
     (QUORUM, [node(DENIED)], None,
      ["error: source: host0:9000: User:us lacks CLUSTER_ACTION on the cluster. Do: grant"
       " it (kafka-acls --add --cluster --operation ClusterAction --allow-principal"
-      " User:us); with this right, the user reads topics and acts as anybody"]),
+      " User:us); with this right, the user reads topics and acts as anyone"]),
     (BROKERS, [node(DENIED, "id")], None,
      ["error: source: host0:9000: User:us lacks DESCRIBE on the cluster. Do: grant it"]),
     (BROKERS, [node(ErrorCode.SECURITY_DISABLED)], None,
