@@ -53,6 +53,7 @@ test-replay: setup-dev
 # Run the same tests with all random and large inputs.
 test-whole: setup-dev .venv-release/.setup
 	WHOLE=1 $(BIN)/pytest $(PARALLEL) -m "smoke or not replay"
+	WHOLE=1 $(BIN)/pytest -m replay $(REPLAY_TESTS)
 
 # Run the tests that start no daemon and take less than a second each.
 test-fast: setup-dev

@@ -12,12 +12,13 @@ import pytest
 
 from authorizerd.replay.submit.errors import SubmissionError
 from authorizerd.replay.submit.prerequisites import check_java
+from tests.support.sizes import IS_WHOLE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[3]
-QUICK_START = "-XX:TieredStopAtLevel=1"  # short runs should not compile much
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # short runs should not compile much
 SPARK_LOGGING = """
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
@@ -67,6 +68,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             .config("spark.scheduler.barrier.maxConcurrentTasksCheck.interval", "1s")
             .config("spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures", "1")
             .config("spark.sql.shuffle.partitions", "2")
+            # For a few rows, to compile a plan takes longer than to interpret it.
+            .config("spark.sql.codegen.wholeStage", IS_WHOLE)
+            .config("spark.sql.codegen.factoryMode", "FALLBACK" if IS_WHOLE else "NO_CODEGEN")
             .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
             .getOrCreate()
         )
