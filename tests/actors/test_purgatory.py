@@ -7,6 +7,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from authorizerd.actors.completion import Completion, ItemCompletions
 from authorizerd.actors.purgatory import Purgatory
+from tests.support.turns import Turns
 
 
 async def test_a_request_that_is_already_done_is_never_counted() -> None:
@@ -86,14 +87,7 @@ async def test_the_items_of_one_request_are_waited_for_once(nursery: trio.Nurser
 async def test_many_completions_are_examined_in_turns(nursery: trio.Nursery) -> None:
     """Other tasks run in between."""
     purgatory = Purgatory(30_000)
-    turns = 0
-
-    async def count_turns() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await trio.lowlevel.checkpoint()
-
-    nursery.start_soon(count_turns)
+    turns = Turns()
+    nursery.start_soon(turns.run)
     await purgatory.wait([Completion.of(1)] * 10_000)
-    assert turns > 10_000 / 512
+    assert turns.count > 10_000 / 512

@@ -23,6 +23,7 @@ from authorizerd.tls.material import read_material
 from authorizerd.tls.stream import RECORDS_WITHOUT_DATA_MAX, TlsStream
 from tests.support.certificates import Authority, expired
 from tests.support.tls_records import ClientRecords
+from tests.support.turns import Turns
 
 NAMES = {key.name: key.name for key in ssl_keys()}
 
@@ -184,22 +185,15 @@ async def test_each_key_update_takes_a_separate_turn(
 ) -> None:
     """Thousands of them fit in one receive, and would hold the event loop for 200 ms."""
     server, client, client_records = records
-    turns = 0
-
-    async def count_turns() -> None:
-        nonlocal turns
-        while True:
-            await trio.lowlevel.checkpoint()
-            turns += 1
-
+    turns = Turns()
     updates = RECORDS_WITHOUT_DATA_MAX
     sent = [client_records.update_key(is_requested=is_requested) for _ in range(updates)]
     await client._transport.send_all(b"".join(sent) + client_records.encrypt(b"data"))
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(count_turns)
+        nursery.start_soon(turns.run)
         assert await server.receive_some() == b"data"
         nursery.cancel_scope.cancel()
-    assert turns >= updates
+    assert turns.count >= updates
 
 
 async def test_flood_of_records_without_data_ends_the_connection(

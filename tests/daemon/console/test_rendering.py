@@ -17,6 +17,7 @@ from authorizerd.management.formats.listing import write
 from tests.daemon.console.console_place import ACLS, EXPLAIN, PLAN, WHAT, WHO, ConsolePlace
 from tests.daemon.console.page_check import check_page
 from tests.support.acls import acl
+from tests.support.turns import Turns
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -140,19 +141,11 @@ async def test_long_page_is_rendered_in_turns() -> None:
         "status": 404,
         "reason": "r",
     }
-    turns = 0
-    is_done = False
-
-    async def count() -> None:
-        nonlocal turns
-        while not is_done:
-            turns += 1
-            await trio.lowlevel.checkpoint()
-
+    turns = Turns()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("authorizerd.actors.steps.TURN_SECONDS", 0.0)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(count)
+            nursery.start_soon(turns.run)
             await render("error.html.jinja", context)
-            is_done = True
-    assert turns > 500
+            nursery.cancel_scope.cancel()
+    assert turns.count > 500

@@ -32,6 +32,7 @@ from tests.support.acls import acl
 from tests.support.envelopes import envelope, inner
 from tests.support.kafka_principals import encode_principal
 from tests.support.kio_codec import decode_request, encode_request
+from tests.support.turns import Turns
 
 Result = tuple[str, int, str | None]
 Fields = SimpleNamespace
@@ -336,25 +337,18 @@ async def test_most_users_that_a_request_may_name_are_changed_in_turns(
 ) -> None:
     """Other tasks run in between, also while the queue plans and applies the changes."""
     monkeypatch.setattr(steps, "TURN_SECONDS", 0)  # other tasks run after each step
-    turns = 0
-
-    async def count_turns() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await trio.lowlevel.checkpoint()
-
+    turns = Turns()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(count_turns)
+        nursery.start_soon(turns.run)
         upsertions = [upsertion(f"u{number}") for number in range(REQUEST_ITEMS_MAX)]
         results = await alter(service, *upsertions)
         assert {code for _, code, _ in results} == {0}
         (batch,) = service.running.log.batches
         assert len(batch) == len(results) == REQUEST_ITEMS_MAX
-        assert turns > 3 * REQUEST_ITEMS_MAX / 64
-        turns = 0
+        assert turns.count > 3 * REQUEST_ITEMS_MAX / 64
+        turns.count = 0
         assert len((await describe(service)).users) == REQUEST_ITEMS_MAX + 2
-        assert turns > 2 * REQUEST_ITEMS_MAX / 64
+        assert turns.count > 2 * REQUEST_ITEMS_MAX / 64
         nursery.cancel_scope.cancel()
 
 

@@ -46,6 +46,7 @@ from tests.support.log_files import (
 )
 from tests.support.recording_storage import PowerFailure, RecordingStorage
 from tests.support.sasl import SHA_256, credential_of
+from tests.support.turns import Turns
 
 ID = re.compile(r"[A-Za-z0-9_-]{22}")
 
@@ -325,19 +326,12 @@ async def test_loading_yields_to_other_tasks(tmp_path: Path) -> None:
     write_log(tmp_path, [added(number) for number in range(10_000)])
     feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](1)
     applier = RecordApplier(inbox)
-    turns = 0
-
-    async def count_turns() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await trio.lowlevel.checkpoint()
-
+    turns = Turns()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(count_turns)
+        nursery.start_soon(turns.run)
         nursery.start_soon(applier.run)
         await LocalLogSource(MetadataLog.open(tmp_path)).run(feed)
         await applier.snapshot.wait_until(lambda snapshot: snapshot is not None)
         nursery.cancel_scope.cancel()
     assert applier.statistics().acls == 10_000
-    assert turns > 100
+    assert turns.count > 100
