@@ -60,7 +60,7 @@ def _host_address(text: str) -> str | None:
 
 
 class HostKind(Enum):
-    """What the host of an ACL can match."""
+    """The kinds of hosts in an ACL, by how many addresses they match."""
 
     EVERY = "every host"
     ADDRESS = "one address"

@@ -1,4 +1,4 @@
-"""What is known of the authorizer's settings. Brokers hide their values, so each may be unknown.
+"""The authorizer's settings as far as they are known: brokers hide them, so each may be unknown.
 
 **Invariant:** an unknown setting is never taken for its default. What ``least`` allows is allowed
 whatever the unknown values are. A denial by it is uncertain: ``doubt_denial`` says why.

@@ -24,7 +24,7 @@ from tests.support.log_files import added, write_log
 ALICE = acl("User:alice", "READ", topic="orders")
 UMASKS = (0, 0o077)
 ANY_UMASK = frozenset({"socket"})
-"""What has its mode whatever the umask is: clients in the socket's group must reach it."""
+"""Files whose mode does not depend on the umask: clients in the socket's group must reach it."""
 
 
 def ready_file(folder: Path) -> None:

@@ -37,7 +37,7 @@ ENDPOINT_NEEDS: Final[Mapping[str, Needs]] = {
     "GET /v1/acls": ACLS,
     "GET /v1/watch": ACLS,
 }
-"""What the endpoints of the decision port require that need credentials; tests try each."""
+"""The rights that endpoints require of callers with credentials; tests try each."""
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "security-model.md"
 BEGIN: Final = "<!-- written by: python -m tools.surfaces -->\n\n"

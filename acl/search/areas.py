@@ -18,7 +18,7 @@ from authorizerd.acl.host_ranges import HostRange, find_range, mark_address
 from authorizerd.acl.hosts import host_address
 
 Place: TypeAlias = str | HostRange
-"""What a host of an ACL matches: one address, or a range."""
+"""The addresses that a host of an ACL matches: one, or a range."""
 
 _Key: TypeAlias = tuple[int, int, str, Place]
 """The first address, how narrow it is, the text of an address, and the place."""

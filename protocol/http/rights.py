@@ -12,7 +12,7 @@ import msgspec
 
 
 class Right(StrEnum):
-    """What a caller may do beyond asking about itself."""
+    """A right of a caller, beyond asking about itself."""
 
     ASK = "ask"
     SEARCH = "search"

@@ -58,7 +58,7 @@ Handler: TypeAlias = Callable[[Request], AnyResponse | Awaitable[AnyResponse]]
 
 
 async def complete(answer: AnyResponse | Awaitable[AnyResponse]) -> AnyResponse:
-    """Wait for what a handler has returned, if it is no answer yet."""
+    """Return a handler's answer; wait for it unless the handler has already returned it."""
     return answer if isinstance(answer, (Response, StreamedResponse)) else await answer
 
 

@@ -1,4 +1,4 @@
-"""What the records of brokers and controllers prove about their releases.
+"""The releases of brokers and controllers, as far as their records prove them.
 
 Other fields of these records are not kept, so a log with them is still one with foreign records.
 A registration whose fields cannot be read, as that of a later version, counts as one of an unknown

@@ -1,4 +1,4 @@
-"""What is certain of a decision if settings are unknown."""
+"""Decisions under unknown settings: which are certain."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_denial_is_doubted_exactly_if_other_values_would_allow_it(
 def test_doubt_names_what_is_unknown(
     known: KnownSettings, keys: tuple[str, ...], text: str
 ) -> None:
-    """Nobody knows the principals that nothing names, so that they are no super users."""
+    """A principal that nothing names is not known to be a super user, nor not to be one."""
     doubt = doubt_answer(snapshot_of(), known, question("User:a"))
     assert (doubt.keys, str(doubt)) == (keys, text)
     assert known.unknown == keys

@@ -71,7 +71,7 @@ def test_level_belongs_to_releases(level: int, releases: set[str]) -> None:
         (OWN_LOG, [], ANY_RELEASE, "the log has no metadata.version"),
         (OWN_LOG, [finalized(30)], RULES_4_3, "the log's metadata.version is 30"),
         (OWN_LOG, [finalized(33)], RULES_4_4, "the log's metadata.version is 33"),
-        # Nobody else judges by the own log, whoever has registered in it.
+        # Only this daemon judges by its own log, even if brokers have registered in it.
         (OWN_LOG, [finalized(30), broker(1, 33)], RULES_4_3, "the log's metadata.version is 30"),
         (BROKERS, [], ANY_RELEASE, UNKNOWN_RELEASE.reason),
         (QUORUM, [finalized(30)], ANY_RELEASE, UNKNOWN_RELEASE.reason),

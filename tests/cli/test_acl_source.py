@@ -156,7 +156,7 @@ def test_flag_settles_only_its_own_setting(
 
 
 def test_file_that_was_read_in_part_says_so(tmp_path: Path, capsys: Capture) -> None:
-    """Who only reads standard output must not take the answer for that of all ACLs."""
+    """Standard output alone shows that the answer is not that of all ACLs."""
     values = {
         "resource_name": "t", "resource_type": "Topic", "resource_pattern_type_filter": "Literal",
         "acl_principal": "User:a", "acl_host": "*", "acl_operation": "Read",

@@ -16,7 +16,7 @@ from tests.releases.hosts import draw_acl_hosts, draw_clients, draw_edges
 LACKING_OPERATIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "4.0.0": {"TWO_PHASE_COMMIT": "CREATE"}
 }
-"""The operations that a release lacks, and what stands in their place."""
+"""The operations that a release lacks, and what replaces them."""
 
 _HOSTS_PER_QUESTION: Final = 3
 _ANY_HOST_SHARE: Final = 0.3

@@ -81,7 +81,7 @@ def draw_edges(random: Random, acl_hosts: Sequence[str]) -> list[str]:
     """Return addresses at the edges of ranges: just inside, or just outside."""
     edges: list[str] = []
     for host in acl_hosts:
-        with suppress(ValueError):  # it is no range, or has no such neighbour
+        with suppress(ValueError):  # not a range, or without such a neighbour
             network = ip_network(host, strict=False)
             edge = random.choice((network.network_address, network.broadcast_address))
             edges.append(str(edge + random.choice((-1, 0, 1))))

@@ -32,7 +32,7 @@ Sample = tuple[float, float]
 
 
 class Verdict(Enum):
-    """What a series of samples shows."""
+    """The verdict on a series of samples."""
 
     FLAT = "flat"
     GROWS = "grows"

@@ -1,4 +1,4 @@
-"""What is generated for the documentation: dashboard, metrics, OpenAPI, the table of surfaces."""
+"""Generated parts of the documentation: dashboard, metrics, OpenAPI, the table of surfaces."""
 
 from __future__ import annotations
 

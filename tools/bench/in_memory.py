@@ -87,7 +87,7 @@ def _measure(run: Run, acl_set: AclSet, version: str, **more: Any) -> Iterator[R
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What is measured of a checkpoint: rounds for ``seconds`` (0 for none), and updates.
+    """The measurements of a checkpoint: rounds for ``seconds`` (0 for none), and updates.
 
     ``crowd`` is the number of ACLs of each extra principal.
     """

@@ -1,4 +1,4 @@
-"""What the parts of one run share: its directory, its extent, the logs of sets, and Kafka."""
+"""A run of several parts: its directory, its extent, the logs of sets, and Kafka."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ _PROGRAMS: Final = {"wrk": "-v", "opa": "version", "openfga": "version", "java":
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """What a part has measured. If ``error`` is not "", the part failed and is not published."""
+    """The figures of a part. If ``error`` is not "", the part failed and is not published."""
 
     part: str
     began: str

@@ -54,7 +54,7 @@ class JudgedBy(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def known(self) -> KnownSettings:
-        """What is known of the settings."""
+        """The settings as far as they are known."""
         users = None if self.super_users is None else frozenset(self.super_users)
         return KnownSettings(users, self.allow_everyone_if_no_acl_found)
 

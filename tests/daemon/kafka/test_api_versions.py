@@ -72,7 +72,7 @@ async def test_features_are_those_of_the_applied_state(
 async def test_unknown_features_have_no_epoch(
     nursery: trio.Nursery, versions: ApiVersionsHandler
 ) -> None:
-    """What the daemon supports does not depend on the log."""
+    """The supported features do not depend on the log."""
     client = await (await start(nursery, versions=versions)).connect()
     told = await client.ask(ApiKey.API_VERSIONS, 4, **SOFTWARE)
     assert (told.finalized_features_epoch, told.finalized_features) == (-1, ())

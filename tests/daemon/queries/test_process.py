@@ -112,7 +112,7 @@ def list_descriptors(process: int) -> list[str]:
 
 
 async def ends(process: int) -> None:
-    while is_alive(process):  # noqa: ASYNC110 - it is no child of this process
+    while is_alive(process):  # noqa: ASYNC110 - not a child of this process
         await trio.sleep(0.02)
 
 

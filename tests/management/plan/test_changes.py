@@ -1,4 +1,4 @@
-"""What a plan manages, changes that never allow more than both states, and their progress."""
+"""The ACLs of a plan, changes that never allow more than both states, and their progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client or a forwarder sends and reads of the ACL messages, against the server's side."""
+"""The ACL messages of a client or a forwarder, against the server's side."""
 
 from __future__ import annotations
 

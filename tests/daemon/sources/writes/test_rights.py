@@ -83,7 +83,7 @@ def test_unlisted_principals_are_not_forwarded(
 
 @pytest.mark.parametrize("authentication", [Authentication.NONE, Authentication.FORWARDED])
 def test_listed_principals_without_proof_are_not_forwarded(authentication: Authentication) -> None:
-    """No setting changes this: an Envelope from another server is no proof either."""
+    """No setting changes this: an Envelope from another server proves nothing either."""
     text = obstacle(ALICE, authentication, privileged=EVERY_KIND)
     assert text is not None
     assert "not authenticated the caller" in text

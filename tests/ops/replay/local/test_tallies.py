@@ -1,4 +1,4 @@
-"""What the local engine counts of a log, and the causes of changes."""
+"""The local engine's counts of a log, and the causes of changes."""
 
 from __future__ import annotations
 

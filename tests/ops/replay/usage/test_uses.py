@@ -171,7 +171,7 @@ def test_only_acls_older_than_the_window_are_judged(
 
 @pytest.mark.parametrize("differing", [0, 1, 2, 20])
 def test_record_that_the_acls_contradict_is_rejected(differing: int) -> None:
-    """Super users' requests, and those that no ACL can decide, are no evidence."""
+    """Super users' requests, and those that no ACL can decide, prove nothing."""
     counts = {
         Counted.ALL: 40, Counted.BY_SUPER_USERS: 10, Unasked.EVERYONE: 10,
         Counted.DISAGREEING: differing,
