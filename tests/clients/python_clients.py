@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -78,11 +77,6 @@ def running_pair(folder: Path, log: Path) -> Iterator[tuple[DaemonProcess, Daemo
             log_dir = Path(copytree(log, folder / name / "log"))
             pair.append(stack.enter_context(running(folder / name, log_dir)))
         yield pair[0], pair[1]
-
-
-def closed_address() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return f"127.0.0.1:{server.getsockname()[1]}"
 
 
 async def start(nursery: trio.Nursery, offset: int | None) -> tuple[str, Place]:

@@ -22,7 +22,6 @@ from tests.clients.python_clients import (
     SECONDS_MAX,
     AnyClient,
     NewClient,
-    closed_address,
     new_snapshot,
     running_pair,
     start,
@@ -30,6 +29,7 @@ from tests.clients.python_clients import (
 from tests.clients.stand_in import GREETING, HELLO_FAULTS, start_stand_in
 from tests.daemon.decision_place import Place
 from tests.daemon.stream_service import new_server, start_on_loopback, until
+from tests.support.daemon_process import closed_address
 
 ALICE = Question("User:alice", None, "READ", "TOPIC", "orders")
 BOB = Question("User:bob", None, "READ", "TOPIC", "orders")

@@ -16,12 +16,13 @@ import trio
 from authorizerd.protocol.decisions.stream import encode_answer
 from tests.clients.conftest import daemon_with_tokens
 from tests.clients.javascript import NODE, PACKAGE, run
-from tests.clients.python_clients import closed_address, new_snapshot, running_pair, start
+from tests.clients.python_clients import new_snapshot, running_pair, start
 from tests.clients.stand_in import GREETING, HELLO_FAULTS, start_stand_in
 from tests.daemon.decision_place import Place
 from tests.daemon.stream_service import new_server, start_on_loopback, until
 from tests.support.admin_client import binding, create_acls, delete_acls, filter_of, new_admin
 from tests.support.certificates import Authority
+from tests.support.daemon_process import closed_address
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="the client runs on Node.js: no 'node' found")
 

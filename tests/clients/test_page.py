@@ -16,7 +16,7 @@ import pytest
 
 from tests.end_to_end.example_daemon import ExampleDaemon, running_example
 from tests.support.certificates import Authority
-from tests.support.daemon_process import ROOT, DaemonProcess, running
+from tests.support.daemon_process import ROOT, DaemonProcess, closed_address, running
 
 SECONDS_MAX = 120
 PAGE = "docs/clients.md"
@@ -89,9 +89,8 @@ def printed_by(command: Sequence[object], folder: Path, **environment: str) -> s
 
 def check(ask: Callable[[int], str], live_port: int, silent_port: int) -> None:
     """Run a program against the daemon, a silent peer, and no peer."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        unused_port = server.getsockname()[1]
-    printed = [ask(port) for port in (live_port, silent_port, unused_port)]
+    closed_port = int(closed_address().rpartition(":")[2])
+    printed = [ask(port) for port in (live_port, silent_port, closed_port)]
     assert [each.splitlines()[-1].lower() for each in printed] == ["true", "false", "false"]
 
 

@@ -24,6 +24,7 @@ from tests.support.daemon_process import (
     SECONDS_MAX,
     DaemonProcess,
     new_log,
+    read_until,
     wait_until_ready,
     write_config,
 )
@@ -49,15 +50,6 @@ def started(
     finally:
         process.kill()
         process.communicate()
-
-
-def read_until(process: subprocess.Popen[str], text: str) -> None:
-    """Read standard error until a line contains ``text``."""
-    assert process.stderr is not None
-    for line in process.stderr:
-        if text in line:
-            return
-    pytest.fail(f"the daemon has ended without {text!r}")
 
 
 def test_sighup_at_a_start_reloads_and_sigterm_ends_a_hanging_reload(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from tests.support.daemon_process import (
     DaemonProcess,
     ask,
     connect,
+    read_until,
     wait_until,
     write_config,
 )
@@ -126,9 +127,7 @@ def test_reload_during_the_load_is_not_reported(tmp_path: Path, log_dir: Path) -
     with held_service(config_file, tmp_path / "ready", environment=environment) as service:
         notified.receive_until("STATUS")
         service.process.send_signal(signal.SIGHUP)
-        assert service.process.stderr is not None
-        while "the configuration is reloaded" not in service.process.stderr.readline():
-            pass
+        read_until(service.process, "the configuration is reloaded")
         heard = [*notified.receive_until("WATCHDOG"), *notified.receive_until("WATCHDOG")]
         assert not any({"READY", "RELOADING"} & message.keys() for message in heard)
     notified.close()

@@ -31,6 +31,7 @@ from tests.support.requests import evaluation
 from tests.support.stream_connection import StreamConnection
 
 BROKER = 4
+RELOADED = "the configuration is reloaded"
 WRITTEN = ("state", "logs", "run")
 """The folders of StateDirectory, LogsDirectory and RuntimeDirectory."""
 
@@ -45,20 +46,21 @@ class Installation:
             (folder / name).mkdir()
         self.folder = folder
         self.ready_file = folder / "run" / "ready.json"
+        self.log_file = folder / "logs" / "daemon.log"
 
-    def start(self, config: Mapping[str, str], *command: str) -> subprocess.Popen[str]:
+    def start(self, config: Mapping[str, str], *command: str) -> subprocess.Popen[bytes]:
         """Start a command that may write only to the folders ``WRITTEN``."""
         path = write_config(self.folder / "etc", self.folder / "state" / "log", config)
         writable = [str(self.folder / name) for name in WRITTEN]
-        return subprocess.Popen(
-            [
-                *(sys.executable, "-m", "tests.support.landlock", *writable, "--"),
-                *(*COMMAND, *command, "--config", str(path)),
-            ],
-            cwd=ROOT,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        with self.log_file.open("wb") as log:
+            return subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "tests.support.landlock", *writable, "--"),
+                    *(*COMMAND, *command, "--config", str(path)),
+                ],
+                cwd=ROOT,
+                stderr=log,
+            )
 
 
 @pytest.fixture
@@ -125,14 +127,15 @@ def test_daemon_writes_only_to_its_directories(installation: Installation, worke
         assert decided.json["decision"] is False
         http.close()
         process.send_signal(signal.SIGHUP)
+        log = installation.log_file
+        wait_until(lambda: RELOADED in log.read_text(), "the configuration is reloaded")
         wait_until(lambda: any(folder.glob("state/log/**/*.checkpoint")), "a checkpoint is written")
         wait_until(lambda: b"mallory" in audit.read_bytes(), "the audit is written")
         process.send_signal(signal.SIGTERM)
-        _, log = process.communicate(timeout=SECONDS_MAX)
-    assert process.returncode == 0, log
-    assert "the configuration is reloaded" in log
-    assert "Permission denied" not in log
-    assert "Traceback" not in log
+        process.wait(timeout=SECONDS_MAX)
+    assert process.returncode == 0, log.read_text()
+    assert "Permission denied" not in log.read_text()
+    assert "Traceback" not in log.read_text()
     assert files_outside(folder) == before
 
 
@@ -149,8 +152,9 @@ def test_other_places_cannot_be_written(
     """This shows that the kernel applies the rule. The daemon says what it could not write."""
     config = {key: value.format(installation.folder)}
     with installation.start(config, "serve") as process:
-        _, log = process.communicate(timeout=SECONDS_MAX)
+        process.wait(timeout=SECONDS_MAX)
     assert process.returncode == 1
+    log = installation.log_file.read_text()
     (line,) = (each for each in log.splitlines() if "Permission denied" in each)
     assert place in line
     assert not os.path.lexists(installation.folder / place)

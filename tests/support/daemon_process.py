@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from http.client import HTTPConnection
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from tests.support.forked_command import COMMAND as COMMAND
 from tests.support.forked_command import ROOT as ROOT
@@ -88,11 +88,7 @@ class DaemonProcess:
 
     def wait_for_log(self, text: str) -> None:
         """Read standard error until a line contains ``text``."""
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            if text in line:
-                return
-        raise AssertionError(f"the daemon has ended without logging {text!r}")
+        read_until(self.process, text)
 
     def close(self) -> None:
         self.decision.close()
@@ -104,6 +100,26 @@ class DaemonProcess:
         self.process.send_signal(number)
         _, errors = self.process.communicate(timeout=SECONDS_MAX)
         return self.process.wait(), errors
+
+
+def read_until(process: StartedCommand, text: str) -> None:
+    """Read standard error until a line contains ``text``."""
+    assert process.stderr is not None
+    for line in process.stderr:
+        if text in line:
+            return
+    raise AssertionError(f"the daemon has ended without logging {text!r}")
+
+
+_CLOSED: Final[list[socket.socket]] = []
+
+
+def closed_address() -> str:
+    """Return ``host:port`` where nothing listens until the tests end, as nothing can bind it."""
+    bound = socket.socket()
+    bound.bind(("127.0.0.1", 0))
+    _CLOSED.append(bound)
+    return f"127.0.0.1:{bound.getsockname()[1]}"
 
 
 def connect(address: str, seconds_max: float = SECONDS_MAX) -> socket.socket:

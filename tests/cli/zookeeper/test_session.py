@@ -24,6 +24,7 @@ from authorizerd.cli.zookeeper.session import (
     open_session,
 )
 from authorizerd.cli.zookeeper.settings import Ensemble, Login, ZooKeeperSettings, parse_address
+from tests.support.daemon_process import closed_address
 from tests.support.jute import Op
 from tests.support.scripted_zookeeper import Fate, ScriptedZooKeeper, running_zookeeper
 
@@ -206,11 +207,10 @@ def test_answer_that_claims_to_be_huge_ends_the_connection(zookeeper: ScriptedZo
 
 
 def test_closed_port_is_named() -> None:
-    with running_zookeeper() as server:
-        address = parse_address(server.address)
+    address = closed_address()
     with (
-        pytest.raises(SessionLostError, match=f"{server.address}: Connection refused"),
-        open_session(address, QUICK, None),
+        pytest.raises(SessionLostError, match=f"{address}: Connection refused"),
+        open_session(parse_address(address), QUICK, None),
     ):
         pass
 

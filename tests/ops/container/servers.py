@@ -41,10 +41,3 @@ def answering(status: int, body: bytes, content_type: str = "text/plain") -> HTT
             pass
 
     return HTTPServer(("127.0.0.1", 0), Handler)
-
-
-def closed_address() -> str:
-    """Return an address on which no server listens."""
-    server = answering(200, b"")
-    server.server_close()
-    return f"127.0.0.1:{server.server_port}"

@@ -19,7 +19,8 @@ from authorizerd.config.configuration import Configuration, parse
 from authorizerd.config.endpoints import HttpEndpoint
 from authorizerd.container.prepare import main
 from authorizerd.container.probe import main as probe
-from tests.ops.container.servers import SECRET, answering, closed_address, serving
+from tests.ops.container.servers import SECRET, answering, serving
+from tests.support.daemon_process import closed_address
 from tools.release.source import read_epoch
 
 ROOT = Path(__file__).parents[3]

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -17,7 +16,7 @@ from tests.ops.replay.load.lanes.target_server import TargetServer
 from tests.ops.replay.recorded_events import Event, write_events
 from tests.support.admin_client import binding, create_acls, new_admin
 from tests.support.certificates import Authority
-from tests.support.daemon_process import new_log, running
+from tests.support.daemon_process import closed_address, new_log, running
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -213,8 +212,7 @@ def test_too_few_slots_are_rejected_first(spark: SparkSession, tmp_path: Path) -
 
 
 def test_rejecting_target_leaves_no_result(spark: SparkSession, tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    address = closed_address()
     with pytest.raises(LoadError, match=f"target {address}: Connection refused"):
         load(spark, tmp_path, events_of(3), target=address)
     with (

@@ -34,6 +34,7 @@ from authorizerd.replay.load.lanes.surfaces import (
 from authorizerd.replay.plans import LoadPlan
 from tests.ops.replay.load.lanes.target_server import TargetServer
 from tests.support.certificates import Authority, expired
+from tests.support.daemon_process import closed_address
 
 MS = 1_000_000
 
@@ -65,8 +66,7 @@ def test_rejected_token_names_the_target() -> None:
 
 
 def test_unreachable_target_is_named() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    address = closed_address()
     with pytest.raises(LoadError, match=f"target {address}: Connection refused"):
         probe(plan_for(address))
     with pytest.raises(LoadError, match=r"target nowhere\.invalid:1: "):
