@@ -12,7 +12,7 @@ Source: KIP-504; Kafka 4.3 StandardAuthorizerData.authorize.
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 from typing import Final
 
 import msgspec
@@ -47,15 +47,12 @@ class AuthorizerSettings(msgspec.Struct, frozen=True, gc=False):
     allow_everyone_if_no_acl_found: bool = False
 
 
-class DefaultRule(Enum):
-    """A rule other than an ACL. The value is its name in the audit log."""
+class DefaultRule(StrEnum):
+    """A rule other than an ACL, as the audit log names it."""
 
     SUPER_USER = "SuperUser"
     DEFAULT_ALLOW = "DefaultAllow"
     DEFAULT_DENY = "DefaultDeny"
-
-    def __str__(self) -> str:
-        return self.value
 
 
 class MatchingAcl(msgspec.Struct, frozen=True, gc=False):
@@ -184,6 +181,15 @@ def _of_host(
     return bits
 
 
+def _names_host(rules: Rules, host: str | None) -> bool:
+    """Return True if a rule may apply to ``host`` whose own host is not ``*``."""
+    return (
+        host is None
+        or host in rules.hosts
+        or (rules.ranges is not NO_RANGES and host in rules.ranges)
+    )
+
+
 def everyone_error() -> InvalidQuestionError:
     """Return the error of a question about ``User:*``, which means everyone."""
     return InvalidQuestionError(
@@ -260,10 +266,8 @@ def explain(  # noqa: C901 - a hot path: `find_leaves` is inlined
     if (
         is_mixed
         or (matches > 1 and (can_deny or resource_name <= WILDCARD))
-        or (rules.hosts and (host is None or host in rules.hosts))
-        or (everyone.hosts and (host is None or host in everyone.hosts))
-        or (rules.ranges is not NO_RANGES and host in rules.ranges)
-        or (everyone.ranges is not NO_RANGES and host in everyone.ranges)
+        or (rules.hosts and _names_host(rules, host))
+        or (everyone.hosts and _names_host(everyone, host))
         or snapshot.unindexed
         or index.unjudgeable
     ):

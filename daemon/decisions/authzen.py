@@ -121,12 +121,11 @@ class AuthZenHandler(HttpSurface):
         except AuthZenError:
             self._counts.invalid += 1
             raise
-        explains = False
-        if evaluation.context is not None:
-            as_of = as_of_context(evaluation.context)
-            if as_of is not None:
-                return self._evaluate_past(as_of, evaluation.context.explain, question, requester)
-            explains = self._explains and evaluation.context.explain
+        explains, of_question = False, evaluation.context
+        if of_question is not None:
+            if of_question.as_of is not None:
+                return self._evaluate_past(of_question, question, requester)
+            explains = self._explains and of_question.explain
         if explains:
             self._check(requester, EXPLANATIONS, question.principal)
         if requester.caller.principal is not None:
@@ -149,9 +148,11 @@ class AuthZenHandler(HttpSurface):
         return Response(200, add_explanation(answer, explanation), JSON)
 
     async def _evaluate_past(
-        self, as_of: AsOf, explains: bool, question: Question, requester: PortRequester
+        self, context: Context, question: Question, requester: PortRequester
     ) -> Response:
         """Answer by the ACLs of an earlier moment. The caller's current rights apply."""
+        as_of, explains = as_of_context(context), context.explain
+        assert as_of is not None, "it is about an earlier moment"
         self._check(requester, EVALUATIONS, question.principal)
         if explains:
             self._check(requester, EXPLANATIONS, question.principal)
@@ -180,7 +181,7 @@ class AuthZenHandler(HttpSurface):
                     self._check(requester, EVALUATIONS, question.principal)
                     read.append(question)
                 except (AuthZenError, ForbiddenError) as error:
-                    read.append(_encode_error(error))
+                    read.append(self._refuse_one(error))
         questions = tuple(each for each in read if isinstance(each, Question))
         asked = PastEvaluations(questions, state.settings, as_of, is_batch=True)
         found = await self._ask(asked, requester, state, self._past_counts)
@@ -206,8 +207,7 @@ class AuthZenHandler(HttpSurface):
     ) -> Steps[Response]:
         """Answer each evaluation of a batch by one state. One that is refused does not end it."""
         decide, context, offset = self._authorizer.decide, self._context_of(requester), state.offset
-        read, semantic = self._read, batch.semantic
-        defaults, of_batch = batch.defaults, batch.context
+        vocabulary, semantic, defaults = self._vocabulary, batch.semantic, batch.defaults
         trusts_all = requester.caller.principal is None
         is_cut_short = semantic is not Semantic.EXECUTE_ALL
         answers: list[bytes] = []
@@ -217,14 +217,21 @@ class AuthZenHandler(HttpSurface):
             for each in chunk:
                 allowed = False
                 try:
-                    question = read(each, defaults, of_batch)
+                    if (
+                        isinstance(each, Evaluation)
+                        and defaults is None
+                        and (each.context is None or each.context.as_of is None)
+                    ):  # most, and a call less
+                        question = build_question(each, vocabulary)
+                    else:
+                        question = self._read(each, defaults, batch.context)
                     if not trusts_all:
                         self._check(requester, EVALUATIONS, question.principal)
                     decision = decide(state, question, context)
                     allowed = decision.allowed
                     answers.append(encode_answer(decision, offset, question))
                 except (AuthZenError, InvalidQuestionError, ForbiddenError) as error:
-                    answers.append(_encode_error(error))
+                    answers.append(self._refuse_one(error))
                 if is_cut_short and semantic.ends_after(allowed):
                     return Response(200, encode_answers(answers), JSON)
         return Response(200, encode_answers(answers), JSON)
@@ -258,22 +265,20 @@ class AuthZenHandler(HttpSurface):
         of_batch: Context | None,
     ) -> Question:
         """Return one evaluation's question. Raises AuthZenError if it is invalid."""
-        try:
-            if not isinstance(evaluation, Evaluation):
-                evaluation = decode_evaluation(bytes(evaluation))
-            if defaults is not None:
-                evaluation = apply_defaults(evaluation, defaults)
-            question = build_question(evaluation, self._vocabulary)
-            if evaluation.context is not None and evaluation.context.as_of is not None:
-                _check_one_moment(evaluation.context, of_batch)
-        except AuthZenError:
-            self._counts.invalid += 1
-            raise
+        if not isinstance(evaluation, Evaluation):
+            evaluation = decode_evaluation(bytes(evaluation))
+        if defaults is not None:
+            evaluation = apply_defaults(evaluation, defaults)
+        question = build_question(evaluation, self._vocabulary)
+        if evaluation.context is not None and evaluation.context.as_of is not None:
+            _check_one_moment(evaluation.context, of_batch)
         return question
 
-
-def _encode_error(error: AuthZenError | InvalidQuestionError | ForbiddenError) -> bytes:
-    return encode_failed_answer(403 if isinstance(error, ForbiddenError) else 400, str(error))
+    def _refuse_one(self, error: AuthZenError | InvalidQuestionError | ForbiddenError) -> bytes:
+        """Return the denial of one evaluation among many that gives the reason."""
+        if isinstance(error, AuthZenError):  # the others are counted where they are raised
+            self._counts.invalid += 1
+        return encode_failed_answer(403 if isinstance(error, ForbiddenError) else 400, str(error))
 
 
 def _check_one_moment(context: Context, of_batch: Context | None) -> None:

@@ -8,7 +8,7 @@ question that is not decided is counted once, as invalid or not ready.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import msgspec
@@ -88,8 +88,7 @@ class HttpSurface(ABC):
     ) -> AnyResponse | Awaitable[AnyResponse]:
         """Return the answer, or an awaitable of it. ``_refuse`` answers the errors of both."""
 
-    def _find_token(self, request: Request) -> str | bytes | None:
-        return bearer_token(request)
+    _find_token: Callable[[Request], str | bytes | None] = staticmethod(bearer_token)
 
     def __call__(self, request: Request) -> AnyResponse | Awaitable[AnyResponse]:
         """Answer one request; see ``Handler``. An error response gives the reason."""

@@ -50,8 +50,14 @@ _DENIED: Final = Response(status=200, body=DENIED, content_type=JSON)
 _HEALTHY: Final = Response(status=200, body=b"{}", content_type=JSON)
 
 
+def _find_token(request: Request) -> str | bytes | None:
+    return bearer_token(request) or token_in_query(request.query)
+
+
 class OpaHandler(HttpSurface):
     """Answer the requests of Kafka's OPA plugin."""
+
+    _find_token = staticmethod(_find_token)
 
     def __init__(self, authorizer: DaemonAuthorizer, callers: Callers) -> None:
         super().__init__(SURFACE, authorizer, callers, OpaError)
@@ -66,9 +72,6 @@ class OpaHandler(HttpSurface):
                 404, f"no such path: expected {DATA_PATH}/ANY/PATH or {HEALTH_PATH}"
             )
         return super().__call__(request)
-
-    def _find_token(self, request: Request) -> str | bytes | None:
-        return bearer_token(request) or token_in_query(request.query)
 
     def _answer_health(self, request: Request) -> Response:
         if request.method not in ("GET", "HEAD"):

@@ -185,7 +185,7 @@ class _Conversation:
         connection, protocol = self._connection, self._protocol
         if self._hold(data) and not self._server.is_draining:
             event = protocol.next_event()
-            if isinstance(event, Request) and not protocol.bytes_held:
+            if isinstance(event, Request) and not protocol.receiving:
                 answer = self._begin(event)
                 if isinstance(answer, bytes) and not protocol.closed:
                     connection.reservation.reserve(0)

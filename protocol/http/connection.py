@@ -6,6 +6,7 @@ the rest is ignored. A head ends at its first empty line, so its size is known b
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Final
 
@@ -13,14 +14,20 @@ import msgspec
 
 from authorizerd.protocol.http.chunked_body import ChunkedBody
 from authorizerd.protocol.http.last_head import LastHead, remember_head
-from authorizerd.protocol.http.messages import CONNECTION_CLOSE, Request, Response, encode_response
+from authorizerd.protocol.http.messages import (
+    CONNECTION_CLOSE,
+    KEEP_ALIVE,
+    Request,
+    Response,
+    encode_response,
+)
 from authorizerd.protocol.http.request_head import (
     CHUNKED,
     HEAD_END,
     BadRequest,
     Head,
     HttpLimits,
-    ReadHead,
+    PlacedHead,
     RefusedError,
     check_beginning,
     find_echo,
@@ -82,9 +89,9 @@ class ServerConnection:
 
     __slots__ = (
         "_address",
+        "_arriving",
         "_awaited",
         "_body",
-        "_buffer",
         "_chunks",
         "_closes",
         "_echo",
@@ -93,7 +100,9 @@ class ServerConnection:
         "_last",
         "_limits",
         "_principal",
+        "_received",
         "_small_head_bytes_max",
+        "_start",
         "_unanswered",
         "closed",
     )
@@ -106,13 +115,16 @@ class ServerConnection:
         self._address = address
         self._small_head_bytes_max = min(limits.request_line_bytes_max, limits.header_bytes_max)
         self.closed = False
-        self._buffer = bytearray()
+        # Most requests arrive whole and alone. They are read where they are, without a copy.
+        self._received = b""
+        self._start = 0  # of the next head in `_received`
+        self._arriving = bytearray()  # a body that was not complete with its head, and what follows
         self._chunks: ChunkedBody | None = None
         self._empty_lines = 0
         self._echo = b""
         self._head: Head | None = None  # of the last event
         self._last: LastHead | None = None
-        self._awaited: ReadHead | None = None  # of a request whose body has not arrived
+        self._awaited: PlacedHead | None = None  # of a request whose body has not arrived
         self._unanswered = False
         self._body = _Body.NONE
         self._closes = False
@@ -120,34 +132,39 @@ class ServerConnection:
     @property
     def receiving(self) -> bool:
         """True if the first byte of a request has arrived, but not the last."""
-        return len(self._buffer) > 0 or self._awaited is not None
+        return self._received != b"" or self._awaited is not None
 
     @property
     def echo(self) -> bytes:
         """The header line that answers an incomplete request, or nothing if its head is one."""
         if self._awaited is not None:
             return self._echo
-        end = self._buffer.find(HEAD_END) + len(HEAD_END)
-        return find_echo(bytes(self._buffer[:end])) if end >= len(HEAD_END) else b""
+        end = self._received.find(HEAD_END, self._start) + len(HEAD_END)
+        return find_echo(self._received[self._start : end]) if end >= len(HEAD_END) else b""
 
     @property
     def bytes_held(self) -> int:
         """The bytes received but not returned as an event yet."""
-        held = len(self._buffer)
+        held = len(self._received) - self._start + len(self._arriving)
         return held if self._chunks is None else held + len(self._chunks.chunks)
 
     def close(self) -> None:
         """Read no more, and drop the data of an incomplete request."""
         self.closed = True
-        self._buffer.clear()
+        self._received, self._start = b"", 0
+        self._arriving.clear()
         self._awaited = self._chunks = None
 
-    def receive_data(self, data: bytes | bytearray) -> int:
+    def receive_data(self, data: bytes) -> int:
         """Add data from the peer. Return ``bytes_held``. After closing, data is dropped."""
-        buffer = self._buffer
-        if not self.closed:
-            buffer += data
-        return len(buffer) if self._chunks is None else self.bytes_held
+        if self._awaited is not None:
+            self._arriving += data
+        elif self._received:
+            self._received, self._start = self._received[self._start :] + data, 0
+        elif not self.closed:
+            self._received = data
+            return len(data)
+        return self.bytes_held
 
     def next_event(self) -> Event | None:
         """Return the next event in the data so far, or None until more arrives."""
@@ -155,7 +172,7 @@ class ServerConnection:
         try:
             if self._awaited is not None:
                 return self._read_body(self._awaited)
-            return self._read_head() if self._buffer else None
+            return self._read_head() if self._received else None
         except RefusedError as refused:
             # A bad request must not be answered by the rules of the request before it.
             self._head = None
@@ -172,14 +189,13 @@ class ServerConnection:
             ValueError: the response cannot be sent. An answer is still expected.
         """
         assert self._unanswered, "there is nothing to answer"
-        head = self._head
-        close = close or head is None or not head.keep_alive
-        data = encode_response(
-            response,
-            connection=self._echo
-            + (CONNECTION_CLOSE if close or head is None else head.connection),
-            bodiless=head is not None and head.method == "HEAD",
-        )
+        head, connection = self._head, self._echo
+        if close or head is None or not head.keep_alive:
+            close, connection = True, connection + CONNECTION_CLOSE
+        elif not head.is_newer:
+            connection += KEEP_ALIVE
+        bodiless = head is not None and head.method == "HEAD"
+        data = encode_response(response, connection=connection, bodiless=bodiless)
         # Clear this only after encoding: if encoding fails, an answer is still owed.
         self._unanswered = False
         self._head = None  # an idle connection keeps no token
@@ -202,7 +218,7 @@ class ServerConnection:
         close = close or not head.keep_alive or not head.is_newer
         data = encode_streamed_head(
             response,
-            connection=self._echo + (CONNECTION_CLOSE if close else head.connection),
+            connection=self._echo + CONNECTION_CLOSE if close else self._echo,
             chunked=head.is_newer,
         )
         self._closes = close
@@ -231,68 +247,82 @@ class ServerConnection:
         return data
 
     def _read_head(self) -> Event | None:
-        read = None if self._last is None else self._last.take(self._buffer)
+        received, last = self._received, self._last
+        read = None if last is None else last.take(received, self._start)
         if read is None:
             read = self._parse_head()
-        if read is None:
-            return None
+            if read is None:
+                return None
+            received = self._received
         self._empty_lines = 0
-        head, _, self._echo, length = read
+        head, headers, self._echo, length, start = read
         # Reject before 100 Continue, so that the client does not send the body.
         if length > self._limits.body_bytes_max:
             raise RefusedError(413, "request body too large")
-        if length == CHUNKED:
-            self._chunks = ChunkedBody(self._limits)
-        self._awaited = read
-        return CONTINUE if head.expects_continue else self._read_body(read)
+        end = start + length
+        if length == CHUNKED or end > len(received) or head.expects_continue:
+            self._arriving += received[start:]
+            self._received, self._start, self._awaited = b"", 0, read
+            if length == CHUNKED:
+                self._chunks = ChunkedBody(self._limits)
+            return CONTINUE if head.expects_continue else self._read_body(read)
+        if end == len(received):
+            self._received, self._start = b"", 0
+        else:
+            self._start = end
+        return self._request(head, headers, received[start:end])
 
-    def _parse_head(self) -> ReadHead | None:
-        buffer = self._buffer
-        if buffer.startswith(b"\r") and not self._skip_empty_lines():
+    def _parse_head(self) -> PlacedHead | None:
+        if self._received.startswith(b"\r", self._start) and not self._skip_empty_lines():
             return None
+        received, start = self._received, self._start
         self._echo = b""
-        found = buffer.find(HEAD_END)
+        found = received.find(HEAD_END, start)
         if found < 0:
-            # Check now: otherwise a head that never ends could fill the buffer.
-            check_beginning(buffer, self._limits)
+            # Check now: otherwise a head that never ends could fill the memory.
+            check_beginning(received[start:], self._limits)
             return None
         end = found + len(HEAD_END)
-        data = bytes(buffer[:end])
-        del buffer[:end]
+        data = received[start:end]
         try:
             # A head within the smaller limit exceeds neither, so most heads skip this check.
-            if end > self._small_head_bytes_max:
+            if len(data) > self._small_head_bytes_max:
                 check_beginning(data, self._limits)
             read = parse_head(data, self._limits.headers_max)
         except RefusedError:
             self._echo = find_echo(data)
             raise
         self._last = remember_head(data, read, self._small_head_bytes_max)
-        return read
+        return *read, end
 
     def _skip_empty_lines(self) -> bool:
         """Drop the empty lines before a request. Return True if other data has arrived."""
-        buffer = self._buffer
-        while self._empty_lines < _EMPTY_LINES_MAX and buffer.startswith(_LINE_END):
-            del buffer[: len(_LINE_END)]
+        received, start = self._received, self._start
+        while self._empty_lines < _EMPTY_LINES_MAX and received.startswith(_LINE_END, start):
+            start += len(_LINE_END)
             self._empty_lines += 1
-        is_half_a_line = buffer == b"\r" and self._empty_lines < _EMPTY_LINES_MAX
-        return len(buffer) > 0 and not is_half_a_line
+        self._received, self._start = received[start:], 0
+        is_half_a_line = self._received == b"\r" and self._empty_lines < _EMPTY_LINES_MAX
+        return self._received != b"" and not is_half_a_line
 
-    def _read_body(self, read: ReadHead) -> Request | Pause | None:
-        head, headers, _, length = read
-        chunks, buffer = self._chunks, self._buffer
+    def _read_body(self, read: PlacedHead) -> Request | Pause | None:
+        head, headers, _, length, _ = read
+        chunks, arriving = self._chunks, self._arriving
         if chunks is not None:
-            body = chunks.read(buffer)
+            body = chunks.read(arriving)
             if body is None:
                 return PAUSE if chunks.is_paused else None
             self._chunks = None
         else:
-            if len(buffer) < length:
+            if len(arriving) < length:
                 return None
-            body = bytes(buffer[:length])
-            del buffer[:length]
-        self._awaited = None
+            body = bytes(arriving[:length])
+            del arriving[:length]
+        self._received, self._awaited = bytes(arriving), None
+        arriving.clear()
+        return self._request(head, headers, body)
+
+    def _request(self, head: Head, headers: Mapping[bytes, bytes], body: bytes) -> Request:
         self._head = head
         self._unanswered = True
         if not head.keep_alive:

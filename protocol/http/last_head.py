@@ -11,7 +11,12 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from authorizerd.protocol.http.request_head import LENGTH_DIGITS_MAX, Head, ReadHead
+from authorizerd.protocol.http.request_head import (
+    LENGTH_DIGITS_MAX,
+    Head,
+    PlacedHead,
+    ReadHead,
+)
 
 HEAD_BYTES_MAX: Final = 1024
 """No longer head is remembered, nor recognized."""
@@ -37,18 +42,18 @@ class LastHead(NamedTuple):
     headers: dict[bytes, bytes]
     length: int
 
-    def take(self, buffer: bytearray) -> ReadHead | None:
-        """Remove a head from the beginning of ``buffer``; None if it differs in anything else."""
+    def take(self, received: bytes, start: int) -> PlacedHead | None:
+        """Return the head at ``start`` of ``received``; None if it differs in anything else."""
         before, rest, head, bytes_max, headers, length = self
-        if not buffer.startswith(before):
+        if not received.startswith(before, start):
             return None
-        text = bytes(buffer[:bytes_max])
-        headers, echo, position = headers.copy(), b"", len(before)
+        headers, echo, position = headers.copy(), b"", start + len(before)
+        end_max = start + bytes_max
         for name, after in rest:
-            end = text.find(b"\r\n", position)
-            if end < 0 or not text.startswith(after, end):
+            end = received.find(after, position, end_max)
+            if end < 0:
                 return None
-            headers[name] = value = text[position:end]
+            headers[name] = value = received[position:end]
             if name == _LENGTH:
                 if not value.isdigit() or len(value) > LENGTH_DIGITS_MAX:
                     return None
@@ -58,8 +63,7 @@ class LastHead(NamedTuple):
             elif name == _ID:
                 echo = b"X-Request-ID: %b\r\n" % value
             position = end + len(after)
-        del buffer[:position]
-        return head, headers, echo, length
+        return head, headers, echo, length, position
 
 
 def remember_head(text: bytes, read: ReadHead, bytes_max: int) -> LastHead | None:

@@ -29,6 +29,8 @@ LOOPBACK_HOSTS: Final = re.compile(
 )
 """The Host headers that name this machine, on any port."""
 CONNECTION_CLOSE: Final = b"Connection: close\r\n"
+KEEP_ALIVE: Final = b"Connection: keep-alive\r\n"
+"""It tells HTTP/1.0 that the connection stays open. In HTTP/1.1 this is the default."""
 
 _JSON: Final = b"application/json"
 _TOKEN: Final = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
@@ -125,13 +127,12 @@ def encode_response(
     Raises:
         ValueError: a header contains a line break, or the status does not allow a body.
     """
-    start = _status_and_type(response.status, response.content_type)
-    fields = connection
+    start, body = _status_and_type(response.status, response.content_type), response.body
     if response.headers:
-        fields += b"".join([_field(name, value) for name, value in response.headers])
+        connection += b"".join([_field(name, value) for name, value in response.headers])
     # An answer to HEAD still announces the length of the body (RFC 9110, section 9.3.2).
-    body = b"" if bodiless else response.body
-    return b"%bContent-Length: %d\r\n%b\r\n%b" % (start, len(response.body), fields, body)
+    sent = b"" if bodiless else body
+    return b"%bContent-Length: %d\r\n%b\r\n%b" % (start, len(body), connection, sent)
 
 
 @lru_cache(maxsize=256)

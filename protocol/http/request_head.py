@@ -75,15 +75,13 @@ class RefusedError(Exception):
 class Head(msgspec.Struct, frozen=True, gc=False):
     """The part of a head that a client repeats with each request, except its headers.
 
-    ``connection`` is the header line for answers while the connection stays open. ``is_newer`` is
-    True for HTTP/1.1.
+    ``is_newer`` is True for HTTP/1.1.
     """
 
     method: str
     path: str
     query: str
     keep_alive: bool
-    connection: bytes
     expects_continue: bool
     is_newer: bool
 
@@ -91,6 +89,8 @@ class Head(msgspec.Struct, frozen=True, gc=False):
 ReadHead: TypeAlias = tuple[Head, Mapping[bytes, bytes], bytes, int]
 """A head, its headers, the header line that every answer repeats (the request's id), and the length
 of the body in bytes, or ``CHUNKED``."""
+PlacedHead: TypeAlias = tuple[Head, Mapping[bytes, bytes], bytes, int, int]
+"""The same, and the position in the received bytes where the head ends."""
 
 
 def check_beginning(head: bytes | bytearray, limits: HttpLimits) -> None:
@@ -178,8 +178,6 @@ def parse_head(head: bytes, headers_max: int) -> ReadHead:
         path,
         query,
         is_newer if connection is None else _keeps_alive(connection, is_newer),
-        # HTTP/1.0 must be told that the connection stays open. In HTTP/1.1 it is the default.
-        b"" if is_newer else b"Connection: keep-alive\r\n",
         expected is not None and is_newer and _expects_continue(expected, length),
         is_newer,
     )

@@ -302,10 +302,10 @@ DECISION_MUTANTS: Final = (
         name="anyone may ask about the past of others",
         file="daemon/decisions/authzen.py",
         text=(
-            'current rights apply."""\n'
+            '"it is about an earlier moment"\n'
             "        self._check(requester, EVALUATIONS, question.principal)\n"
         ),
-        becomes='current rights apply."""\n',
+        becomes='"it is about an earlier moment"\n',
         found_by="tests/daemon/decisions/test_past_requests.py::test_question_about_the_past_needs_the_right_to_read",
     ),
     Mutant(
