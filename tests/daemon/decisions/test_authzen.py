@@ -59,6 +59,7 @@ async def test_a_repeated_key_is_rejected_even_if_the_question_is_cached() -> No
     decisions = json.loads(answer.body)["evaluations"]
     assert [one["decision"] for one in decisions] == [True, False, True]
     assert "'id' occurs twice" in decisions[1]["context"]["error"]["message"]
+    assert handler._authorizer.counts["AuthZEN"].invalid == 3
 
 
 @pytest.mark.parametrize(("count", "size"), [(60, 4000), (8, 32_000), (500, 400)])

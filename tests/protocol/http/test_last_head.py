@@ -75,9 +75,18 @@ def test_any_value_is_read_as_if_no_head_had_come_before(name: bytes, limits: Ht
         compare(requests, limits)
 
 
-@given(streams(), st.sampled_from([LIMITS, TIGHT]))
-def test_a_head_is_read_as_if_none_had_come_before(stream: list[bytes], limits: HttpLimits) -> None:
+@given(streams(), st.integers(0, 150), st.sampled_from([LIMITS, TIGHT]))
+def test_a_head_is_read_as_if_none_had_come_before(
+    stream: list[bytes], place: int, limits: HttpLimits
+) -> None:
     compare(stream, limits)
+    compare([piece for data in stream for piece in (data[:place], data[place:])], limits)
+
+
+def test_half_a_head_waits_for_the_rest() -> None:
+    data = b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\nX-Request-ID: 12\r\n\r\nabc"
+    for place in range(len(data)):
+        compare([data, data[:place], data[place:], data], LIMITS)
 
 
 def compare(stream: list[bytes], limits: HttpLimits) -> None:
