@@ -15,6 +15,7 @@ from typing import Final
 from tests.end_to_end.documents import ROOT
 from tests.end_to_end.page_shell import SECONDS_MAX, Shell, python_path
 from tests.kafka_rig.properties import find_lasting_ports
+from tests.support.forked_command import program_folder
 
 PORTS: Final = {
     "authorizerd.decision.http=http://127.0.0.1": "8181",
@@ -99,10 +100,23 @@ class ExampleDaemon:
             time.sleep(0.01)
 
 
+def link_environment(folder: Path) -> None:
+    """Make ``.venv`` in a folder, whose ``authorizerd`` is a fork."""
+    links = {
+        "bin/authorizerd": program_folder() / "authorizerd",
+        "bin/python": Path(sys.executable),
+        "lib": Path(sys.prefix) / "lib",
+        "pyvenv.cfg": Path(sys.prefix) / "pyvenv.cfg",
+    }
+    (folder / ".venv/bin").mkdir(parents=True)
+    for name, real in links.items():
+        (folder / ".venv" / name).symlink_to(real)
+
+
 @contextmanager
 def running_example(folder: Path, settings: Sequence[str] = ()) -> Iterator[ExampleDaemon]:
     """Run the daemon of ``make run`` in ``folder``, which is like a clone."""
-    (folder / ".venv").symlink_to(sys.prefix)
+    link_environment(folder)
     (folder / "tools").symlink_to(ROOT / "tools")
     (folder / "ops").symlink_to(ROOT / "ops")
     (folder / "node_modules").mkdir()
@@ -115,7 +129,7 @@ def running_example(folder: Path, settings: Sequence[str] = ()) -> Iterator[Exam
     overrides = [part for each in (*ports.settings(), *settings) for part in ("--override", each)]
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tools.example", *overrides],
+            [folder / ".venv/bin/python", "-m", "tools.example", *overrides],
             cwd=folder,
             env={**os.environ, "PYTHONPATH": python_path()},
             stdout=subprocess.PIPE,

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, Protocol, Self
 
 from tests.end_to_end.documents import ROOT, Block, Command, blocks_of, commands_of
+from tests.support.forked_command import program_folder
 
 SECONDS_MAX: Final = 60.0
 MAKE_RUN: Final = "make run"
@@ -61,6 +62,7 @@ class Shell:
     """A shell that runs commands one after the other in a folder, each for a limited time.
 
     The programs that the commands start, and the daemons of ``serve``, end with the shell.
+    ``authorizerd`` is a fork, unless ``variables`` has another ``PATH``.
     """
 
     def __init__(self, folder: Path, seconds_max: float = SECONDS_MAX, **variables: str) -> None:
@@ -69,7 +71,7 @@ class Shell:
         self._seconds_max: Final = seconds_max
         self._environment: Final = {
             **os.environ,
-            "PATH": PATH,
+            "PATH": f"{program_folder()}:{PATH}",
             "PYTHONPATH": python_path("clients/python/src"),
             **variables,
         }

@@ -1,16 +1,18 @@
 """A process that forks for each command of ``authorizerd``, after it has imported the daemon.
 
-A daemon's imports take longer than most tests. ``forked_command`` starts this program. What depends
-on the start or the end of the interpreter is tested with programs of their own, for example in
-``end_to_end/test_ending`` and ``cli/test_start``.
+A daemon's imports take longer than most tests. ``forked_command`` starts this program. It and
+``forked_program`` send requests. What depends on the start or the end of the interpreter is tested
+with programs of their own, for example in ``end_to_end/test_ending`` and ``cli/test_start``.
 """
 
 from __future__ import annotations
 
 import atexit
+import fcntl
 import gc
 import json
 import os
+import select
 import signal
 import socket
 import sys
@@ -19,12 +21,17 @@ from types import FrameType
 from typing import NoReturn
 
 REQUEST_BYTES_MAX = 1 << 20
-DESCRIPTORS = 4
-"""A command's standard input, output and error, and where its process id and its end are told."""
+DESCRIPTORS_MAX = 16
+DESCRIPTORS_END = 512
+"""Above each descriptor that a command inherits."""
 
 
-def fork_for_each(requests: socket.socket) -> list[str]:
+def fork_for_each(owner: socket.socket, listener: socket.socket) -> list[str]:
     """Fork for each request until the other end is closed; return in each command's process.
+
+    Args:
+        owner: a connection; its end is that of the server.
+        listener: what each asker connects to, to send its only request.
 
     Returns: the command's arguments.
 
@@ -35,13 +42,18 @@ def fork_for_each(requests: socket.socket) -> list[str]:
     # A terminal sends it to all processes. Only the commands obey it, once they have unblocked it.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     while True:
-        request, passed, _, _ = socket.recv_fds(requests, REQUEST_BYTES_MAX, DESCRIPTORS)
-        if not request:
+        readable, _, _ = select.select([owner, listener], [], [])
+        if owner in readable:
             sys.exit(0)
+        with listener.accept()[0] as asker:
+            request, passed, _, _ = socket.recv_fds(asker, REQUEST_BYTES_MAX, DESCRIPTORS_MAX)
+        if not request:  # the asker was killed
+            continue
+        told, *inherited = passed
         if os.fork() == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            _fork_and_wait(passed)
-            return _become(request, passed)
+            _fork_and_wait(told, inherited)
+            return _become(request, inherited)
         for descriptor in passed:
             os.close(descriptor)
 
@@ -53,28 +65,43 @@ def _reap(number: int, frame: FrameType | None) -> None:
             pass
 
 
-def _fork_and_wait(passed: list[int]) -> None:
-    """Return in a new process. The calling process tells how it ends, and ends too."""
-    *standard, told = passed
+def _fork_and_wait(told: int, inherited: list[int]) -> None:
+    """Return in a new process. The calling process tells how it ends, and ends too.
+
+    It kills the new process if its asker has ended.
+    """
     process_id = os.fork()
     if process_id == 0:
         return
-    for descriptor in standard:
+    for descriptor in inherited:
         os.close(descriptor)
-    os.write(told, b"%d\n" % process_id)
-    _, status = os.waitpid(process_id, 0)
-    os.write(told, b"%d\n" % os.waitstatus_to_exitcode(status))
+    process = os.pidfd_open(process_id)
+    ending = select.poll()
+    ending.register(process, select.POLLIN)
+    ending.register(told, select.POLLERR)  # its other end is closed
+    with suppress(BrokenPipeError):
+        os.write(told, b"%d\n" % process_id)
+        if told not in dict(ending.poll()):
+            _, status = os.waitpid(process_id, 0)
+            os.write(told, b"%d\n" % os.waitstatus_to_exitcode(status))
+            os._exit(0)
+    with suppress(ProcessLookupError):
+        signal.pidfd_send_signal(process, signal.SIGKILL)
     os._exit(0)
 
 
-def _become(request: bytes, passed: list[int]) -> list[str]:
-    """Take over the standard streams and the environment, as a new program does."""
-    for number, descriptor in enumerate(passed[:3]):
-        os.dup2(descriptor, number, inheritable=True)
-    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+def _become(request: bytes, inherited: list[int]) -> list[str]:
+    """Take over the descriptors, the environment and the folder, as a new program does."""
     asked = json.loads(request)
+    # The numbers are free once all descriptors are above them.
+    above = [fcntl.fcntl(each, fcntl.F_DUPFD, DESCRIPTORS_END) for each in inherited]
+    os.closerange(3, DESCRIPTORS_END)
+    for descriptor, number in zip(above, asked["numbers"], strict=True):
+        os.dup2(descriptor, number, inheritable=True)
+    os.closerange(DESCRIPTORS_END, os.sysconf("SC_OPEN_MAX"))
     os.environ.clear()
     os.environ.update(asked["environment"])
+    os.chdir(asked["folder"])
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     arguments: list[str] = asked["arguments"]
     return arguments
@@ -105,9 +132,13 @@ def main() -> NoReturn:
     gc.collect()
     gc.freeze()  # processes then neither copy nor search the objects that all of them have
     try:
-        with socket.socket(fileno=int(sys.argv[1])) as requests:
-            sys.argv[1:] = fork_for_each(requests)
-            requests.detach()  # it is closed
+        folder, *numbers = sys.argv[1:]
+        owner, listener = (socket.socket(fileno=int(each)) for each in numbers)
+        sys.argv[1:] = fork_for_each(owner, listener)
+        if sys.argv[1:2] == ["serve"]:
+            sys.executable = f"{folder}/python"  # it forks the query process
+        for closed in (owner, listener):
+            closed.detach()
         run_and_exit()
     except SystemExit as end:
         if isinstance(end.code, int):  # otherwise, Python prints a text

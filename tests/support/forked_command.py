@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import json
 import math
 import os
 import select
@@ -16,8 +15,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Thread
 from typing import IO, Self, TypeAlias
+
+from tests.support import forked_program
+from tests.support.forked_program import SOCKET, request_fork
 
 ROOT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-m", "authorizerd.cli.main")
@@ -38,29 +41,55 @@ def start_command(
         stderr: as ``stdout``.
     """
     words = [str(each) for each in arguments]
-    server, variables = _server()
+    folder, variables = _server()
     if variables == _start_variables():
-        return ForkedCommand(server, words, stdout=stdout, stderr=stderr)
+        return ForkedCommand(folder, words, stdout=stdout, stderr=stderr)
     return subprocess.Popen([*COMMAND, *words], cwd=ROOT, stdout=stdout, stderr=stderr, text=True)
 
 
+def program_folder() -> Path:
+    """Return a folder with ``authorizerd`` as ``forked_program``. It exists while the tests run."""
+    return Path(_server()[0])
+
+
 @cache
-def _server() -> tuple[socket.socket, Mapping[str, str]]:
-    """Start the server once; it ends with this process. Return the variables it obeys too."""
-    near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with far:
+def _server() -> tuple[str, Mapping[str, str]]:
+    """Start the server once; it ends with this process.
+
+    Return its folder, and the variables that it obeys.
+    """
+    home = TemporaryDirectory(prefix="authorizerd-commands-")
+    folder = Path(home.name)
+    fork = f'exec {sys.executable} -IS {forked_program.__file__} {folder} "$@"'
+    _write_program(folder / "authorizerd", fork)
+    # A daemon starts its workers and its query process by ``python -P -m authorizerd.cli.main``.
+    _write_program(
+        folder / "python",
+        f'case "$*" in *--questions-fd*) shift 3; {fork};; esac\nexec {sys.executable} "$@"',
+    )
+    near, far = socket.socketpair()
+    with far, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(str(folder / SOCKET))
+        listener.listen()
+        passed = (far.fileno(), listener.fileno())
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.command_server", str(far.fileno())],
+            [sys.executable, "-m", "tests.support.command_server", folder, *map(str, passed)],
             cwd=ROOT,
-            pass_fds=[far.fileno()],
+            pass_fds=passed,
         )
 
     def end() -> None:
         near.close()
         process.wait()
+        home.cleanup()
 
     atexit.register(end)
-    return near, _start_variables()
+    return str(folder), _start_variables()
+
+
+def _write_program(path: Path, text: str) -> None:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
 
 
 def _start_variables() -> dict[str, str]:
@@ -88,7 +117,7 @@ class ForkedCommand:
     starts programs only, and waits only for children of this process.
 
     Args:
-        server: the connection to ``command_server``.
+        server: the folder of ``command_server``.
         arguments: the command and what follows it.
         stdout: as for ``Popen``, but neither ``DEVNULL`` nor ``STDOUT``.
         stderr: as ``stdout``.
@@ -96,7 +125,7 @@ class ForkedCommand:
 
     def __init__(
         self,
-        server: socket.socket,
+        server: str,
         arguments: Sequence[str],
         *,
         stdout: Stream = None,
@@ -111,8 +140,8 @@ class ForkedCommand:
             told, tell = os.pipe()
             passed.callback(os.close, tell)
             self._told = open(told, "rb", buffering=0)  # noqa: SIM115 - closed at the process's end
-            request = {"arguments": list(arguments), "environment": dict(os.environ)}
-            socket.send_fds(server, [json.dumps(request).encode()], [0, output, errors, tell])
+            inherited = {0: 0, 1: output, 2: errors}
+            request_fork(server, arguments, str(ROOT), tell, inherited)
         self.pid = self._next_number()
 
     def __enter__(self) -> Self:

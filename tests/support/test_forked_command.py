@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.support.daemon_process import COMMAND, ROOT, SECONDS_MAX, new_log, run, running
-from tests.support.forked_command import ForkedCommand, start_command
+from tests.support.daemon_process import (
+    COMMAND,
+    ROOT,
+    SECONDS_MAX,
+    new_log,
+    run,
+    running,
+    wait_until_ready,
+    write_config,
+)
+from tests.support.forked_command import ForkedCommand, program_folder, start_command
+from tests.support.forked_program import SOCKET
 
 
 @pytest.mark.parametrize(
@@ -30,13 +41,39 @@ def test_exit_code_and_output_are_those_of_a_program(words: tuple[str, ...]) -> 
         timeout=SECONDS_MAX,
         check=False,
     )
-    forked = run(*words)
-    assert (forked.returncode, forked.stdout, forked.stderr) == (
-        program.returncode,
-        program.stdout,
-        program.stderr,
+    light = subprocess.run(
+        [program_folder() / "authorizerd", *words],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=False,
     )
+    for forked in (light, run(*words)):
+        assert (forked.returncode, forked.stdout, forked.stderr) == (
+            program.returncode,
+            program.stdout,
+            program.stderr,
+        )
     assert program.stdout + program.stderr
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGKILL, -9)])
+def test_signal_to_a_light_program_ends_its_daemon(
+    tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    """The daemon and its query process hold standard error open, so reading it ends with them."""
+    config, ready_file = write_config(tmp_path, new_log(tmp_path)), tmp_path / "ready.json"
+    with subprocess.Popen(
+        [program_folder() / "authorizerd", "serve", "--config", config, "--ready-file", ready_file],
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as program:
+        wait_until_ready(program, ready_file)
+        program.send_signal(number)
+        _, errors = program.communicate(timeout=SECONDS_MAX)
+    assert program.returncode == code
+    assert ("SIGTERM: draining" in errors) is (number == signal.SIGTERM)
 
 
 def test_signal_that_ends_it_is_its_exit_code(tmp_path: Path) -> None:
@@ -54,6 +91,12 @@ def test_variable_of_the_interpreter_needs_a_program(monkeypatch: pytest.MonkeyP
     assert not isinstance(process, ForkedCommand)
     output, _ = process.communicate(timeout=SECONDS_MAX)
     assert output.startswith("authorizerd ")
+
+
+def test_server_outlives_a_program_that_is_killed_before_it_asks() -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as killed:
+        killed.connect(str(program_folder() / SOCKET))
+    assert run("--version").returncode == 0
 
 
 def test_text_is_complete_after_a_timeout(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -27,7 +26,7 @@ from authorizerd.cli.transfer.text_place import TextSource, TextTarget
 from authorizerd.management.formats.catalogue import FORMATS
 from authorizerd.management.formats.model import AclsRead, AclsWritten, AclTextError, Format, Loss
 from authorizerd.metadata.storage import Storage
-from tests.end_to_end.example_daemon import Ports
+from tests.end_to_end.example_daemon import Ports, link_environment
 from tests.end_to_end.page_shell import Shell, run_page
 from tests.support.acls import acl
 from tests.support.log_files import added, write_log
@@ -242,7 +241,7 @@ LATER_OPERATION = 99
 def test_lost_deny_is_printed_as_the_page_shows(tmp_path: Path) -> None:
     newer = acl("User:a", LATER_OPERATION, topic="orders", deny=True)
     write_log(tmp_path / "newer", [added(1, newer), added(2)])
-    (tmp_path / ".venv").symlink_to(sys.prefix)
+    link_environment(tmp_path)
     with Shell(tmp_path) as shell:
         run_page("import-export.md", "tests/cli/transfer/test_text_place.py", shell, Ports())
     assert not (tmp_path / "acls.yaml").exists()
