@@ -57,7 +57,11 @@ class FakeWorker(WorkerActions, WorkerProcess):
         self.ended = trio.Event()
         feed, inbox = trio.open_memory_channel[Message](4)
         self._feed = feed
-        self._applier = RecordApplier(inbox, on_misfit=lambda _: None)  # as of a followed log
+        self._applier = RecordApplier(
+            inbox,
+            on_misfit=lambda _: None,
+            clock=trio.current_time,  # as of a followed log
+        )
         self.settings: Mapping[str, str] = {}
         self.files: list[Files] = []
         self.is_listening = False

@@ -10,7 +10,12 @@ from authorizerd.acl.model import Acl
 from authorizerd.cli.zookeeper.options import WriteOptions
 from authorizerd.cli.zookeeper.reading import read_all
 from authorizerd.cli.zookeeper.session import Session, open_session
-from authorizerd.cli.zookeeper.settings import Login, ZooKeeperSettings, parse_address
+from authorizerd.cli.zookeeper.settings import (
+    SESSION_TIMEOUT_MS,
+    Login,
+    ZooKeeperSettings,
+    parse_address,
+)
 from authorizerd.cli.zookeeper.writing import AclWriter, Added
 from authorizerd.management.zookeeper.export import Target, list_parents, plan_export
 from authorizerd.management.zookeeper.paths import Pattern, parse_path, pattern_path
@@ -35,8 +40,10 @@ def running_cluster() -> Iterator[ScriptedZooKeeper]:
 
 
 @contextmanager
-def session_of(server: ScriptedZooKeeper, digest: Login | None = None) -> Iterator[Session]:
-    settings = ZooKeeperSettings(connection_timeout_ms=2_000, digest=digest)
+def session_of(
+    server: ScriptedZooKeeper, digest: Login | None = None, timeout_ms: int = SESSION_TIMEOUT_MS
+) -> Iterator[Session]:
+    settings = ZooKeeperSettings(connection_timeout_ms=timeout_ms, digest=digest)
     with open_session(parse_address(server.address), settings, None) as session:
         yield session
 

@@ -146,7 +146,7 @@ def test_dry_run_writes_nothing(cluster: ScriptedZooKeeper, run: Run, tmp_path: 
 
 def test_failure_half_way_is_reported(cluster: ScriptedZooKeeper, run: Run, tmp_path: Path) -> None:
     config = tmp_path / "client.properties"
-    config.write_text("zookeeper.connection.timeout.ms=1000\n")
+    config.write_text("zookeeper.connection.timeout.ms=3000\n")
     other = acl("User:a", topic="second")
     log, place = log_of(tmp_path, ALLOW, other), f"zookeeper://{cluster.address}"
     cluster.on(Op.CREATE, "/kafka-acl/Topic/second", cluster.close)
@@ -155,7 +155,7 @@ def test_failure_half_way_is_reported(cluster: ScriptedZooKeeper, run: Run, tmp_
     )
     assert code == 1
     assert f"wrote 1 ACL to {place}" in out
-    assert "no answer within 1 s" in error
+    assert "no answer within 3 s" in error
     assert "1 of 2 ACLs were certainly written, each with its change event. Run the" in error
 
 
@@ -197,7 +197,7 @@ def test_tls_and_log_in_come_from_the_properties_file(run: Run, tmp_path: Path) 
     ca.issue_cert("127.0.0.1").configure_cert(context)
     config = tmp_path / "server.properties"
     config.write_text(
-        "zookeeper.ssl.client.enable=true\nzookeeper.connection.timeout.ms=1000\n"
+        "zookeeper.ssl.client.enable=true\n"
         f"zookeeper.ssl.truststore.location={tmp_path / 'ca.pem'}\n"
         "authorizerd.zookeeper.digest=kafka:Pa55-word\n"
     )

@@ -200,11 +200,11 @@ def test_lost_session_says_what_was_written_and_can_be_repeated(
 ) -> None:
     acls = [acl(topic=f"t{number}") for number in range(3)]
     cluster.on(Op.CREATE, "/kafka-acl/Topic/t1", cluster.close)
-    with session_of(cluster) as session:
+    with session_of(cluster, timeout_ms=3_000) as session:
         writer = AclWriter(session, ACCEPTS_OPEN)
         added = writer.add_all(writer.find_missing(acls).new)
     assert added.count == 1
-    assert "no answer within 2 s" in added.failure
+    assert "no answer within 3 s" in added.failure
     assert "1 of 3 ACLs were certainly written, each with its change event" in added.failure
     with running_zookeeper() as again:
         again.tree = cluster.tree

@@ -12,7 +12,6 @@ from trio.testing import wait_all_tasks_blocked
 
 from authorizerd.acl.model import ChangeBatch
 from authorizerd.actors.auditor import NOT_WRITTEN
-from authorizerd.actors.boot_clock import boot_time
 from authorizerd.actors.published_state import STOPPED
 from authorizerd.actors.record_applier import CaughtUp, Message, RecordApplier, Renew, Suspend
 from authorizerd.daemon.net.connection_statistics import HttpStatistics
@@ -37,7 +36,9 @@ class Running:
     def __init__(self, nursery: trio.Nursery, count: int, *, is_followed: bool = False) -> None:
         feed, inbox = trio.open_memory_channel[Message](4)
         self.applier = RecordApplier(
-            inbox, on_misfit=(lambda _: self.pool.fail()) if is_followed else None
+            inbox,
+            on_misfit=(lambda _: self.pool.fail()) if is_followed else None,
+            clock=trio.current_time,
         )
         self.files = Files("first")
         self.pool = WorkerPool(
@@ -48,7 +49,7 @@ class Running:
             configuration={"node.id": "1"},
             files=lambda: self.files,
             timeout_ms=TIMEOUT_MS,
-            clock=lambda: boot_time() + self.clock_ahead_s,
+            clock=lambda: trio.current_time() + self.clock_ahead_s,
         )
         self.clock_ahead_s = 0.0
         self.pool.drain_timeout_ms = 500
