@@ -9,7 +9,7 @@ from tests.fuzz.engine import replay, run
 from tests.fuzz.targets import TARGETS
 from tests.support.sizes import size
 
-INPUTS = size(2_000, 10_000)
+INPUTS = size(1_000, 10_000)
 """Of all targets together."""
 INPUTS_MIN = size(5, 20)
 _WEIGHTS = sum(each.weight for each in TARGETS.values())

@@ -43,9 +43,9 @@ class CycleMeter(Meter):
         gc.garbage.clear()
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def _thawed() -> Iterator[None]:
-    """Collect what a test has frozen, and freeze the collected tests again."""
+    """Collect what the tests have frozen, and freeze the collected tests again."""
     yield
     gc.unfreeze()
     gc.collect()

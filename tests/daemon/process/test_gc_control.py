@@ -37,9 +37,9 @@ from authorizerd.protocol.worker_feed import Begin, encode_message, report_reade
 from tests.support.acls import acl, snapshot_of
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def _thawed() -> Iterator[None]:
-    """Collect what a test has frozen, and freeze the collected tests again."""
+    """Collect what the tests have frozen, and freeze the collected tests again."""
     yield
     gc.unfreeze()
     gc.collect()
