@@ -21,7 +21,7 @@ from tests.support.sizes import size
 pytest_plugins = ["tests.support.skipped_tests"]
 
 # No test depends on timing.
-settings.register_profile("authorizerd", deadline=None, max_examples=size(20, 100))
+settings.register_profile("authorizerd", deadline=None, max_examples=size(10, 100))
 
 TESTS = Path(__file__).parent
 FAST = "not slow"

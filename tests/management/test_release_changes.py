@@ -51,7 +51,7 @@ def ranged_acls() -> st.SearchStrategy[set[Acl]]:
     return st.sets(one, max_size=6)
 
 
-@settings(max_examples=size(20, 300))
+@settings(max_examples=size(10, 300))
 @given(ranged_acls(), st.sampled_from([UP, DOWN]), st.booleans())
 def test_every_flip_is_real_and_every_real_flip_is_covered(
     held: set[Acl], rules: tuple[ReleaseRules, ReleaseRules], is_open: bool

@@ -51,7 +51,7 @@ class ChangingDisk(Storage):
         return super().open(path)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=size(20, 60))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=size(10, 60))
 @given(st.data(), logged_batches())
 def test_state_is_that_of_the_last_batch_outside_transactions(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, batches: list[LoggedBatch]

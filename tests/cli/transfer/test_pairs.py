@@ -23,6 +23,7 @@ from tests.cli.transfer.places import (
 )
 from tests.support.daemon_process import new_log, running, write_config
 from tests.support.log_files import added, read_acls, write_log
+from tests.support.sizes import size
 
 KINDS = (*FORMATS, "log", "checkpoint", "cluster")
 LOSSLESS = (
@@ -30,7 +31,7 @@ LOSSLESS = (
     *("zookeeper", "log", "checkpoint", "cluster"),
 )
 """The kinds that can hold all ACLs of the real broker."""
-ACLS = tuple(dict.fromkeys((*ODD, *random_acls(150))))
+ACLS = tuple(dict.fromkeys((*ODD, *random_acls(size(50, 150)))))
 NODE = ("--node-id", "1")
 
 

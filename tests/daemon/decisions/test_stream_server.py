@@ -73,7 +73,7 @@ def expected(held: list[Acl], allow_everyone: bool, asked: Question) -> bytes:
     return ALLOWED if scan.decide(held, allow_everyone, asked)[0] else DENIED
 
 
-@settings(max_examples=size(20, 60), deadline=None)
+@settings(max_examples=size(10, 60), deadline=None)
 @given(
     held=st.lists(acls(), max_size=8, unique=True),
     allow_everyone=st.booleans(),

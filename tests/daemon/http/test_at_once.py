@@ -120,7 +120,7 @@ async def answers_to(server: HttpServer, pieces: Sequence[bytes], *, in_memory: 
     return received[0]
 
 
-@settings(max_examples=size(20, 60), deadline=None)
+@settings(max_examples=size(10, 60), deadline=None)
 @given(requests=st.lists(REQUESTS, min_size=1, max_size=6), data=st.data())
 async def test_answers_do_not_depend_on_splits_or_paths(
     requests: list[bytes], data: st.DataObject

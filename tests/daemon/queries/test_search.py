@@ -297,7 +297,7 @@ async def test_a_change_of_topics_expires_only_searches_for_topics() -> None:
 HOSTS = (None, "10.0.0.1", "10.0.0.7")
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=size(20, 60))
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=size(10, 60))
 @given(
     st.lists(acls(), max_size=12, unique=True),
     st.lists(resource_names.filter(bool), max_size=4, unique=True),

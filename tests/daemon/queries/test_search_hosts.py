@@ -113,7 +113,7 @@ async def pages_of(place: SearchPlace, kind: str, **arguments: Any) -> list[Any]
         page = {"token": answer["page"]["next_token"]}
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=size(20, 60))
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=size(10, 60))
 @given(st.lists(acls(), max_size=10, unique=True), resource_names)
 async def test_all_pages_together_count_each_once(chosen: list[Acl], name: str) -> None:
     """The hosts of the ACLs, and one that no ACL names, show what each answer leaves out."""
@@ -214,7 +214,7 @@ async def test_everyone_has_hosts_and_all_exceptions_are_listed() -> None:
     assert with_hosts(answer) == [("bob", ELSEWHERE), ("root", ANYWHERE)]
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=size(20, 60))
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=size(10, 60))
 @given(st.lists(acls(), max_size=10, unique=True))
 async def test_pages_with_hosts_leave_nothing_out(chosen: list[Acl]) -> None:
     """Each decision about a name and a host follows from the patterns that match the name."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import asynccontextmanager, suppress
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final, TypeAlias
 
 import trio
@@ -79,8 +79,13 @@ _PIECE: Final = SnapshotAnswer(
 _INNER: Final = InnerRequest(api_key=ApiKey.CREATE_ACLS, api_version=3, body=b"", correlation_id=42)
 
 
-def _readers() -> Iterator[tuple[Reader, list[bytes]]]:
-    """Yield the reader of each answer in each version, with some answers."""
+@cache
+def _readers() -> list[tuple[Reader, list[bytes]]]:
+    """Return the reader of each answer in each version, with some answers."""
+    return [*_make_readers()]
+
+
+def _make_readers() -> Iterator[tuple[Reader, list[bytes]]]:
     for key, api in APIS.items():
         for version in api.versions:
             bodies = [*small_bodies(response_type(key, version))]
@@ -133,17 +138,15 @@ def _read_listing(version: int, body: bytes) -> None:
         read_placed_listing(version, body)
 
 
-_READERS: Final = [*_readers()]
-
-
 def _seeds() -> Iterator[bytes]:
-    for number, (_, bodies) in enumerate(_READERS):
+    for number, (_, bodies) in enumerate(_readers()):
         yield from (number.to_bytes(2) + body for body in bodies)
 
 
 def _check_answer(data: bytes) -> Generator[None, None, None] | None:
     """An answer is read, or rejected at a place within it."""
-    read, _ = _READERS[int.from_bytes(data[:2]) % len(_READERS)]
+    readers = _readers()
+    read, _ = readers[int.from_bytes(data[:2]) % len(readers)]
     steps = None
     with rejected_with(DecodeError):
         steps = read(data[2:])

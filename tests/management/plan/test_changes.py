@@ -105,7 +105,7 @@ def answer_at_every_moment(
         yield [is_allowed(each, rules, question) for each in snapshots]
 
 
-@settings(max_examples=size(20, 300))
+@settings(max_examples=size(10, 300))
 @given(small_acls, small_acls, st.integers(1, 3), st.sampled_from((OPEN, CLOSED)))
 def test_no_moment_allows_more_than_both_states(
     present: list[Acl], desired: list[Acl], acls_max: int, rules: AuthorizerSettings
@@ -130,7 +130,7 @@ def test_no_moment_allows_more_with_any_codes(
         assert answers[0] or answers[-1] or not any(answers)
 
 
-@settings(max_examples=size(20, 300))
+@settings(max_examples=size(10, 300))
 @given(small_acls, small_acls)
 def test_access_by_acls_of_both_states_is_never_interrupted(
     present: list[Acl], desired: list[Acl]

@@ -176,7 +176,7 @@ named_acls = st.lists(
 )
 
 
-@settings(max_examples=size(20, 200))
+@settings(max_examples=size(10, 200))
 @given(named_acls, named_acls, st.sampled_from((ResourceType.TOPIC, ResourceType.GROUP)))
 def test_flip_of_the_default_is_always_announced(
     present: list[Acl], desired: list[Acl], kind: ResourceType

@@ -210,7 +210,7 @@ def test_open_transaction_counts_as_seen(log_dir: Path, backup: Backup) -> None:
     assert examine(log_dir, backup).end_offset == 10
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=size(20, 60))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=size(10, 60))
 @given(st.data())
 def test_damaged_log_never_reached_the_offset_at_which_it_continues(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

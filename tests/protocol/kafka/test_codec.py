@@ -193,13 +193,13 @@ def test_cut_message_is_rejected(message: Message, data: st.DataObject) -> None:
     check_cuts(message.decode, written_by_kio(data.draw(entities(message.kio))))
 
 
-@settings(few_examples, max_examples=size(20, 60))
+@settings(few_examples, max_examples=size(10, 60))
 @given(message=any_message, data=st.binary(max_size=80))
 def test_garbage_is_a_message_or_a_decode_error(message: Message, data: bytes) -> None:
     check_any(message.decode, data)
 
 
-@settings(few_examples, max_examples=size(20, 60))
+@settings(few_examples, max_examples=size(10, 60))
 @given(message=any_message, place=st.integers(0), byte=st.integers(0, 255), data=st.data())
 def test_damaged_message_is_a_message_or_a_decode_error(
     message: Message, place: int, byte: int, data: st.DataObject
@@ -210,7 +210,7 @@ def test_damaged_message_is_a_message_or_a_decode_error(
     check_any(message.decode, bytes(encoded))
 
 
-@settings(few_examples, max_examples=size(20, 60))
+@settings(few_examples, max_examples=size(10, 60))
 @given(message=any_message, data=st.data(), trailing=st.binary(min_size=1, max_size=5))
 def test_bytes_after_a_message_are_ignored(
     message: Message, data: st.DataObject, trailing: bytes
@@ -220,7 +220,7 @@ def test_bytes_after_a_message_are_ignored(
     assert message.decode(encoded + trailing) == message.decode(encoded)
 
 
-@settings(few_examples, max_examples=size(20, 60))
+@settings(few_examples, max_examples=size(10, 60))
 @given(message=any_message, data=st.data(), trailing=st.binary(min_size=1, max_size=5))
 def test_exact_decoding_rejects_bytes_after_a_message(
     message: Message, data: st.DataObject, trailing: bytes

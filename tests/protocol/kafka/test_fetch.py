@@ -211,7 +211,7 @@ def test_cut_answer_is_rejected(version: int) -> None:
         decode_fetch(version, write_fetch(version, FULL) + b"\0")
 
 
-@settings(max_examples=size(20, 200))
+@settings(max_examples=size(10, 200))
 @given(
     version=st.sampled_from(VERSIONS),
     answer=answers,

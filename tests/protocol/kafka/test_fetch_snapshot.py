@@ -154,7 +154,7 @@ def test_cut_answer_is_rejected(version: int) -> None:
         decode_fetch_snapshot(version, write_fetch_snapshot(version, FULL) + b"\0")
 
 
-@settings(max_examples=size(20, 200))
+@settings(max_examples=size(10, 200))
 @given(
     version=st.sampled_from(VERSIONS),
     answer=any_answer(),

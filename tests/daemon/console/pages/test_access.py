@@ -264,7 +264,7 @@ def allows(hosts: dict[str, Any], host: str) -> bool:
     return host not in hosts["except"] if hosts["any"] else host in hosts["only"]
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=size(20, 60))
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=size(10, 60))
 @given(
     st.lists(acls(), max_size=10, unique=True),
     resource_names.filter(bool),

@@ -95,7 +95,7 @@ def sums_of_rows(rows: list[tuple[Summand | Reason | None, int | None]]) -> Sums
     }
 
 
-@settings(max_examples=size(20, 300))
+@settings(max_examples=size(10, 300))
 @given(
     st.lists(bytes_lines | stamped_lines | stamped_lines, max_size=12),
     st.sampled_from(("auto", "kafka", "json")),
@@ -330,7 +330,7 @@ questions = st.builds(
 )
 
 
-@settings(max_examples=size(20, 300))
+@settings(max_examples=size(10, 300))
 @given(
     st.lists(acls(), max_size=8, unique=True),
     st.lists(acls(), max_size=8, unique=True),

@@ -123,7 +123,7 @@ def allowed_by_scan(acl_set: AclSet, one: RecordedTuple) -> bool:
     return decide(some, acl_set.settings.allow_everyone_if_no_acl_found, question)[0]
 
 
-@settings(max_examples=size(20, 300))
+@settings(max_examples=size(10, 300))
 @given(
     st.lists(acls(unknown_codes=True), max_size=8, unique=True),
     st.none() | st.lists(acls(unknown_codes=True), max_size=8, unique=True),

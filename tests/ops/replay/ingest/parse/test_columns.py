@@ -72,7 +72,7 @@ def read(reader: EventReader, lines: list[bytes]) -> list[Parsed]:
     return rows_of(reader.read(pyarrow.array(lines, pyarrow.binary())), lines)
 
 
-@settings(max_examples=size(20, 300))
+@settings(max_examples=size(10, 300))
 @given(
     st.lists(bytes_lines | stamped_lines | stamped_lines, max_size=12),
     st.sampled_from(("auto", "kafka", "json")),
@@ -256,7 +256,7 @@ def parsed(line: bytes) -> dict[str, Any]:
     return values
 
 
-@settings(max_examples=size(20, 400))
+@settings(max_examples=size(10, 400))
 @given(st.lists(lines, min_size=1, max_size=30))
 def test_plain_line_equals_what_the_parser_reads(some: list[str]) -> None:
     texts = [ONE_TIME + line.encode("utf-8", "surrogatepass") for line in some]
