@@ -15,7 +15,7 @@ from typing import Final
 LIMITS: Final[Mapping[str, int]] = {
     "lines": 50_000,
     "bytes": 4 * 1024 * 1024,
-    "containers": 4_000,
+    "containers": 4_500,
     "uncollected containers": 2_500,
     "slow calls": 0,
 }
