@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -35,6 +37,19 @@ _TICKS_PER_SECOND: Final = os.sysconf("SC_CLK_TCK")
 
 class ProcessError(Exception):
     """A program failed or exceeded its time limit; the text names it and the reason."""
+
+
+def end_at_sigterm() -> None:
+    """Let the first SIGTERM raise SystemExit, so that each block ends the programs it has started.
+
+    Later ones are ignored: ``make`` sends another if its whole group gets the signal.
+    """
+
+    def end(number: int, _frame: object) -> None:
+        signal.signal(number, signal.SIG_IGN)
+        sys.exit(128 + number)
+
+    signal.signal(signal.SIGTERM, end)
 
 
 def find_program(name: str) -> Path | None:

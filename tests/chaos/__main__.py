@@ -29,6 +29,7 @@ from tests.kafka_rig.cluster import running_cluster
 from tests.kafka_rig.cluster_settings import ClusterSettings
 from tests.kafka_rig.rig import DIRECTORY, Absent, prepare
 from tests.support.daemon_process import ROOT
+from tools.processes import end_at_sigterm
 
 _KEPT: Final = ROOT / ".run" / "chaos"
 """Where the files of a run with violations are kept, unless a folder was given."""
@@ -61,6 +62,7 @@ def main() -> int:
     if isinstance(rig, Absent):
         parser.error(f"no Kafka: {rig.reason}")
     alone = enter("tests.chaos", sys.argv[1:])
+    end_at_sigterm()
     with ExitStack() as stack:
         temporary = tempfile.TemporaryDirectory(prefix="chaos-")
         folder = arguments.folder or Path(stack.enter_context(temporary))

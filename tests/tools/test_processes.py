@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -108,6 +109,25 @@ def test_cpu_time_includes_children_of_any_thread() -> None:
         assert cpu_seconds(os.getpid()) - before >= 0.25
         child.communicate(b"\n")
     assert cpu_seconds(os.getpid()) - before >= 0.25, "a child that has ended still counts"
+
+
+def test_sigterm_ends_a_program_and_what_it_has_started() -> None:
+    code = """
+import os, sys, time
+from pathlib import Path
+from tools.processes import end_at_sigterm, running
+end_at_sigterm()
+with running([sys.executable, "-c", "import time; time.sleep(60)"], Path(os.devnull)) as child:
+    print(child.pid, flush=True)
+    time.sleep(60)
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as program:
+        assert program.stdout is not None
+        child = Path(f"/proc/{int(program.stdout.readline())}")
+        program.terminate()
+        program.terminate()
+        assert program.wait(30) == 128 + signal.SIGTERM
+    assert not child.exists()
 
 
 def test_thread_and_child_that_end_meanwhile_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

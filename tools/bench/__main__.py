@@ -22,6 +22,7 @@ from tools.bench.figures import MeasurementError, Row, format_figure
 from tools.bench.parts import PARTS, Part
 from tools.bench.run import Run
 from tools.bench.table import Result, describe_machine, draw, write_result
+from tools.processes import end_at_sigterm
 
 
 def measure(run: Run, names: Iterable[str], parts: Mapping[str, Part] = PARTS) -> Iterator[Result]:
@@ -89,6 +90,7 @@ def main() -> int:
     )  # fmt: skip
     parser.add_argument("--directory", type=Path, default=Path(".run"), help="for files")
     given = parser.parse_args()
+    end_at_sigterm()
     directory = given.directory.absolute() / "bench"
     results = {}
     failed = 0
