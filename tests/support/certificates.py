@@ -21,10 +21,16 @@ _VERSION_3 = bytes.fromhex("a003020102")
 
 
 class Authority:
-    """A CA that writes PEM files into ``folder``; ``ca_file`` has its own certificate."""
+    """A CA that writes PEM files into ``folder``; ``ca_file`` has its own certificate.
 
-    def __init__(self, folder: Path, name: str = "ca") -> None:
-        self.ca = trustme.CA(organization_name=name)
+    All keys are of ``key_type``.
+    """
+
+    def __init__(
+        self, folder: Path, name: str = "ca", key_type: trustme.KeyType = trustme.KeyType.ECDSA
+    ) -> None:
+        self.ca = trustme.CA(organization_name=name, key_type=key_type)
+        self._key_type = key_type
         self._folder = folder
         self.ca_file = folder / f"{name}.pem"
         self.ca.cert_pem.write_to_path(self.ca_file)
@@ -51,6 +57,7 @@ class Authority:
             organization_unit_name="test",
             not_before=not_before,
             not_after=not_after,
+            key_type=self._key_type,
         )
         path = self._folder / f"{name}.keystore.pem"
         # Replaced atomically, as renewal tools do.

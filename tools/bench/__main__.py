@@ -19,9 +19,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from tools.bench.figures import MeasurementError, Row, format_figure
-from tools.bench.parts import PARTS, Part
 from tools.bench.run import Run
-from tools.bench.table import Result, describe_machine, draw, write_result
+from tools.bench.table import PARTS, Part, Result, describe_machine, draw, write_result
 from tools.processes import end_at_sigterm
 
 

@@ -33,7 +33,7 @@ from tests.kafka_rig import rig as kafka
 from tests.kafka_rig.broker import BrokerSettings, format_storage, running_broker
 from tests.kafka_rig.rig import Rig
 from tools.bench.figures import Absent, MeasurementError, Row, percentile_rows, pick_from
-from tools.bench.loads import QUICK, Extent, Process, Target, compare
+from tools.bench.loads import QUICK, Extent, Load, Process, Target, compare
 from tools.bench.protocols import (
     ACLS_VERSION,
     CREATE_ACLS,
@@ -66,9 +66,8 @@ _QUESTION: Final = (
 
 
 def create_plan(
-    address: str, prefix: str, seconds: float, rate: float = 0.0, clients: int = 1,
-    bindings: int = 1,
-) -> Plan:  # fmt: skip
+    address: str, prefix: str, seconds: float, rate: float = 0.0, bindings: int = 1
+) -> Plan:
     """Return a load of createAcls, each with ``bindings`` new ACLs."""
     names = (f"{prefix}-{number}-{NUMBER.decode()}" for number in range(bindings))
     body = encode_create_acls_request(
@@ -76,7 +75,7 @@ def create_plan(
     )
     return Plan(
         address=address, protocol=CREATE_ACLS, requests=[_frame(ApiKey.CREATE_ACLS, body)],
-        connections=clients, seconds=seconds, rate=rate,
+        connections=1, seconds=seconds, rate=rate,
     )  # fmt: skip
 
 
@@ -103,31 +102,17 @@ class AclServer:
 
     def describing(self) -> Target:
         """Return descriptions of all ACLs, one after another."""
-        return Target(process=self.process, plan=describe_plan(self.address, 0))
+        return Target(process=self.process, plan=describe_plan(self.address, 0), load=Load(rate=0))
 
-    def creating(self, load: _Load) -> Target:
-        """Return creations with names of their own."""
-        prefix = f"update-{load.clients}-{load.bindings}"
-        plan = create_plan(self.address, prefix, 0, 0, load.clients, load.bindings)
-        return Target(process=self.process, plan=plan, each=load.bindings, rate=load.rate)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Load:
-    """``bindings`` of each request; latencies are measured at ``rate`` requests per second."""
-
-    clients: int
-    bindings: int
-    rate: float
-
-    def __str__(self) -> str:
-        many = f"{self.bindings} binding{'s' * (self.bindings > 1)}"
-        return f"createAcls, {many}, {self.clients} client{'s' * (self.clients > 1)}, fdatasync"
+    def creating(self, load: Load) -> Target:
+        """Return creations of ``load.each`` ACLs, with names of their own."""
+        plan = create_plan(self.address, f"update-{load.connections}", 0, bindings=load.each)
+        return Target(process=self.process, plan=plan, load=load)
 
 
 _LOADS: Final = {
-    1: (_Load(clients=1, bindings=1, rate=8), _Load(clients=16, bindings=1, rate=8)),
-    100: (_Load(clients=1, bindings=100, rate=10),),
+    1: (Load(rate=8), Load(connections=16, rate=8)),
+    100: (Load(each=100, rate=10),),
 }
 """The loads by the number of ACLs per request: each number has new servers."""
 
@@ -142,7 +127,7 @@ def measure_creations(run: Run) -> Iterator[Row]:
             folder = place / str(bindings)
             peers: dict[str, AclServer | Absent] = {}
             for peer, linger_ms in LINGERS.items():
-                peers[peer] = Absent(rig.reason) if not isinstance(rig, Rig) else (
+                peers[peer] = rig if isinstance(rig, Absent) else (
                     stack.enter_context(_broker(rig, folder / f"{linger_ms}", linger_ms))
                 )  # fmt: skip
             ours, decision_http = stack.enter_context(_daemon(folder))
@@ -164,10 +149,16 @@ def measure_creations(run: Run) -> Iterator[Row]:
                 create = methodcaller("creating", load)
                 target: Target = create(ours)
                 theirs = {each: pick_from(it, create) for each, it in peers.items()}
+                what = f"createAcls, {_count(bindings, 'binding')}, "
+                what += f"{_count(load.connections, 'client')}, fdatasync"
                 extent = run.pick(_CREATED, QUICK)
-                yield from compare(str(load), extent, {"": target}, "ACLs", theirs)
+                yield from compare(what, extent, {"": target}, "ACLs", theirs)
                 during, _ = send_together(probe, target.next_plan(seconds))
-                yield from percentile_rows(f"{name}, during {load}", during.times_ms)
+                yield from percentile_rows(f"{name}, during {what}", during.times_ms)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number > 1)}"
 
 
 def _fill(server: AclServer, acls: int) -> None:
@@ -175,7 +166,7 @@ def _fill(server: AclServer, acls: int) -> None:
 
     A broker applies what its controller committed a moment later.
     """
-    send(create_plan(server.address, "described", acls / 100 / _FILL_RATE, _FILL_RATE, 1, 100))
+    send(create_plan(server.address, "described", acls / 100 / _FILL_RATE, _FILL_RATE, 100))
     (request,) = describe_plan(server.address, 1.0).requests
     give_up = time.monotonic() + _STEP_SECONDS
     while (found := count_described(_ask(server.address, request))) != acls:

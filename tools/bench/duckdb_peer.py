@@ -1,13 +1,10 @@
 """DuckDB as the peer of replay: one regular expression parses the log, and a join is the what-if.
 
-    python -m tools.bench.duckdb_peer LOG ACLS DIRECTORY
-    python -m tools.bench.duckdb_peer whatif ACLS DIRECTORY
+    python -m tools.bench.duckdb_peer ACLS DIRECTORY [LOG]
 
-The first command ingests ``LOG``, and then applies the ACLs. The second one only applies them, to
-what the first one has written.
-
-``ACLS`` is a file with one ACL per line: principal, operation, name and pattern type, with tabs.
-DuckDB uses as many threads as Spark has cores.
+The command ingests ``LOG`` and applies the ACLs twice; without a log, it applies them once to what
+it has ingested before. ``ACLS`` is a file with one ACL per line: principal, operation, name and
+pattern type, with tabs. DuckDB uses as many threads as Spark has cores.
 """
 
 from __future__ import annotations
@@ -17,19 +14,15 @@ import time
 from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 import msgspec
 
 from authorizerd.acl.model import Acl, Operation, PatternType
 from tools.bench.replay_spark import CORES
 
-if TYPE_CHECKING:
-    import duckdb
-
 NAME: Final = f"DuckDB {version('duckdb')}"
 
-_EVENTS: Final = "duckdb.parquet"
 _LINE: Final = (
     r"^\[([^\]]+)\] \w+ Principal = (.*) is (Allowed|Denied) operation = (\w+) from host = (\S+) "
     r"on resource = (\w+):LITERAL:(.*) for request = (\w+) with resourceRefCount = (\d+) "
@@ -44,6 +37,10 @@ _PARSED: Final = (
     "SELECT unnest(regexp_extract(line, $pattern, $fields)) FROM read_csv($log, "
     "columns={'line': 'VARCHAR'}, delim='\\x01', quote='', escape='', header=false, "
     "auto_detect=false)"
+)
+_ACLS: Final = (
+    "CREATE TABLE acls AS FROM read_csv($acls, delim='\\t', header=false, columns="
+    "{'principal': 'VARCHAR', 'operation': 'VARCHAR', 'name': 'VARCHAR', 'type': 'VARCHAR'})"
 )
 # Enough for the set ``kind``: it has only ALLOW, for any host, and no literal ``*``.
 _WHAT_IF: Final = """
@@ -69,15 +66,11 @@ WHERE NOT EXISTS (FROM literal WHERE literal.principal = asked.principal
 
 
 class PeerReport(msgspec.Struct, frozen=True):
-    """Wall times in seconds; ``newly_denied`` counts events.
-
-    ``cold_seconds`` is the first what-if, and ``warm_seconds`` the same one again.
-    """
+    """Wall times in seconds, of the ingest and of each what-if; ``newly_denied`` counts events."""
 
     lines: int
     ingest_seconds: float
-    cold_seconds: float
-    warm_seconds: float
+    whatif_seconds: list[float]
     newly_denied: int
 
 
@@ -92,60 +85,34 @@ def write_acls(path: Path, acls: Iterable[Acl]) -> None:
     )
 
 
-def measure_duckdb(log: Path, acls: Path, directory: Path) -> PeerReport:
+def measure_duckdb(acls: Path, directory: Path, log: Path | None = None) -> PeerReport:
     """Parse ``log`` into Parquet below ``directory``, then count what ``acls`` would deny."""
-    with _connect() as connection:
-        begun = time.perf_counter()
-        connection.execute(
-            f"COPY ({_PARSED}) TO '{directory / _EVENTS}' (FORMAT parquet)",
-            {"pattern": _LINE, "fields": list(_FIELDS), "log": str(log)},
-        )
-        parsed = time.perf_counter()
-        _load(connection, acls, directory)
-        # A line that the expression does not match has empty fields.
-        counted = connection.execute("SELECT count(*) FROM events WHERE principal <> ''").fetchone()
-        times: list[float] = []
-        for _ in ("cold", "warm"):
-            begun_what_if = time.perf_counter()
-            denied = _count_denied(connection)
-            times.append(time.perf_counter() - begun_what_if)
-    assert counted is not None
-    cold, warm = times
-    return PeerReport(counted[0], parsed - begun, cold, warm, denied)
-
-
-def _connect() -> duckdb.DuckDBPyConnection:
     import duckdb
 
-    return duckdb.connect(config={"threads": CORES})
+    events, begun = directory / "duckdb.parquet", time.perf_counter()
+    lines, denied, times = 0, 0, list[float]()
+    with duckdb.connect(config={"threads": CORES}) as connection:
 
+        def count(query: str) -> int:
+            (counted,) = connection.execute(query).fetchone() or (0,)
+            return int(counted)
 
-def _load(connection: duckdb.DuckDBPyConnection, acls: Path, directory: Path) -> None:
-    """Make the events below ``directory`` and the ACLs known to queries."""
-    connection.execute(f"CREATE VIEW events AS FROM '{directory / _EVENTS}'")
-    connection.execute(
-        "CREATE TABLE acls AS FROM read_csv($acls, delim='\\t', header=false, columns="
-        "{'principal': 'VARCHAR', 'operation': 'VARCHAR', 'name': 'VARCHAR', "
-        "'type': 'VARCHAR'})",
-        {"acls": str(acls)},
-    )
-
-
-def _count_denied(connection: duckdb.DuckDBPyConnection) -> int:
-    denied = connection.execute(_WHAT_IF).fetchone()
-    assert denied is not None
-    return int(denied[0])
-
-
-def main(words: list[str]) -> None:
-    if words[0] == "whatif":
-        with _connect() as connection:
-            _load(connection, *map(Path, words[1:3]))
-            print(_count_denied(connection))
-        return
-    log, acls, directory = map(Path, words)
-    sys.stdout.buffer.write(msgspec.json.encode(measure_duckdb(log, acls, directory)) + b"\n")
+        if log is not None:
+            given: dict[str, Any] = {"pattern": _LINE, "fields": [*_FIELDS], "log": str(log)}
+            connection.execute(f"COPY ({_PARSED}) TO '{events}' (FORMAT parquet)", given)
+        ingest_seconds = time.perf_counter() - begun
+        connection.execute(f"CREATE VIEW events AS FROM '{events}'")
+        connection.execute(_ACLS, {"acls": str(acls)})
+        if log is not None:
+            # A line that the expression does not match has empty fields.
+            lines = count("SELECT count(*) FROM events WHERE principal <> ''")
+        for _ in range(1 if log is None else 2):
+            begun = time.perf_counter()
+            denied = count(_WHAT_IF)
+            times.append(time.perf_counter() - begun)
+    return PeerReport(lines, ingest_seconds, times, denied)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    measured = measure_duckdb(*map(Path, sys.argv[1:]))
+    sys.stdout.buffer.write(msgspec.json.encode(measured) + b"\n")

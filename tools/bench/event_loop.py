@@ -26,7 +26,8 @@ from unittest import mock
 import msgspec
 import trio
 
-from tools.bench.figures import Metric, Row, percentile
+from tools.bench.figures import Row, percentile
+from tools.bench.loads import Target
 from tools.bench.run import Run
 from tools.bench.sets import wide
 from tools.daemon_process import READY_TIMEOUT_SECONDS, DaemonProcess, ready_daemon
@@ -43,20 +44,9 @@ class Spans(msgspec.Struct, frozen=True):
     p999: float
 
 
-class LoopReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Stretches, steps, and the delays of ticks; CPU times are of the loop's thread."""
-
-    stretch_wall: Spans
-    stretch_cpu: Spans
-    step_wall: Spans
-    step_cpu: Spans
-    tick: Spans
-
-
-def _summarize(seconds: array[float]) -> Spans:
-    # A run may end before its first tick.
-    spans = seconds or [0.0]
-    return Spans(max(spans) * 1000, percentile(spans, 99.9) * 1000)
+LoopReport = dict[str, Spans]
+"""The stretches, the steps, and the delays of ticks, by ``_KINDS``."""
+_KINDS: Final = ("stretch, CPU", "stretch, wall", "step, CPU", "step, wall", "tick")
 
 
 class LoopWatch(trio.abc.Instrument):
@@ -68,10 +58,7 @@ class LoopWatch(trio.abc.Instrument):
     def restart(self) -> None:
         """Discard all measurements so far."""
         # A float takes 8 bytes in an array and 32 in a list, which the daemon would have to hold.
-        self._spans = {
-            name: array("d")
-            for name in ("stretch_wall", "stretch_cpu", "step_wall", "step_cpu", "tick")
-        }
+        self._spans = {kind: array("d") for kind in _KINDS}
         self._stretch = self._step = time.perf_counter(), time.thread_time()
 
     # No wait for I/O precedes the first stretch.
@@ -82,15 +69,15 @@ class LoopWatch(trio.abc.Instrument):
         self.before_run()
 
     def before_io_wait(self, timeout: float) -> None:
-        self._spans["stretch_cpu"].append(time.thread_time() - self._stretch[1])
-        self._spans["stretch_wall"].append(time.perf_counter() - self._stretch[0])
+        self._spans["stretch, CPU"].append(time.thread_time() - self._stretch[1])
+        self._spans["stretch, wall"].append(time.perf_counter() - self._stretch[0])
 
     def before_task_step(self, task: trio.lowlevel.Task) -> None:
         self._step = time.perf_counter(), time.thread_time()
 
     def after_task_step(self, task: trio.lowlevel.Task) -> None:
-        self._spans["step_cpu"].append(time.thread_time() - self._step[1])
-        self._spans["step_wall"].append(time.perf_counter() - self._step[0])
+        self._spans["step, CPU"].append(time.thread_time() - self._step[1])
+        self._spans["step, wall"].append(time.perf_counter() - self._step[0])
 
     async def tick(self) -> None:
         """Record how late this task wakes, until it is cancelled."""
@@ -100,27 +87,32 @@ class LoopWatch(trio.abc.Instrument):
             self._spans["tick"].append(time.perf_counter() - due)
 
     def report(self) -> LoopReport:
-        return LoopReport(**{name: _summarize(spans) for name, spans in self._spans.items()})
+        """Return the spans since the last restart; a run may end before its first tick."""
+        spans = {kind: seconds or array("d", [0]) for kind, seconds in self._spans.items()}
+        return {
+            kind: Spans(max(seconds) * 1000, percentile(seconds, 99.9) * 1000)
+            for kind, seconds in spans.items()
+        }
 
 
 _STEP: Final = "longest step of one task, CPU"
 _STRETCH: Final = "longest stretch, CPU"
-_WHILE_LOADING: Final[tuple[Metric[LoopReport], ...]] = (
-    (_STRETCH, "ms", lambda it: it.stretch_cpu.max),
-    ("stretch, CPU, p99.9", "ms", lambda it: it.stretch_cpu.p999),
-    (_STEP, "ms", lambda it: it.step_cpu.max),
+_WHILE_LOADING: Final = {
+    _STRETCH: ("stretch, CPU", "max"),
+    "stretch, CPU, p99.9": ("stretch, CPU", "p999"),
+    _STEP: ("step, CPU", "max"),
     # Not limited: the host may pause this machine in the middle of a stretch.
-    ("longest stretch, wall", "ms", lambda it: it.stretch_wall.max),
-    ("stretch, wall, p99.9", "ms", lambda it: it.stretch_wall.p999),
-    ("a ticking task's longest delay, wall", "ms", lambda it: it.tick.max),
-    ("a ticking task's delay, wall, p99.9", "ms", lambda it: it.tick.p999),
-)
-_DURING_WORK: Final[tuple[Metric[LoopReport], ...]] = (
-    (_STEP, "ms", lambda it: it.step_cpu.max),
-    ("step of one task, p99.9, CPU", "ms", lambda it: it.step_cpu.p999),
-    ("longest stretch of all tasks, CPU", "ms", lambda it: it.stretch_cpu.max),
-    ("stretch of all tasks, p99.9, CPU", "ms", lambda it: it.stretch_cpu.p999),
-)
+    "longest stretch, wall": ("stretch, wall", "max"),
+    "stretch, wall, p99.9": ("stretch, wall", "p999"),
+    "a ticking task's longest delay, wall": ("tick", "max"),
+    "a ticking task's delay, wall, p99.9": ("tick", "p999"),
+}
+_DURING_WORK: Final = {
+    _STEP: ("step, CPU", "max"),
+    "step of one task, p99.9, CPU": ("step, CPU", "p999"),
+    "longest stretch of all tasks, CPU": ("stretch, CPU", "max"),
+    "stretch of all tasks, p99.9, CPU": ("stretch, CPU", "p999"),
+}
 
 
 def measure_event_loop(run: Run) -> Iterator[Row]:
@@ -136,30 +128,31 @@ def measure_event_loop(run: Run) -> Iterator[Row]:
 
 def measure_stretches_of(
     what: str, log_dir: Path, directory: Path, settings: Mapping[str, str],
-    work: Callable[[DaemonProcess], object], *, rounds: int,
+    load: Callable[[DaemonProcess], Target], *, rounds: int, seconds: float,
 ) -> Iterator[Row]:  # fmt: skip
-    """Yield the rows of a daemon that has loaded ``log_dir``, during ``work``."""
+    """Yield the rows of a daemon that has loaded ``log_dir``, during a load."""
     reports = []
     for _ in range(rounds):
         with watched_daemon(directory, log_dir, settings) as daemon:
             time.sleep(SETTLE_SECONDS)
             os.kill(daemon.process_id, signal.SIGUSR2)
-            work(daemon)
+            load(daemon).count(seconds)
         reports.append(read_loop_report(directory))
     yield from _rows(what, _DURING_WORK, reports)
 
 
 def _rows(
-    what: str, metrics: Sequence[Metric[LoopReport]], reports: Sequence[LoopReport]
+    what: str, metrics: Mapping[str, tuple[str, str]], reports: Sequence[LoopReport]
 ) -> Iterator[Row]:
     """Yield the lowest figure of several daemons.
 
     On a virtual machine, the time that the host takes from a thread may count as its CPU time.
     """
-    for metric, unit, pick in metrics:
-        ours, is_limited = min(pick(each) or 0.0 for each in reports), metric in (_STEP, _STRETCH)
+    for metric, (kind, name) in metrics.items():
+        ours = min(getattr(report[kind], name) for report in reports)
+        is_limited = metric in (_STEP, _STRETCH)
         yield Row(
-            what=f"event loop, {what}", metric=metric, unit=unit, ours=ours, enforced=is_limited,
+            what=f"event loop, {what}", metric=metric, unit="ms", ours=ours, enforced=is_limited,
             limit=LIMIT_MS if is_limited else None,
         )  # fmt: skip
 

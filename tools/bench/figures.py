@@ -12,6 +12,8 @@ from typing import Final, TypeVar, overload
 
 import msgspec
 
+from tests.kafka_rig.rig import Absent as Absent
+
 T = TypeVar("T")
 U = TypeVar("U")
 
@@ -22,12 +24,6 @@ _SAMPLES_ABOVE: Final = 10
 
 class MeasurementError(Exception):
     """A measurement is not valid: the harness failed, or two sides gave different answers."""
-
-
-class Absent(msgspec.Struct, frozen=True):
-    """The reason why a peer was not measured: it is not installed, or cannot do it."""
-
-    reason: str
 
 
 class Peer(msgspec.Struct, frozen=True):

@@ -14,14 +14,11 @@ import msgspec
 from authorizerd.acl.decision import authorize
 from authorizerd.acl.index.builder import build
 from authorizerd.acl.model import Question
-from tools.bench import openfga_peer
 from tools.bench.figures import Row, rows
-from tools.bench.loads import FULL, QUICK, Extent
-from tools.bench.opa_peer import NAME as OPA
-from tools.bench.opa_peer import ready_opa
-from tools.bench.openfga_peer import is_expressible, ready_openfga
+from tools.bench.loads import FULL, QUICK, Extent, Load
+from tools.bench.peers import OPA, OPENFGA, is_expressible, ready_opa, ready_openfga
 from tools.bench.run import Run
-from tools.bench.servers import PLUGIN, SETTINGS, Load, check_servers, compare_servers, server_of
+from tools.bench.servers import PLUGIN, SETTINGS, check_servers, compare_servers, server_of
 from tools.bench.sets import QUESTIONS, AclSet, kind, kind_with_many_questions
 from tools.daemon_process import PATIENT, DaemonProcess, ready_daemon, write_token
 
@@ -124,7 +121,7 @@ def measure_openfga(run: Run) -> Iterator[Row]:
         daemon = ready_daemon(place, run.log_of(acl_set), run.pick({}, PATIENT))
         ours = server_of(stack.enter_context(daemon))
         check_servers(acl_set, questions, ours, theirs)
-        peers = {openfga_peer.NAME: theirs}
+        peers = {OPENFGA: theirs}
         for load, extent in run.pick(_OPENFGA, ((USUAL, QUICK),)):
             what = "AuthZEN, no prefixes"
             yield from compare_servers(what, load, extent, questions, {"": ours}, peers=peers)

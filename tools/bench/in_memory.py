@@ -2,12 +2,12 @@
 
     python -m tools.bench.in_memory PLAN
 
-Each set is measured in a process of its own. Both sides start from the same checkpoint, and must
-give the same answer to each question. Rounds over all questions are timed by the CPU time of the
-asking thread, so that other load affects neither side; single calls and updates in wall time, with
-the garbage collector off as in the daemon. Updates remove one ACL and add it again; two extra
-principals have so many ACLs that an implementation that copies lists would be slow. ``PLAN`` is a
-file in JSON.
+Each set is measured in a process of its own, and of Kafka in a JVM (``jvm/``). Both sides start
+from the same checkpoint, and must give the same answer to each question. Rounds over all questions
+are timed by the CPU time of the asking thread, so that other load affects neither side; single
+calls and updates in wall time, with the garbage collector off as in the daemon. Updates remove one
+ACL and add it again; two extra principals have so many ACLs that an implementation that copies
+lists would be slow. ``PLAN`` is a file in JSON.
 """
 
 from __future__ import annotations
@@ -28,33 +28,62 @@ from authorizerd.acl.index.builder import SnapshotBuilder
 from authorizerd.acl.model import AclAdded, AclRemoved, PatternType, Question
 from authorizerd.acl.releases import RULES_4_3, RULES_4_4
 from authorizerd.acl.snapshot import AclSnapshot, apply_changes, at_offset, with_rules
-from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, parse_checkpoint_name
 from authorizerd.metadata.replay import read_changes
-from tools.bench.figures import Absent, Metric, Row, percentile, rows, rows_of
-from tools.bench.kafka_peer import VERSION, VERSION_WITH_RANGES, CallTimes, InMemory, KafkaPeer
+from tests.kafka_rig.rig import NEWEST_VERSION, VERSION, prepare
+from tools.bench.figures import Absent, Metric, Row, percentile, rows_of
 from tools.bench.run import Run
 from tools.bench.servers import SETTINGS, check_agreement, collect_answers
 from tools.bench.sets import STRIDE, AclSet, allow, kind, ranges, wide
 from tools.processes import Command, capture_json, resident_bytes
 
+_JVM: Final = Path(__file__).parent / "jvm"
+_JVM_OPTIONS: Final = ("-Xmx8g", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
+"""The collector is that of kafka-server-start.sh."""
 _UPDATES: Final = 10_000
 _ROUNDS_MIN: Final = 5
 _WARM_UPS: Final = 3
 _TIMEOUT_SECONDS: Final = 900.0
+_NOT_QUICK: Final = Absent("not in a quick run")
 _CROWDS: Final = {"literals": PatternType.LITERAL, "prefixes": PatternType.PREFIXED}
 
-UPDATES: Final[tuple[Metric[InMemory], ...]] = (
-    ("update, p50", "µs", lambda it: it.update_us.p50),
-    ("update, p99", "µs", lambda it: it.update_us.p99),
-    ("update, max", "µs", lambda it: it.update_us.max),
-)
+
+class InMemory(msgspec.Struct, frozen=True, kw_only=True):
+    """A set in memory, ours or Kafka's.
+
+    ``answers`` has an A or a D for each question. ``seconds``, ``cpu_seconds`` and ``memory_bytes``
+    are of the start until the checkpoint is loaded; ``loads_s`` are later loads. Single calls and
+    updates have wall times; ``rounds_ns`` are CPU times of a decision, one for each round.
+    """
+
+    answers: str
+    acls: int
+    seconds: float
+    cpu_seconds: float
+    memory_bytes: float
+    bytes_per_acl: float
+    loads_s: list[float]
+    call_us: list[float]
+    update_us: list[float]
+    rounds_ns: list[float] = []
+    explain_ns: list[float] = []
+    crowd_us: dict[str, list[float]] = {}
+
+
+def metrics_of(of: str, pick: Callable[[InMemory], list[float]]) -> Iterator[Metric[InMemory]]:
+    """Yield the metrics of wall times in µs."""
+    yield f"{of}, p50", "µs", lambda it: percentile(pick(it), 50)
+    yield f"{of}, p99", "µs", lambda it: percentile(pick(it), 99)
+    yield f"{of}, max", "µs", lambda it: max(pick(it))
+
+
 _METRICS: Final[tuple[Metric[InMemory], ...]] = (
     ("allowed", "", lambda it: it.answers.count("A")),
-    ("authorize, median", "ns", lambda it: it.cpu_ns_median),
-    ("authorize, best", "ns", lambda it: it.cpu_ns_min),
+    ("authorize, median", "ns", lambda it: percentile(it.rounds_ns, 50)),
+    ("authorize, best", "ns", lambda it: min(it.rounds_ns)),
     # Kafka's ``authorize`` always finds the rule.
-    ("with its rule, median", "ns", lambda it: it.explain_ns_median or it.cpu_ns_median),
-    *UPDATES,
+    ("with its rule, median", "ns", lambda it: percentile(it.explain_ns or it.rounds_ns, 50)),
+    *metrics_of("update", lambda it: it.update_us),
     ("load, best (peer: warm)", "s", lambda it: min(it.loads_s)),
     ("load, worst (peer: cold)", "s", lambda it: max(it.loads_s)),
     ("load for each ACL", "µs", lambda it: min(it.loads_s) / it.acls * 1e6),
@@ -70,20 +99,21 @@ def measure_in_memory(run: Run) -> Iterator[Row]:
         more = {"crowd": crowd} if acl_set.name in (largest.name, run.pick("", "kind")) else {}
         yield from _measure(run, acl_set, VERSION, **more)
     for acl_set in run.pick((ranges(0), ranges(10), ranges(1000)), (ranges(10),)):
-        yield from _measure(run, acl_set, VERSION_WITH_RANGES, has_ranges=True)
+        # The first release that reads ranges in the hosts of ACLs.
+        yield from _measure(run, acl_set, NEWEST_VERSION, has_ranges=True)
 
 
 def _measure(run: Run, acl_set: AclSet, version: str, **more: Any) -> Iterator[Row]:  # noqa: ANN401
     ours, theirs = measure_set(
-        acl_set, run.log_of(acl_set), run.kafka(version), run.new_place("in-memory"),
-        seconds=run.pick(2.0, 0.02), loads=run.pick(3, 1), updates=run.pick(_UPDATES, 100), **more,
+        run, acl_set, run.log_of(acl_set), run.new_place("in-memory"), version,
+        loads=run.pick(3, 1), seconds=run.pick(2.0, 0.02), updates=run.pick(_UPDATES, 100), **more,
     )  # fmt: skip
     what = f"{acl_set.name} ({ours.acls:,} ACLs)"
     yield from rows_of(what, _METRICS, ours, f"Kafka {version}", theirs)
     for name, times in ours.crowd_us.items():
-        figures = {"p50": times.p50, "p99": times.p99, "max": times.max}
+        metrics = metrics_of("update", lambda it: it.update_us)
         what = f"a principal with {more['crowd']:,} {name}"
-        yield from rows(what, *((f"update, {each}", "µs", us) for each, us in figures.items()))
+        yield from rows_of(what, metrics, replace(ours, update_us=times))
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,19 +131,17 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def measure_set(
-    acl_set: AclSet, log_dir: Path, peer: KafkaPeer, directory: Path, *, loads: int = 1,
-    seconds: float, **more: Any,  # noqa: ANN401 - the other fields of ``Plan``
+    run: Run, acl_set: AclSet, log_dir: Path, directory: Path, version: str = VERSION, *,
+    loads: int = 1, **more: Any,  # noqa: ANN401 - the other fields of ``Plan``
 ) -> tuple[InMemory, InMemory | Absent]:  # fmt: skip
     """Measure a set whose checkpoint is in ``log_dir``, ours and Kafka's, each in new processes.
 
     Of ``loads`` processes of ours, the last one does more than load. The answers must be the same.
     """
-    questions = [*acl_set.questions()]
-    asked, path = directory / "questions.jsonl", directory / "plan.json"
-    asked.write_bytes(b"\n".join(acl_set.question_lines()))
-    (checkpoint,) = (log_dir / METADATA_TOPIC_DIRECTORY).glob("*.checkpoint")
-    theirs = peer.measure(checkpoint, asked, seconds, loads)
-    plan = Plan(log_dir=str(log_dir), questions=questions, seconds=seconds, **more)
+    questions, path = [*acl_set.questions()], directory / "plan.json"
+    plan = Plan(log_dir=str(log_dir), questions=questions, **more)
+    path.write_bytes(msgspec.json.encode(plan))
+    theirs = measure_kafka(version, log_dir, path, loads) if not run.is_quick else _NOT_QUICK
     short = Plan(log_dir=str(log_dir), questions=questions[:1], seconds=0, updates=2)
     reports = []
     for planned in [*[short] * (loads - 1), plan]:
@@ -122,8 +150,20 @@ def measure_set(
         reports.append(capture_json(command, InMemory, timeout_seconds=_TIMEOUT_SECONDS))
     ours = replace(reports[-1], loads_s=[report.seconds for report in reports])
     if isinstance(theirs, InMemory):
-        check_agreement(ours.answers, theirs.answers, questions, peer.name)
+        check_agreement(ours.answers, theirs.answers, questions, f"Kafka {version}")
     return ours, theirs
+
+
+def measure_kafka(version: str, log_dir: Path, plan: Path, loads: int) -> InMemory | Absent:
+    """Measure Kafka's own authorizer, which starts from a checkpoint as in a broker."""
+    rig = prepare(sources=_JVM, version=version)
+    if isinstance(rig, Absent):
+        return rig
+    (path,) = (log_dir / METADATA_TOPIC_DIRECTORY).glob("*.checkpoint")
+    found = parse_checkpoint_name(path)
+    words = (path.parent, found.end_offset, found.epoch, plan, loads)
+    command = rig.command("Peer", *map(str, words), options=_JVM_OPTIONS)
+    return capture_json(command, InMemory, timeout_seconds=_TIMEOUT_SECONDS)
 
 
 def measure(plan: Plan) -> InMemory:
@@ -138,7 +178,7 @@ def measure(plan: Plan) -> InMemory:
     gc.freeze()  # as the daemon does once it has loaded
     snapshot = with_rules(snapshot, RULES_4_4 if plan.has_ranges else RULES_4_3)
     calls, answers = _time_calls(snapshot, plan.questions)
-    rounds, explained = _time_rounds(snapshot, plan.questions, plan.seconds)
+    rounds_ns, explain_ns = _time_rounds(snapshot, plan.questions, plan.seconds)
     among = [AclAdded(*each) for each in islice(snapshot.acls.items(), 100_000)]
     update_us, snapshot = _time_updates(snapshot, among, plan.updates)
     crowd_us = {}
@@ -146,15 +186,11 @@ def measure(plan: Plan) -> InMemory:
         added = [*_crowd(name, pattern_type, plan.crowd)]
         snapshot = at_offset(apply_changes(snapshot, tuple(added)), snapshot.offset + 1)
         crowd_us[name], snapshot = _time_updates(snapshot, added, plan.updates)
-    report = InMemory(
+    return InMemory(
         answers=answers, acls=acls, seconds=seconds, cpu_seconds=cpu, memory_bytes=memory,
         bytes_per_acl=memory / acls, loads_s=[seconds], call_us=calls, update_us=update_us,
-        crowd_us=crowd_us,
+        rounds_ns=rounds_ns, explain_ns=explain_ns, crowd_us=crowd_us,
     )  # fmt: skip
-    if not plan.seconds:
-        return report
-    best, middle, explain_ns = min(rounds), percentile(rounds, 50), percentile(explained, 50)
-    return replace(report, cpu_ns_min=best, cpu_ns_median=middle, explain_ns_median=explain_ns)
 
 
 def load(log_dir: Path) -> AclSnapshot:
@@ -167,7 +203,7 @@ def load(log_dir: Path) -> AclSnapshot:
     return builder.freeze(offset)
 
 
-def _time_calls(snapshot: AclSnapshot, questions: Sequence[Question]) -> tuple[CallTimes, str]:
+def _time_calls(snapshot: AclSnapshot, questions: Sequence[Question]) -> tuple[list[float], str]:
     """Ask each question in a call of its own; only the last of several rounds is timed."""
     now, asked = time.perf_counter_ns, [astuple(question) for question in questions]
     gc.disable()
@@ -179,11 +215,7 @@ def _time_calls(snapshot: AclSnapshot, questions: Sequence[Question]) -> tuple[C
             times.append((now() - start) / 1000)
             answers.append("A" if allowed else "D")
     gc.enable()
-    return _call_times(times), "".join(answers)
-
-
-def _call_times(times: Sequence[float]) -> CallTimes:
-    return CallTimes(percentile(times, 50), percentile(times, 99), max(times))
+    return times, "".join(answers)
 
 
 def _time_rounds(
@@ -208,7 +240,7 @@ def _time_rounds(
 
 
 def _rounds(ask_all: Callable[[], None], questions: int, seconds: float) -> list[float]:
-    """Repeat ``ask_all`` for ``seconds`` of CPU time after a warm-up; the times ascend."""
+    """Repeat ``ask_all`` for ``seconds`` of CPU time after a warm-up; return the time of each."""
     for limit in (seconds / 5, seconds):
         rounds: list[float] = []
         begun = time.thread_time()
@@ -217,12 +249,12 @@ def _rounds(ask_all: Callable[[], None], questions: int, seconds: float) -> list
             start = time.thread_time_ns()
             ask_all()
             rounds.append((time.thread_time_ns() - start) / questions)
-    return sorted(rounds)
+    return rounds
 
 
 def _time_updates(
     snapshot: AclSnapshot, among: Sequence[AclAdded], updates: int
-) -> tuple[CallTimes, AclSnapshot]:
+) -> tuple[list[float], AclSnapshot]:
     """Remove and add again ACLs of ``among``; return the times and the last snapshot."""
     samples: list[float] = []
     gc.disable()
@@ -234,7 +266,7 @@ def _time_updates(
             snapshot = at_offset(apply_changes(snapshot, (change,)), snapshot.offset + 1)
             samples.append((time.perf_counter_ns() - start) / 1000)
     gc.enable()
-    return _call_times(samples), snapshot
+    return samples, snapshot
 
 
 def _crowd(name: str, pattern_type: PatternType, acls: int) -> Iterator[AclAdded]:

@@ -3,24 +3,43 @@
 **Invariant:** the sides of a comparison get the same questions, warm-ups, rates and samples.
 Questions are distinct: each load goes on with the question after the last one that the server was
 asked.
+
+wrk measures rates over HTTP, and its times are not used: it is a closed loop, which asks nothing
+while a server stalls, so its percentiles leave out what a stall delays (coordinated omission). The
+sender measures other protocols, new connections, and the loads of quick runs, which are shorter
+than wrk can be.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from dataclasses import replace as replace_field
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
-from tools.bench.figures import Absent, Row, percentile_rows, pick_from, row_of_rounds
-from tools.bench.sender import Plan, send
-from tools.bench.wrk import measure_rate
-from tools.processes import cpu_seconds
+from tools.bench.figures import (
+    Absent,
+    MeasurementError,
+    Row,
+    percentile_rows,
+    pick_from,
+    row_of_rounds,
+)
+from tools.bench.protocols import HTTP, STREAM
+from tools.bench.sender import ANSWER_SECONDS, Plan, send, send_together
+from tools.processes import Command, capture_output, cpu_seconds, decode_output
 
 _TIMED_SECONDS_MAX: Final = 12.0
 _SAMPLES: Final = 1100
 """A 99th percentile needs 1,000 samples. Loads that would take too long for it have a 90th."""
+_SCRIPT: Final = Path(__file__).with_name("wrk.lua")
+_MORE_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +56,28 @@ FULL: Final = Extent(rounds=2, seconds=2.0, warm_up=1.0, timed=2.0)
 QUICK: Final = Extent(rounds=1, seconds=0.1, warm_up=0.0, timed=0.1)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """Requests of ``each`` questions; latencies are measured at ``rate`` requests per second.
+
+    With a rate of 0, latencies are those of one request after another. With ``is_fresh``, each
+    request has a new connection.
+    """
+
+    connections: int = 1
+    each: int = 1
+    rate: float = 1000.0
+    in_flight: int = 1
+    is_fresh: bool = False
+
+    def __str__(self) -> str:
+        if self.in_flight > 1:
+            on = "" if self.connections == 1 else f" on each of {self.connections} connections"
+            return f"{self.each} a frame, {self.in_flight} in flight{on}"
+        plural = "" if self.connections == 1 else "s"
+        return f"{self.each} a request, {self.connections} connection{plural}"
+
+
 @dataclass(slots=True)
 class Process:
     """A server's process, and how many questions it was asked."""
@@ -45,57 +86,104 @@ class Process:
     asked: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """Answers per second, and per second of the server's CPU; and how many it refused."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """Answers, also per second and per second of the server's CPU; and how many it refused."""
 
-    per_second: float
-    per_cpu: float
+    answered: int
     refused: int
+    per_second: float
+    per_cpu: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A load of one server: requests of ``each`` questions, and the rate of latencies.
-
-    With a rate of 0, latencies are those of one request after another.
-    """
+    """A load of one server. The plan has its address and the requests."""
 
     process: Process
     plan: Plan
-    each: int = 1
-    rate: float = 0.0
+    load: Load
 
     def next_plan(self, seconds: float, rate: float = 0.0) -> Plan:
         """Return a load that goes on after the last one."""
-        return replace(self.plan, seconds=seconds, rate=rate, first=self.process.asked // self.each)
+        load = self.load
+        return replace(
+            self.plan, seconds=seconds, rate=rate, first=self.process.asked // load.each,
+            connections=load.connections, in_flight=load.in_flight, is_fresh=load.is_fresh,
+        )  # fmt: skip
 
-    def count(self, seconds: float) -> Counted:
+    def count(self, seconds: float) -> Rate:
         """Ask as fast as the server answers."""
-        before = cpu_seconds(self.process.process_id)
+        each, before = self.load.each, cpu_seconds(self.process.process_id)
         rate = measure_rate(self.next_plan(seconds))
         used = cpu_seconds(self.process.process_id) - before
         # Those that were in flight at the end may have been answered, too.
-        self.process.asked += (rate.requests + rate.refused + self.plan.connections) * self.each
+        self.process.asked += (rate.answered + rate.refused + self.load.connections) * each
         # A quick run may use less than one clock tick of CPU time.
-        per_cpu = rate.requests * self.each / used if used else 0.0
-        return Counted(rate.per_second * self.each, per_cpu, rate.refused)
+        per_cpu = rate.answered * each / used if used else 0.0
+        return replace_field(rate, per_second=rate.per_second * each, per_cpu=per_cpu)
 
     def time(self, seconds: float) -> list[float]:
         """Return the latencies in ms at the load's rate."""
-        report = send(self.next_plan(seconds, self.rate))
-        self.process.asked += report.asked * self.each
+        report = send(self.next_plan(seconds, self.load.rate))
+        self.process.asked += report.asked * self.load.each
         return report.times_ms
+
+
+class _Printed(msgspec.Struct):
+    requests: int
+    microseconds: int
+    refused: int
+    failed: int
+
+
+def measure_rate(plan: Plan) -> Rate:
+    """Ask as fast as the server answers; on streams, each connection from its own process.
+
+    Raises:
+        MeasurementError: requests failed, or none was answered.
+        ProcessError: wrk failed.
+    """
+    if plan.protocol != HTTP or plan.is_fresh or plan.seconds < 1:
+        count = plan.connections if plan.protocol == STREAM else 1
+        each = replace(plan, rate=0.0, connections=plan.connections // count)
+        reports = send_together(*[each] * count)
+        return Rate(
+            answered=sum(report.answered for report in reports),
+            refused=sum(report.refused for report in reports),
+            per_second=sum(report.per_second for report in reports),
+        )
+    scheme = "https" if plan.ca_file else "http"
+    # wrk verifies no certificate; the answers were checked by a client that does.
+    command: Command = [
+        "wrk", "-t1", f"-c{plan.connections}", f"-d{round(plan.seconds)}s",
+        f"--timeout={ANSWER_SECONDS:.0f}s", "-s", _SCRIPT, f"{scheme}://{plan.address}",
+    ]  # fmt: skip
+    with NamedTemporaryFile(prefix="bench-", suffix=".requests") as file:
+        for request in plan.requests:
+            file.write(b"%d\n%b" % (len(request), request))
+        file.flush()
+        environment = {**os.environ, "REQUESTS": file.name, "FIRST": str(plan.first)}
+        limit = plan.seconds + _MORE_SECONDS
+        printed = capture_output(command, timeout_seconds=limit, environment=environment)
+    # wrk prints its own summary first.
+    found = decode_output(printed.splitlines()[-1] if printed else b"", _Printed, command)
+    answered = found.requests - found.refused
+    if found.failed or answered <= 0:
+        raise MeasurementError(
+            f"{plan.address}: {found.failed} requests failed, {answered} of {found.requests} "
+            "were answered with 2xx"
+        )
+    seconds = found.microseconds / 1e6
+    return Rate(answered=answered, refused=found.refused, per_second=answered / seconds)
 
 
 @dataclass(slots=True)
 class _Measured:
-    """Answers per second and per CPU-second in each round, refusals, and all latencies."""
+    """The rate of each round, and all latencies in ms."""
 
-    rates: list[float] = field(default_factory=list)
-    per_cpu: list[float] = field(default_factory=list)
+    rates: list[Rate] = field(default_factory=list)
     times_ms: list[float] = field(default_factory=list)
-    refused: int = 0
 
 
 def compare(
@@ -106,17 +194,14 @@ def compare(
     peers = peers or {}
     targets = [each for each in (*sides.values(), *peers.values()) if isinstance(each, Target)]
     measured = {id(target): _Measured() for target in targets}
-    rate, timed = targets[0].rate, extent.timed
+    rate, timed = targets[0].load.rate, extent.timed
     if rate and extent.warm_up and _SAMPLES / rate <= _TIMED_SECONDS_MAX:
         timed = max(timed, _SAMPLES / rate)
     for target in targets if extent.warm_up else ():
         target.count(extent.warm_up)
     for _ in range(extent.rounds):
         for target in targets:
-            counted, figures = target.count(extent.seconds), measured[id(target)]
-            figures.rates.append(counted.per_second)
-            figures.per_cpu.append(counted.per_cpu)
-            figures.refused += counted.refused
+            measured[id(target)].rates.append(target.count(extent.seconds))
         for target in targets:
             measured[id(target)].times_ms += target.time(timed / extent.rounds)
     paced = f", latency at {rate:g}/s" if rate else ""
@@ -130,11 +215,13 @@ def compare(
 def _rows(
     what: str, noun: str, ours: _Measured, peer: str, theirs: _Measured | Absent | None
 ) -> Iterator[Row]:
-    for metric, figures, other in (
-        (noun, ours.rates, pick_from(theirs, lambda it: it.rates)),
-        (f"{noun} per CPU-second", ours.per_cpu, pick_from(theirs, lambda it: it.per_cpu)),
-    ):
-        yield row_of_rounds(what, metric, "/s", figures, peer, other, more_is_better=True)
+    for metric, name in ((noun, "per_second"), (f"{noun} per CPU-second", "per_cpu")):
+
+        def pick(side: _Measured, name: str = name) -> list[float]:
+            return [getattr(rate, name) for rate in side.rates]
+
+        other = pick_from(theirs, pick)
+        yield row_of_rounds(what, metric, "/s", pick(ours), peer, other, more_is_better=True)
     yield from percentile_rows(what, ours.times_ms, peer, pick_from(theirs, lambda it: it.times_ms))
-    if ours.refused:
-        yield Row(what=what, metric="refused", unit="", ours=ours.refused)
+    if refused := sum(rate.refused for rate in ours.rates):
+        yield Row(what=what, metric="refused", unit="", ours=refused)

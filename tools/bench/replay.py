@@ -7,29 +7,33 @@ changes no decision, and the peer finds as many events that fewer ACLs would den
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from datetime import UTC
+from itertools import chain
 from pathlib import Path
 from threading import Timer
 from typing import Final, TypeVar
 
 import msgspec
+import pyarrow
 from msgspec.structs import replace
 
+from authorizerd.replay.ingest.parse.columns import EventReader
+from authorizerd.replay.local.tallies import Summand, Tallies
 from authorizerd.replay.messages import EXIT_DENIED, EXIT_DONE
 from authorizerd.replay.whatif.report import decode_whatif
-from tools.bench.audit_logs import DISTINCT_MAX, write_audit_log, write_audit_logs
+from tools.bench.audit_logs import DISTINCT_MAX, audit_lines, write_audit_log, write_audit_logs
 from tools.bench.checkpoint import write_checkpoint
 from tools.bench.duckdb_peer import NAME, PeerReport, write_acls
-from tools.bench.figures import MeasurementError, Metric, Peer, Row, rows, rows_of
-from tools.bench.replay_spark import CORES, TABLE, Jobs, Load, candidate_acls
+from tools.bench.figures import MeasurementError, Peer, Row, rows
+from tools.bench.replay_spark import CORES, TABLE, Jobs, candidate_acls
 from tools.bench.run import Run
 from tools.bench.sets import kind, number_acls
-from tools.bench.wrapped_lines import measure_wrapped_lines
 from tools.daemon_process import AUTHORIZERD, PATIENT, ready_daemon
-from tools.processes import Command, ProcessError, capture_json, capture_output
+from tools.processes import Command, ProcessError, capture_json, capture_output, running
 
 T = TypeVar("T")
 
@@ -37,6 +41,9 @@ GROWTH: Final = (1_000_000, 5_000_000, 20_000_000, 100_000_000)
 RATES: Final = (0, 1_000, 10_000, 40_000)
 """Questions per second of the loads; 0 is a closed loop."""
 _LINES_EACH: Final = 500_000
+_FORM_ROUNDS: Final = 3
+_TIME: Final = "2026-11-21T16:26:26.914Z"
+_FIELD: Final = "event.original"
 _MIB: Final = 1024 * 1024
 _TIMEOUT_SECONDS: Final = 1800.0
 
@@ -48,22 +55,8 @@ class ProcessTime(msgspec.Struct, frozen=True):
     resident_bytes: int
 
 
-_LOAD: Final[tuple[Metric[Load], ...]] = (
-    ("decisions", "/s", lambda it: it.served_per_s),
-    ("p99, corrected", "ms", lambda it: it.corrected_ms),
-    ("send lag, p99", "ms", lambda it: it.send_lag_ms if it.rate else None),
-    ("the daemon's CPU for a decision", "µs", lambda it: it.daemon_cpu / it.sent * 1e6),
-    ("Spark's CPU for a decision, planning included", "µs",
-     lambda it: it.spark.cpu / it.sent * 1e6),
-)  # fmt: skip
-_INGEST: Final[tuple[Metric[Jobs], ...]] = (
-    ("ingest, cold", "lines/s", lambda it: it.lines / it.times[1].seconds),
-    ("ingest, CPU for a line", "µs", lambda it: it.times[1].cpu / it.lines * 1e6),
-    ("ingest, peak memory", "MiB", lambda it: it.peak_bytes / _MIB),
-    ("ingest, shuffled", "MiB", lambda it: it.shuffle_bytes / _MIB),
-    ("ingest, spilled to disk", "MiB", lambda it: it.spilled_bytes / _MIB),
-    ("table", "MiB", lambda it: it.table_bytes / _MIB),
-)
+Counts = Counter[bool]
+"""How many events were allowed and denied."""
 
 
 def _distinct(run: Run) -> int:
@@ -73,7 +66,7 @@ def _distinct(run: Run) -> int:
 
 def measure_replay(run: Run) -> Iterator[Row]:
     """Measure lines in JSON, a plain log beside DuckDB, and ``replay load`` on a live daemon."""
-    yield from measure_wrapped_lines(run.pick(50_000, 1000), _distinct(run))
+    yield from _measure_wrapped_lines(run.pick(50_000, 1000), _distinct(run))
     place = run.new_place("replay")
     log, acls, candidate = place / "audit.log", place / "candidate.tsv", candidate_acls()
     write_acls(acls, candidate)
@@ -84,9 +77,9 @@ def measure_replay(run: Run) -> Iterator[Row]:
     grep_seconds = time.perf_counter() - begun
     program: Command = [sys.executable, "-m", "tools.bench.duckdb_peer"]
     theirs = capture_json(
-        [*program, log, acls, place], PeerReport, timeout_seconds=_TIMEOUT_SECONDS
+        [*program, acls, place, log], PeerReport, timeout_seconds=_TIMEOUT_SECONDS
     )
-    by_command = time_process([*program, "whatif", acls, place], place / "duckdb.log")
+    by_command = time_process([*program, acls, place], place / "duckdb.log")
     ours = _run_spark("jobs", Jobs, place, log)
     whatif, newly_denied = run_whatif(place)
     check_agreement(ours, theirs, newly_denied)
@@ -94,14 +87,59 @@ def measure_replay(run: Run) -> Iterator[Row]:
     what = f"{ours.lines:,} events, {ours.tuples:,} tuples"
     for metric, seconds, peer in (
         ("what-if, the whole command, cold", whatif.seconds, by_command.seconds),
-        ("what-if in Spark, cold", ours.times[3].seconds, theirs.cold_seconds),
-        ("what-if in Spark, warm", ours.times[5].seconds, theirs.warm_seconds),
+        ("what-if in Spark, cold", ours.times[3].seconds, theirs.whatif_seconds[0]),
+        ("what-if in Spark, warm", ours.times[5].seconds, theirs.whatif_seconds[1]),
     ):
         yield Row(what=what, metric=metric, unit="s", ours=seconds, peer=Peer(NAME, peer))
     memory = whatif.resident_bytes / _MIB
     yield from rows(what, ("what-if, the whole command, memory", "MiB", memory))
     log.unlink()
     yield from _measure_load(run)
+
+
+def _measure_wrapped_lines(lines: int, distinct: int) -> Iterator[Row]:
+    """Yield the lines in JSON that each engine reads in a second of CPU time, beside plain ones.
+
+    A figure counts only if all forms of the lines contain the same events. The forms take turns.
+    """
+    plain = [*chain.from_iterable(audit_lines(lines, distinct))]
+    docker = ({"log": f"{line}\n", "stream": "stdout", "time": _TIME} for line in plain)
+    named = ({"@timestamp": _TIME, "event": {"original": line}} for line in plain)
+    forms: dict[str, tuple[str | None, list[bytes]]] = {
+        "plain lines": (None, [line.encode() for line in plain]),
+        "Docker's": (None, [*map(msgspec.json.encode, docker)]),
+        f"--line-field {_FIELD}": (_FIELD, [*map(msgspec.json.encode, named)]),
+    }
+    for engine, read in (("in this process", _tally), ("in a task of Spark", _read_columns)):
+        seconds: dict[str, list[float]] = {form: [] for form in forms}
+        for _ in range(_FORM_ROUNDS):
+            counts = []
+            for form, (field, encoded) in forms.items():
+                begun = time.process_time()
+                counts.append(read(encoded, field))
+                seconds[form].append(time.process_time() - begun)
+            if counts[0].total() != lines or counts != counts[:1] * len(counts):
+                raise MeasurementError(f"{engine}: expected equal events, found {counts}")
+        peer, *others = ((form, lines / min(times)) for form, times in seconds.items())
+        what = f"{lines:,} lines in JSON, {engine}"
+        for form, rate in others:
+            row = Row(what=what, metric=form, unit="lines/s", ours=rate, peer=Peer(*peer))
+            yield replace(row, more_is_better=True)
+
+
+def _tally(lines: Sequence[bytes], field: str | None) -> Counts:
+    tallies = Tallies(UTC, field=field)
+    tallies.add(lines)
+    counts = Counts()
+    for counted, tally in tallies:
+        if isinstance(counted, Summand):
+            counts[counted.allowed] += tally.lines
+    return counts
+
+
+def _read_columns(lines: Sequence[bytes], field: str | None) -> Counts:
+    events = EventReader(UTC, "auto", field).read(pyarrow.array(lines, pyarrow.binary()))
+    return Counter(allowed for allowed in events["allowed"].to_pylist() if allowed is not None)
 
 
 def _measure_load(run: Run) -> Iterator[Row]:
@@ -111,10 +149,7 @@ def _measure_load(run: Run) -> Iterator[Row]:
     # Without this, a pause of the whole machine counts as overload.
     with ready_daemon(place, run.log_of(kind()), PATIENT) as daemon:
         words = (daemon.decision_stream, daemon.process_id, *run.pick(RATES, (0, 1000)))
-        found = _run_spark("load", list[Load], place, log, *map(str, words))
-    for load in found:
-        pace = f"{load.rate:,} per second" if load.rate else "closed"
-        yield from rows_of(f"replay load, {CORES} tasks, {pace}", _LOAD, load)
+        yield from _run_spark("load", list[Row], place, log, *map(str, words))
 
 
 def measure_growth(run: Run) -> Iterator[Row]:
@@ -131,9 +166,15 @@ def measure_growth(run: Run) -> Iterator[Row]:
         (whatif, newly_denied), what = run_whatif(place), f"{size:,} packed lines, {CORES} cores"
         if not newly_denied:
             raise MeasurementError("fewer ACLs deny nothing")
-        yield from rows_of(what, _INGEST, ours)
+        ingest = ours.times[1]
         yield from rows(
             what,
+            ("ingest, cold", "lines/s", size / ingest.seconds),
+            ("ingest, CPU for a line", "µs", ingest.cpu / size * 1e6),
+            ("ingest, peak memory", "MiB", ours.peak_bytes / _MIB),
+            ("ingest, shuffled", "MiB", ours.shuffle_bytes / _MIB),
+            ("ingest, spilled to disk", "MiB", ours.spilled_bytes / _MIB),
+            ("table", "MiB", ours.table_bytes / _MIB),
             ("packed logs", "MiB", sum(log.stat().st_size for log in read) / _MIB),
             ("what-if, the whole command", "s", whatif.seconds),
             ("what-if, memory", "MiB", whatif.resident_bytes / _MIB),
@@ -196,15 +237,14 @@ def time_process(command: Command, log: Path, codes: Sequence[int] = (0,)) -> Pr
         ProcessError: its exit code is not one of ``codes``, or it exceeded the time limit.
     """
     begun = time.perf_counter()
-    with log.open("wb") as file:
-        process = subprocess.Popen(command, stdout=file, stderr=file, stdin=subprocess.DEVNULL)
+    with running(command, log) as process:
         # Only wait4 returns the memory, and it has no time limit.
         killer = Timer(_TIMEOUT_SECONDS, process.kill)
         killer.start()
         _, status, used = os.wait4(process.pid, 0)
         killer.cancel()
+        process.returncode = os.waitstatus_to_exitcode(status)
     seconds = time.perf_counter() - begun
-    process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode not in codes:
         said = log.read_text(errors="replace").strip()[-300:]
         raise ProcessError(f"{command[0]}: exit code {process.returncode}: {said}")

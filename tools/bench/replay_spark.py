@@ -33,7 +33,7 @@ from authorizerd.replay.plans import IngestPlan, LoadPlan, WhatIfPlan
 from authorizerd.replay.spark.session import session_builder
 from authorizerd.replay.whatif import job as whatif
 from authorizerd.replay.whatif.report import decode_whatif
-from tools.bench.figures import MeasurementError
+from tools.bench.figures import MeasurementError, Row
 from tools.bench.sets import kind
 from tools.processes import children_of, cpu_seconds, read_memory, sampling, sum_increases
 
@@ -83,18 +83,6 @@ class Jobs(msgspec.Struct, frozen=True, kw_only=True):
     table_bytes: int
     changed_by_same_acls: int = 0
     newly_denied: int = 0
-
-
-class Load(msgspec.Struct, frozen=True):
-    """One load of a daemon; ``rate`` is 0 for the closed loop. Times are p99."""
-
-    rate: int
-    served_per_s: float
-    corrected_ms: float
-    send_lag_ms: float | None
-    sent: int
-    daemon_cpu: float
-    spark: JobTime
 
 
 def candidate_acls() -> list[Acl]:
@@ -200,9 +188,9 @@ def sum_task_metrics(history: Path) -> tuple[int, int]:
 
 def measure_load(
     directory: Path, log: str, target: str, process_id: str, *rates: str
-) -> list[Load]:
+) -> Iterator[Row]:
     """Ingest ``log``, then send its questions to ``target``: closed loop (0), or at each rate."""
-    table, found = directory / TABLE, []
+    table = directory / TABLE
     with _session(directory, []) as spark:
         _ingest(spark, (log,), table, [])
         for rate in map(int, rates):
@@ -218,28 +206,36 @@ def measure_load(
                 load.run(spark, plan)
             used = cpu_seconds(int(process_id)) - before
             report = msgspec.json.decode((out / "load.json").read_bytes(), type=LoadReport)
-            found.append(_check_load(report, rate, used, times[0]))
-    return found
+            pace = f"{rate:,} per second" if rate else "closed"
+            what = f"replay load, {CORES} tasks, {pace}"
+            yield from _load_rows(what, report, used, times[0].cpu)
 
 
-def _check_load(report: LoadReport, rate: int, cpu: float, spark: JobTime) -> Load:
+def _load_rows(what: str, report: LoadReport, used: float, spark_used: float) -> Iterator[Row]:
     if report.mismatches or report.errors or report.unanswered:
         raise MeasurementError(
             f"{report.mismatches} answers differ, {report.unanswered} never came: {report.errors}"
         )
-    if report.latency is None or report.served_per_s is None:
+    if report.latency is None:
         raise MeasurementError(f"nothing was measured: {report.invalid_reasons}")
     corrected, lag = report.latency.corrected.p99_ms, report.latency.send_lag.p99_ms
-    if corrected is None or (rate and lag is None):
-        raise MeasurementError("no latency was measured")
-    return Load(rate, report.served_per_s, corrected, lag, report.sent, cpu, spark)
+    for metric, unit, ours in (
+        ("decisions", "/s", report.served_per_s),
+        ("p99, corrected", "ms", corrected),
+        *([] if "closed" in what else [("send lag, p99", "ms", lag)]),
+        ("the daemon's CPU for a decision", "µs", used / report.sent * 1e6),
+        ("Spark's CPU for a decision, planning included", "µs", spark_used / report.sent * 1e6),
+    ):
+        if ours is None:
+            raise MeasurementError(f"{what}: {metric} was not measured")
+        yield Row(what=what, metric=metric, unit=unit, ours=ours)
 
 
 if __name__ == "__main__":
     _MEASURES: dict[str, Callable[..., object]] = {
         "jobs": measure_jobs,
         "ingest": partial(measure_jobs, is_ingest=True),
-        "load": measure_load,
+        "load": lambda *words: [*measure_load(*words)],
     }
     measured = _MEASURES[sys.argv[1]](Path(sys.argv[2]), *sys.argv[3:])
     sys.stdout.buffer.write(msgspec.json.encode(measured) + b"\n")

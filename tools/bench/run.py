@@ -1,4 +1,4 @@
-"""A run of several parts: its directory, its extent, the logs of sets, and Kafka."""
+"""A run of several parts: its directory, its extent, and the logs of sets."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from tools.bench.checkpoint import write_checkpoint
-from tools.bench.figures import Absent
-from tools.bench.kafka_peer import VERSION, KafkaPeer, prepare
 from tools.bench.sets import AclSet
 
 T = TypeVar("T")
@@ -22,7 +20,6 @@ class Run:
     directory: Path
     is_quick: bool = False
     _written: set[str] = field(default_factory=set, init=False)
-    _peers: dict[str, KafkaPeer] = field(default_factory=dict, init=False)
 
     def pick(self, full: T, quick: T) -> T:
         """Return the extent of this run."""
@@ -47,11 +44,3 @@ class Run:
         """Return a copy of that log, for another daemon."""
         shutil.rmtree(directory / "log", ignore_errors=True)
         return Path(shutil.copytree(self.log_of(acl_set), directory / "log"))
-
-    def kafka(self, version: str = VERSION) -> KafkaPeer:
-        """Return Kafka's own authorizer, compiled when a part first needs it."""
-        if self.is_quick:
-            return KafkaPeer(Absent("not in a quick run"), f"Kafka {version}")
-        if version not in self._peers:
-            self._peers[version] = prepare(version)
-        return self._peers[version]

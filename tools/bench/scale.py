@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,14 +26,14 @@ from msgspec.structs import replace
 
 from authorizerd.acl.model import Question
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
+from tests.kafka_rig.rig import VERSION
 from tools.bench.checkpoint import write_checkpoint, write_log
 from tools.bench.creations import create_plan, describe_plan
 from tools.bench.crowd import GREATEST, crowd
 from tools.bench.event_loop import LIMIT_MS, read_loop_report, watched_daemon
 from tools.bench.figures import MeasurementError, Metric, Row, percentile_rows, rows, rows_of
 from tools.bench.http_decisions import WORKERS
-from tools.bench.in_memory import UPDATES, measure_set
-from tools.bench.kafka_peer import VERSION, InMemory
+from tools.bench.in_memory import InMemory, measure_set, metrics_of
 from tools.bench.run import Run
 from tools.bench.searches import (
     DECISION,
@@ -88,9 +88,8 @@ _BOTH: Final[tuple[Metric[Any], ...]] = (
     ("memory, resident (peer: heap)", "MiB", lambda it: it.memory_bytes / _MIB),
 )
 _IN_MEMORY: Final[tuple[Metric[InMemory], ...]] = (
-    ("decision in memory, p50", "µs", lambda it: it.call_us.p50),
-    ("decision in memory, p99", "µs", lambda it: it.call_us.p99),
-    *((name.replace("update", "update in memory"), unit, pick) for name, unit, pick in UPDATES),
+    *islice(metrics_of("decision in memory", lambda it: it.call_us), 2),
+    *metrics_of("update in memory", lambda it: it.update_us),
 )
 
 
@@ -108,7 +107,7 @@ def measure_scale(run: Run) -> Iterator[Row]:
 def _measure_size(run: Run, what: str, acls: int, place: Path) -> Iterator[Row]:
     folder, checkpoint, seconds = place / "daemon", place / "checkpoint", run.pick(3.0, 0.2)
     asked = crowd(acls, run.pick(10_000, 1000))
-    ours, theirs = measure_set(asked, checkpoint, run.kafka(), place, seconds=0)
+    ours, theirs = measure_set(run, asked, checkpoint, place, seconds=0)
     # The log that is read at the start is always long enough for a checkpoint.
     due = {"metadata.log.max.record.bytes.between.snapshots": str(acls * _BYTES_PER_ACL_MIN)}
     with started(folder, place / "log", due) as (daemon, from_log):
@@ -262,8 +261,8 @@ def _measure_loop(run: Run, what: str, acls: int, place: Path) -> Iterator[Row]:
         for plan in _searches(daemon, acls, seconds).values():
             send(plan)
     report = read_loop_report(place / "daemon")
-    yield from rows(what, ("event loop: stretch, p99.9, CPU", "ms", report.stretch_cpu.p999))
-    metric, longest = "event loop: longest step of one task, CPU", report.step_cpu.max
+    yield from rows(what, ("event loop: stretch, p99.9, CPU", "ms", report["stretch, CPU"].p999))
+    metric, longest = "event loop: longest step of one task, CPU", report["step, CPU"].max
     yield Row(what=what, metric=metric, unit="ms", ours=longest, limit=LIMIT_MS)
 
 

@@ -23,11 +23,10 @@ from authorizerd.acl.search.names import find_names
 from authorizerd.acl.search.resources import find_resources
 from authorizerd.acl.search.subjects import find_subjects
 from authorizerd.acl.snapshot import AclSnapshot
-from tools.bench import openfga_peer
 from tools.bench.checkpoint import write_checkpoint
 from tools.bench.creations import create_plan
 from tools.bench.figures import Absent, MeasurementError, Row, percentile_rows, rows
-from tools.bench.openfga_peer import is_expressible, make_search, ready_openfga
+from tools.bench.peers import OPENFGA, is_expressible, make_search, ready_openfga
 from tools.bench.protocols import ANSWERED, post
 from tools.bench.run import Run
 from tools.bench.sender import Plan, Report, send, send_together
@@ -233,7 +232,7 @@ def _measure_beside_openfga(run: Run) -> Iterator[Row]:
                         reason = f"found {len(theirs)} of {len(found)} before its time limit"
                         theirs_ms = Absent(reason)
             what = f"HTTP, {len(literals):,} literal ACLs: {name}"
-            yield from percentile_rows(what, ours_ms, openfga_peer.NAME, theirs_ms)
+            yield from percentile_rows(what, ours_ms, OPENFGA, theirs_ms)
 
 
 def _search_peer(peer: Server, endpoint: Endpoint, question: Question) -> tuple[float, set[str]]:
@@ -257,4 +256,4 @@ def check_found(
         named = {name: msgspec.structs.replace(asked, resource_name=name) for name in theirs}
         unexpected = {name for name, each in named.items() if not _is_allowed(snapshot, each)}
     if unexpected:
-        raise MeasurementError(f"{openfga_peer.NAME} finds {min(unexpected)!r}: {asked}")
+        raise MeasurementError(f"{OPENFGA} finds {min(unexpected)!r}: {asked}")

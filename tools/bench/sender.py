@@ -34,6 +34,8 @@ NUMBER: Final = b"##########"
 """The sender writes another number here in each request."""
 _RECEIVE_BYTES: Final = 256 * 1024
 _CONNECT_SECONDS: Final = 10.0
+ANSWER_SECONDS: Final = 60.0
+"""How long a server may take for an answer."""
 _RETRY_NS: Final = 50_000_000
 """How long a connection rests after a refusal. Requests that are due meanwhile are also refused."""
 _RESTING, _LOST = "waiting after a refusal", "no connection"
@@ -60,7 +62,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     ca_file: str = ""
     is_fresh: bool = False
     may_refuse: bool = False
-    answer_seconds: float = 60.0
     niceness: int = 0
 
 
@@ -90,7 +91,7 @@ def send(plan: Plan) -> Report:
         file.write(msgspec.msgpack.encode(plan))
         file.flush()
         command = [sys.executable, "-m", "tools.bench.sender", file.name]
-        limit = plan.seconds + 2 * plan.answer_seconds
+        limit = plan.seconds + 2 * ANSWER_SECONDS
         return capture_json(command, Report, timeout_seconds=limit)
 
 
@@ -259,7 +260,7 @@ class _Sender:
 
     def _receive(self, seconds: float | None) -> None:
         """Wait for answers, at most ``seconds``, and settle them."""
-        limit = self._plan.answer_seconds if seconds is None else max(0.0, seconds)
+        limit = ANSWER_SECONDS if seconds is None else max(0.0, seconds)
         # epoll itself waits for whole milliseconds.
         ready, _, _ = select.select([self._poll.fileno()], [], [], limit)
         if not ready and seconds is None:

@@ -21,8 +21,11 @@ from authorizerd.acl.decision import AuthorizerSettings, authorize, explain
 from authorizerd.acl.index.builder import build
 from authorizerd.acl.model import Operation, Question, ResourceType
 from authorizerd.acl.snapshot import AclSnapshot
+from tests.daemon.opa_requests import PATH as PLUGIN_PATH
+from tests.daemon.opa_requests import asked
+from tests.support.requests import evaluation_of
 from tools.bench.figures import Absent, MeasurementError, Row, pick_from
-from tools.bench.loads import Extent, Process, Target, compare
+from tools.bench.loads import Extent, Load, Process, Target, compare
 from tools.bench.protocols import post
 from tools.bench.sender import NUMBER, Plan
 from tools.bench.sets import QUESTIONS, AclSet
@@ -45,55 +48,29 @@ class Api:
     many: Callable[[Sequence[Any]], Any] = list
 
 
-def _format(question: Question) -> dict[str, Any]:
-    kind = ResourceType(question.resource_type).name.lower()
-    return {
-        "subject": {"type": "user", "id": question.principal.removeprefix("User:")},
-        "action": {"name": Operation(question.operation).name},
-        "resource": {"type": kind, "id": question.resource_name},
-        "context": {"host": question.host},
-    }
-
-
 def _format_as_plugin(question: Question) -> dict[str, Any]:
     """Return the question as Kafka's OPA plugin sends it."""
     principal_type, _, name = question.principal.partition(":")
-    return {
-        "input": {
-            "requestContext": {
-                "clientAddress": f"/{question.host}",
-                "header": {"name": {"clientId": "bench", "correlationId": 5, "requestApiKey": 1}},
-                "listenerName": "PLAINTEXT",
-                "principal": {"principalType": principal_type, "name": name},
-                "securityProtocol": "PLAINTEXT",
-            },
-            "action": {
-                "resourcePattern": {
-                    "resourceType": ResourceType(question.resource_type).name,
-                    "name": question.resource_name,
-                    "patternType": "LITERAL",
-                    "unknown": False,
-                },
-                "operation": Operation(question.operation).name,
-                "resourceReferenceCount": 1,
-                "logIfAllowed": True,
-                "logIfDenied": True,
-            },
-        }
-    }
+    return asked(
+        ("requestContext.principal", {"principalType": principal_type, "name": name}),
+        ("requestContext.clientAddress", f"/{question.host}"),
+        ("action.operation", Operation(question.operation).name),
+        ("action.resourcePattern.resourceType", ResourceType(question.resource_type).name),
+        ("action.resourcePattern.name", question.resource_name),
+    )
 
 
 AUTHZEN: Final = Api(
     name="AuthZEN",
     one_path="/access/v1/evaluation",
-    one=_format,
+    one=evaluation_of,
     is_allowed=lambda answer: answer["decision"] is True,
     many_path="/access/v1/evaluations",
     many=lambda evaluations: {"evaluations": evaluations},
 )
 PLUGIN: Final = Api(
     name="OPA's shape",
-    one_path="/v1/data/kafka/authz/allow",
+    one_path=PLUGIN_PATH,
     one=_format_as_plugin,
     is_allowed=lambda answer: answer["result"] is True,
 )
@@ -124,23 +101,6 @@ def check_agreement(ours: str, theirs: str, questions: Sequence[Question], name:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
-    """``each`` questions in a request. Latencies are measured at ``rate`` requests per second.
-
-    With ``is_fresh``, each request has a new connection.
-    """
-
-    connections: int
-    each: int = 1
-    rate: float = 1000.0
-    is_fresh: bool = False
-
-    def __str__(self) -> str:
-        plural = "" if self.connections == 1 else "s"
-        return f"{self.each} a request, {self.connections} connection{plural}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
     """A running server at ``host`` (``host:port``).
 
@@ -168,11 +128,8 @@ class Server:
     def target(self, questions: Sequence[Question], load: Load) -> Target:
         """Return a load of this server."""
         requests = [*self._make_requests(questions, load.each)]
-        plan = Plan(
-            address=self.host, requests=requests, seconds=0, connections=load.connections,
-            ca_file=self.ca_file, is_fresh=load.is_fresh,
-        )  # fmt: skip
-        return Target(process=self.process, plan=plan, each=load.each, rate=load.rate)
+        plan = Plan(address=self.host, requests=requests, seconds=0, ca_file=self.ca_file)
+        return Target(process=self.process, plan=plan, load=load)
 
     def _make_requests(self, questions: Sequence[Question], each: int) -> Iterator[bytes]:
         path = self.api.one_path if each == 1 else self.api.many_path

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-import msgspec
 from msgspec.structs import replace
 
 from authorizerd.acl.hosts import host_address
@@ -42,8 +41,6 @@ _USERS: Final = 500
 STRIDE: Final = 7919
 """A prime, so that its multiples reach every topic once, in a scattered order."""
 
-_encode: Final = msgspec.json.Encoder().encode
-
 
 def number_acls(acls: Iterable[Acl]) -> Iterator[AclAdded]:
     """Yield the ACLs with ids that look random, as Kafka's do."""
@@ -62,19 +59,6 @@ class AclSet:
     def added(self) -> Iterator[AclAdded]:
         """Return the ACLs with ids that look random, as Kafka's do."""
         return number_acls(self.acls())
-
-    def question_lines(self) -> Iterator[bytes]:
-        """Yield each question as a JSON list: its fields in order, codes by name."""
-        for question in self.questions():
-            yield _encode(
-                (
-                    question.principal,
-                    question.host,
-                    Operation(question.operation).name,
-                    ResourceType(question.resource_type).name,
-                    question.resource_name,
-                )
-            )
 
 
 def kind() -> AclSet:

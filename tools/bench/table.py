@@ -1,4 +1,4 @@
-"""Results of parts: a JSON file for each, and their tables, which ``docs/performance.md`` shows.
+"""The parts and their results: a JSON file for each, and the tables of ``docs/performance.md``.
 
     python -m tools.bench.table [FOLDER] [--write]
 
@@ -15,17 +15,56 @@ import platform
 import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
 
+from tools.bench import (
+    creations,
+    early_start,
+    event_loop,
+    floods,
+    following,
+    http_decisions,
+    in_memory,
+    replay,
+    scale,
+    searches,
+    stream,
+    tls,
+    workers,
+)
 from tools.bench.figures import Row
-from tools.bench.parts import PARTS
+from tools.bench.run import Run
 from tools.processes import find_program
 
+Part = Callable[[Run], Iterator[Row]]
+PARTS: Final[Mapping[str, Part]] = MappingProxyType(
+    {
+        "http": http_decisions.measure_http,
+        "openfga": http_decisions.measure_openfga,
+        "stream": stream.measure_stream,
+        "search": searches.measure_searches,
+        "workers": workers.measure_workers,
+        "in-memory": in_memory.measure_in_memory,
+        "event-loop": event_loop.measure_event_loop,
+        "early-start": early_start.measure_early_start,
+        "scale": scale.measure_scale,
+        "connections": scale.measure_connections,
+        "tls": tls.measure_tls,
+        "log-ins": tls.measure_log_ins,
+        "floods": floods.measure_floods,
+        "creations": creations.measure_creations,
+        "following": following.measure_following,
+        "replay": replay.measure_replay,
+        "replay-growth": replay.measure_growth,
+    }
+)
+"""In the order of the page. A part needs nothing of the others."""
 FOLDER: Final = Path(".run/bench/results")
 PAGE: Final = Path("docs/performance.md")
 BEGIN: Final = "<!-- figures: begin; written by python -m tools.bench.table --write -->\n"

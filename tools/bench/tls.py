@@ -1,16 +1,19 @@
-"""TLS: decisions over HTTPS, handshakes, and decisions during a flood of them, beside OPA's."""
+"""New connections: handshakes of TLS beside OPA's, decisions meanwhile, and log-ins with SCRAM."""
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
+from trustme import KeyType
 
 from authorizerd.acl.model import Question
-from tools.bench.certificates import KeyKind, issue_certificate
+from authorizerd.protocol.records.scram import ScramMechanism
+from tests.support.certificates import Authority
 from tools.bench.event_loop import measure_stretches_of
 from tools.bench.figures import (
     Absent,
@@ -21,58 +24,67 @@ from tools.bench.figures import (
     row_of_rounds,
 )
 from tools.bench.http_decisions import USUAL, USUAL_BATCHES
-from tools.bench.loads import FULL, QUICK, Extent
-from tools.bench.opa_peer import NAME, ready_opa
+from tools.bench.loads import FULL, QUICK, Extent, Load, Process, Target, compare
+from tools.bench.peers import OPA, ready_opa
+from tools.bench.protocols import scram_opening
 from tools.bench.run import Run
-from tools.bench.sender import Report, send, send_together
-from tools.bench.servers import Load, Server, check_servers, compare_servers, server_of
-from tools.bench.sets import kind, kind_with_many_questions
-from tools.daemon_process import PATIENT, DaemonProcess, ready_daemon
+from tools.bench.sender import Plan, Report, send, send_together
+from tools.bench.servers import Server, check_servers, compare_servers, server_of
+from tools.bench.sets import HOST, kind, kind_with_many_questions
+from tools.daemon_process import PATIENT, DaemonProcess, format_log, ready_daemon
 
 HANDSHAKES: Final = Load(connections=16, rate=200, is_fresh=True)
 """The connections in progress at a time, each with one request."""
 PACE: Final = 200.0
 """Requests per second of the client during a flood."""
 NICENESS: Final = 10
-_SHAKEN: Final = Extent(rounds=3, seconds=2.0, warm_up=1.0, timed=6.0)
+_KEYS: Final = {"ECDSA P-256": KeyType.ECDSA, "RSA-2048": KeyType.RSA}
+_FULL: Final = Extent(rounds=3, seconds=2.0, warm_up=1.0, timed=6.0)
+_USER: Final = "bench"
+_LISTENER: Final = "SASL_PLAINTEXT"
+_LOG_INS: Final = {
+    "listeners": f"{_LISTENER}://{HOST}:0",
+    "sasl.enabled.mechanisms": ",".join(mechanism.text for mechanism in ScramMechanism),
+}
 
 
 def measure_tls(run: Run) -> Iterator[Row]:
     """Measure decisions with an ECDSA key, and handshakes with each kind of key."""
     acl_set, place = run.pick(kind_with_many_questions(), kind()), run.new_place("tls")
     questions, log_dir = [*acl_set.questions()], run.log_of(acl_set)
-    for key in run.pick(tuple(KeyKind), (KeyKind.ECDSA,)):
-        certificate = issue_certificate(place, key)
-        settings, ca_file = {**PATIENT, **certificate.settings()}, str(certificate.ca_file)
+    for key, key_type in [*_KEYS.items()][: run.pick(None, 1)]:
+        authority = Authority(place, key_type=key_type)
+        settings = {**PATIENT, "authorizerd.decision.http": f"https://{HOST}:0"}
+        settings |= authority.server_keys()
+        server = partial(server_of, ca_file=str(authority.ca_file))
         # One kind of key is enough for decisions and floods: only handshakes depend on it.
-        is_first = key is KeyKind.ECDSA
+        is_first = key_type is KeyType.ECDSA
         with ExitStack() as stack:
-            opa = stack.enter_context(ready_opa(place, acl_set.acls(), certificate))
-            daemon = stack.enter_context(ready_daemon(place / "daemon", log_dir, settings))
-            ours, peers = server_of(daemon, ca_file=ca_file), {NAME: opa}
-            copied = run.copy_log(acl_set, place / "plain")
+            opa = stack.enter_context(ready_opa(place, acl_set.acls(), authority))
+            ours = server(stack.enter_context(ready_daemon(place / "daemon", log_dir, settings)))
+            copied, peers = run.copy_log(acl_set, place / "plain"), {OPA: opa}
             plain = server_of(stack.enter_context(ready_daemon(place / "plain", copied, PATIENT)))
             check_servers(acl_set, questions, ours, opa, plain)
             sides, extent = {"": ours, ", without TLS": plain}, run.pick(FULL, QUICK)
             for load in run.pick((USUAL, USUAL_BATCHES), (USUAL_BATCHES,)) if is_first else ():
                 yield from compare_servers("HTTPS", load, extent, questions, sides, peers=peers)
             yield from compare_servers(
-                f"handshakes, {key.value}", HANDSHAKES, run.pick(_SHAKEN, QUICK), questions,
-                {"": ours}, "handshakes", peers,
+                f"handshakes, {key}", HANDSHAKES, run.pick(_FULL, QUICK), questions, {"": ours},
+                "handshakes", peers,
             )  # fmt: skip
             if is_first:
                 yield from _measure_flood(run, questions, ours, opa)
-
-        def work(daemon: DaemonProcess, *, load: Load, ca_file: str = ca_file) -> None:
-            server_of(daemon, ca_file=ca_file).target(questions, load).count(run.pick(3.0, 0.1))
-
-        works = {f"handshakes, {key.value}": HANDSHAKES}
+        works = {f"handshakes, {key}": HANDSHAKES}
         if is_first:
             works[f"HTTPS, {USUAL_BATCHES}"] = USUAL_BATCHES
         for what, load in works.items():
+
+            def target(daemon: DaemonProcess, load: Load = load) -> Target:
+                return server(daemon).target(questions, load)  # noqa: B023 - used at once
+
             yield from measure_stretches_of(
-                what, log_dir, place / "daemon", settings, partial(work, load=load),
-                rounds=run.pick(3, 1),
+                what, log_dir, place / "daemon", settings, target, rounds=run.pick(3, 1),
+                seconds=run.pick(3.0, 0.1),
             )  # fmt: skip
 
 
@@ -101,5 +113,33 @@ def _measure_flood(
         what = f"decisions {when} a flood of handshakes"
         times = pick_from(other, lambda it: it.times_ms)
         refused = pick_from(other, lambda it: [float(it.refused)])
-        yield from percentile_rows(what, report.times_ms, NAME, times)
-        yield row_of_rounds(what, "refused", "", [float(report.refused)], NAME, refused)
+        yield from percentile_rows(what, report.times_ms, OPA, times)
+        yield row_of_rounds(what, "refused", "", [float(report.refused)], OPA, refused)
+
+
+def measure_log_ins(run: Run) -> Iterator[Row]:
+    """Measure each mechanism, and the event loop's longest step meanwhile."""
+    place, password = run.new_place("log-ins"), secrets.token_urlsafe()
+    log_dir, extent = place / "log", run.pick(_FULL, QUICK)
+    users = [f"{each.text}=[name={_USER},password={password}]" for each in ScramMechanism]
+    format_log(
+        place, log_dir, _LOG_INS, *(word for user in users for word in ("--add-scram", user))
+    )
+    for mechanism in run.pick(tuple(ScramMechanism), (ScramMechanism.SCRAM_SHA_512,)):
+        target, name = partial(_log_in, mechanism=mechanism, password=password), mechanism.text
+        with ready_daemon(place, log_dir, _LOG_INS) as daemon:
+            what = f"{name}, {HANDSHAKES.connections} at a time"
+            yield from compare(what, extent, {"": target(daemon)}, "log-ins")
+        yield from measure_stretches_of(
+            f"{name} log-ins", log_dir, place, _LOG_INS, target, rounds=extent.rounds,
+            seconds=extent.seconds,
+        )  # fmt: skip
+
+
+def _log_in(daemon: DaemonProcess, *, mechanism: ScramMechanism, password: str) -> Target:
+    plan = Plan(
+        address=daemon.listeners[_LISTENER], requests=[scram_opening(mechanism)], seconds=0,
+        protocol=f"scram:{mechanism.name}:{_USER}:{password}",
+    )  # fmt: skip
+    load = Load(connections=HANDSHAKES.connections, rate=400, is_fresh=True)
+    return Target(process=Process(daemon.process_id), plan=plan, load=load)

@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Final
 
 from tools.bench.figures import Row, row_of_rounds, rows
 from tools.bench.http_decisions import USUAL, USUAL_BATCHES, WORKERS
-from tools.bench.loads import Target
 from tools.bench.run import Run
-from tools.bench.servers import Load, server_of
+from tools.bench.servers import server_of
 from tools.bench.sets import AclSet, kind, kind_with_many_questions, wide
-from tools.bench.stream import CROWD
+from tools.bench.stream import CROWD, stream_of
 from tools.daemon_process import PATIENT, DaemonProcess, ready_daemon
 from tools.processes import children_of, read_memory, running
 
@@ -60,14 +59,12 @@ def _measure_cpu(
     """Yield a row for each load and side; the sides alternate."""
     questions, seconds = [*acl_set.questions()], run.pick(2.0, 0.1)
     others = max(1, (os.cpu_count() or 1) - 1)
-
-    def make_asker(load: Load) -> Callable[[DaemonProcess], Target]:
-        return lambda daemon: server_of(daemon).target(questions, load)
-
-    loads = {f"AuthZEN, {load}": make_asker(load) for load in (USUAL, USUAL_BATCHES)}
-    loads[str(CROWD)] = lambda daemon: CROWD.target(daemon, questions)
-    for what, make in loads.items():
-        alone, shared = make(one), make(two)
+    for name, of, load in (
+        ("AuthZEN", server_of, USUAL),
+        ("AuthZEN", server_of, USUAL_BATCHES),
+        ("stream", stream_of, CROWD),
+    ):
+        alone, shared = (of(daemon).target(questions, load) for daemon in (one, two))
         sides = {
             "one process": (alone, 0),
             "one process beside busy cores": (alone, others),
@@ -82,7 +79,7 @@ def _measure_cpu(
                     rate = target.count(seconds).per_cpu
                     figures[side].append(1e6 / rate if rate else 0.0)
         for side, found in figures.items():
-            yield row_of_rounds(what, f"CPU for a decision, {side}", "µs", found)
+            yield row_of_rounds(f"{name}, {load}", f"CPU for a decision, {side}", "µs", found)
 
 
 def _measure_memory(

@@ -10,16 +10,17 @@ import pytest
 from authorizerd.acl.index.builder import build
 from authorizerd.acl.model import Acl, ResourceType
 from tests.support.acls import acl, question
-from tools.bench import kafka_peer
 from tools.bench.figures import Absent, MeasurementError
 from tools.bench.http_decisions import answerable
-from tools.bench.opa_peer import make_policy_data, ready_opa
-from tools.bench.openfga_peer import (
+from tools.bench.in_memory import measure_kafka
+from tools.bench.peers import (
     is_expressible,
     make_api,
     make_model,
+    make_policy_data,
     make_search,
     make_tuple,
+    ready_opa,
     ready_openfga,
 )
 from tools.bench.searches import WHAT_CAN, WHO_CAN, check_found
@@ -107,7 +108,7 @@ def test_peers_are_absent_if_they_are_not_installed(
     monkeypatch.setattr(shutil, "which", lambda name, path=None: None)
     with ready_openfga(tmp_path, kind().acls()) as openfga, ready_opa(tmp_path, ()) as opa:
         assert (openfga, opa) == (Absent("no openfga"), Absent("no opa"))
-    assert kafka_peer.prepare("4.3.1").classpath == Absent("no java")
+    assert measure_kafka("4.3.1", tmp_path, tmp_path, 1) == Absent("no java")
 
 
 def test_different_answers_of_two_sides_are_an_error() -> None:

@@ -12,9 +12,9 @@ import pytest
 
 from tests.tools.bench.servers import Answer, send, send_and_close, serving
 from tools.bench.figures import MeasurementError, percentile
+from tools.bench.loads import measure_rate
 from tools.bench.protocols import ANSWERED, post
 from tools.bench.sender import NUMBER, Plan, Report, run_load
-from tools.bench.wrk import measure_rate
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ntrue"
 REFUSAL = b"HTTP/1.1 503 Unavailable\r\nContent-Length: 0\r\n\r\n"

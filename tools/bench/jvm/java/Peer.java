@@ -1,19 +1,31 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
 import com.sun.management.OperatingSystemMXBean;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
+import java.net.InetAddress;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
-import java.util.Arrays;
-import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.acl.AclOperation;
 import org.apache.kafka.common.internals.Plugin;
 import org.apache.kafka.common.metrics.Metrics;
+import org.apache.kafka.common.network.ClientInformation;
+import org.apache.kafka.common.network.ListenerName;
+import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.requests.RequestContext;
+import org.apache.kafka.common.requests.RequestHeader;
+import org.apache.kafka.common.resource.PatternType;
+import org.apache.kafka.common.resource.ResourcePattern;
+import org.apache.kafka.common.resource.ResourceType;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
+import org.apache.kafka.common.security.auth.SecurityProtocol;
 // Of Kafka 4.3 and 4.4.
 import org.apache.kafka.common.utils.*;
 import org.apache.kafka.common.utils.internals.*;
@@ -35,14 +47,16 @@ import org.apache.kafka.snapshot.RecordsSnapshotReader;
  * Starts Kafka's StandardAuthorizer from a checkpoint as a broker does, measures it, and prints one
  * JSON object.
  *
- * <p>{@code Peer DIRECTORY OFFSET EPOCH QUESTIONS SECONDS LOADS}: the checkpoint's directory, end
- * offset and epoch, a file with a question per line, the seconds of rounds of decisions (0 for
- * none), and how often the authorizer is loaded again.
+ * <p>{@code Peer DIRECTORY OFFSET EPOCH PLAN LOADS}: the checkpoint's directory, end offset and
+ * epoch, the plan that in_memory.py has written, and how often the authorizer is loaded again.
  */
 final class Peer {
     private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
     private static final OperatingSystemMXBean SYSTEM =
         (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final RequestHeader HEADER =
+        new RequestHeader(ApiKeys.METADATA, (short) 12, "bench", 1);
     private static final long ROUND_NS = 20_000_000;
     private static final int ROUNDS_MIN = 5;
     private static final int UPDATES = 5_000;
@@ -50,6 +64,27 @@ final class Peer {
 
     /** Prevents the compiler from removing calls whose answer is not used. */
     static volatile Object sink;
+
+    private record Question(String asker, RequestContext context, List<Action> actions) {
+        static Question of(JsonNode question) throws IOException {
+            String principal = question.get("principal").asText();
+            String host = question.get("host").asText();
+            String[] parts = principal.split(":", 2);
+            RequestContext context =
+                new RequestContext(
+                    HEADER, "bench", InetAddress.getByName(host),
+                    new KafkaPrincipal(parts[0], parts[1]), new ListenerName("PLAINTEXT"),
+                    SecurityProtocol.PLAINTEXT, ClientInformation.EMPTY, false);
+            byte operation = (byte) question.get("operation").asInt();
+            byte type = (byte) question.get("resource_type").asInt();
+            ResourcePattern resource =
+                new ResourcePattern(
+                    ResourceType.fromCode(type), question.get("resource_name").asText(),
+                    PatternType.LITERAL);
+            Action action = new Action(AclOperation.fromCode(operation), resource, 1, true, true);
+            return new Question(principal + host, context, List.of(action));
+        }
+    }
 
     public static void main(String[] arguments) throws Exception {
         OffsetAndEpoch id =
@@ -65,13 +100,17 @@ final class Peer {
         report.put("cpu_seconds", SYSTEM.getProcessCpuTime() / 1e9);
         report.put("acls", authorizer.aclCount());
         report.put("memory_bytes", heapUsed());
-        List<Question> questions = Question.read(Path.of(arguments[3]));
+        JsonNode plan = JSON.readTree(Path.of(arguments[3]).toFile());
+        List<Question> questions = new ArrayList<>();
+        for (JsonNode question : plan.get("questions")) {
+            questions.add(Question.of(question));
+        }
         calls(authorizer, questions, report);
-        double seconds = Double.parseDouble(arguments[4]);
+        double seconds = plan.get("seconds").asDouble();
         if (seconds > 0) {
             decisions(authorizer, questions, seconds, report);
         }
-        for (int i = 0; i < Integer.parseInt(arguments[5]); i++) {
+        for (int i = 0; i < Integer.parseInt(arguments[4]); i++) {
             System.gc();
             sink = loaded(acls, loads);
         }
@@ -82,11 +121,12 @@ final class Peer {
         image = null;
         acls = null;
         questions = null;
+        plan = null;
         long held = heapUsed();
         int count = authorizer.aclCount();
         authorizer = null;
         report.put("bytes_per_acl", (held - heapUsed()) / (double) count);
-        System.out.println(Question.JSON.writeValueAsString(report));
+        System.out.println(JSON.writeValueAsString(report));
     }
 
     /** Reads a checkpoint, checks its batches, and returns the image, as MetadataLoader does. */
@@ -139,7 +179,7 @@ final class Peer {
                 answers.append(result == AuthorizationResult.ALLOWED ? 'A' : 'D');
             }
         }
-        report.put("call_us", percentiles(us));
+        report.put("call_us", us);
         report.put("answers", answers.toString());
     }
 
@@ -154,12 +194,10 @@ final class Peer {
             () -> questions.forEach(it -> sink = authorizer.authorize(it.context(), it.actions()));
         System.gc();
         timed(isOne ? round : each, all.size(), seconds);
-        List<Double> cpu = timed(isOne ? round : each, all.size(), seconds);
-        report.put("cpu_ns_min", cpu.get(0));
-        report.put("cpu_ns_median", cpu.get(cpu.size() / 2));
+        report.put("rounds_ns", timed(isOne ? round : each, all.size(), seconds));
     }
 
-    /** Returns the CPU time of a decision in each of many short runs, in ascending order. */
+    /** Returns the CPU time of a decision in each of many short runs. */
     private static List<Double> timed(Runnable round, int questions, double seconds) {
         List<Double> cpu = new ArrayList<>();
         long begun = THREADS.getCurrentThreadCpuTime();
@@ -173,12 +211,11 @@ final class Peer {
             } while (THREADS.getCurrentThreadCpuTime() - start < ROUND_NS);
             cpu.add((THREADS.getCurrentThreadCpuTime() - start) / asked);
         }
-        Collections.sort(cpu);
         return cpu;
     }
 
     /** Removes an ACL and adds it again, repeatedly; each of the two is an update. */
-    private static Map<String, Object> updates(
+    private static double[] updates(
         StandardAuthorizer authorizer, Map<Uuid, StandardAcl> acls) {
         List<Uuid> ids = new ArrayList<>(acls.keySet());
         double[] us = new double[2 * UPDATES];
@@ -194,13 +231,7 @@ final class Peer {
                 us[2 * i + 1] = (System.nanoTime() - between) / 1e3;
             }
         }
-        return percentiles(us);
-    }
-
-    private static Map<String, Object> percentiles(double[] us) {
-        Arrays.sort(us);
-        int last = us.length - 1;
-        return Map.of("p50", us[us.length / 2], "p99", us[us.length * 99 / 100], "max", us[last]);
+        return us;
     }
 
     /** The heap in use after full collections, in bytes. */

@@ -1,11 +1,13 @@
-"""OpenFGA as a peer over HTTP: literal ACLs as relationship tuples, in its SQLite store.
+"""The peers over HTTP, which ``make peers`` builds. One that is neither there nor on the path is
+absent.
 
-OpenFGA's model has relations between users and named objects. It expresses an ACL that allows one
-operation on one literal name, with Kafka's implied operations, ``ALL`` and ``User:*``. It has no
-prefixes of names and no literal ``*``, so those ACLs are left out. Hosts and denials would be
-possible with conditions and exclusions. They are left out too, since each check would cost more.
+**Open Policy Agent** has the same ACLs as data, and Kafka's rules as a policy.
 
-``make peers`` builds it. Without ``openfga`` there or on the path, the peer is absent.
+**OpenFGA** has literal ACLs as relationship tuples in its SQLite store. Its model has relations
+between users and named objects. It expresses an ACL that allows one operation on one literal name,
+with Kafka's implied operations, ``ALL`` and ``User:*``. It has no prefixes of names and no literal
+``*``, so those ACLs are left out. Hosts and denials would be possible with conditions and
+exclusions. They are left out too, since each check would cost more.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
+
+import msgspec
 
 from authorizerd.acl.model import (
     WILDCARD,
@@ -24,14 +28,17 @@ from authorizerd.acl.model import (
     Question,
     ResourceType,
 )
+from tests.support.certificates import Authority
 from tools.bench.figures import Absent
 from tools.bench.loads import Process
 from tools.bench.servers import Api, Server, ask_once, wait_until_healthy
+from tools.bench.sets import HOST
 from tools.processes import Command, capture_output, find_program, free_port, running
 
-NAME: Final = "OpenFGA"
-_WRITTEN_AT_ONCE: Final = 100
-_CHECKS_MAX: Final = 100
+OPA, OPENFGA = "OPA", "OpenFGA"
+_POLICY: Final = Path(__file__).parent / "opa" / "policy.rego"
+_AT_ONCE: Final = 100
+"""OpenFGA's maximum of tuples in a write; questions in a batch."""
 _USER: Final = "User:"
 _IMPLYING: Final = {
     Operation.DESCRIBE: (Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER),
@@ -40,6 +47,46 @@ _IMPLYING: Final = {
 _OPERATIONS: Final = tuple(
     each for each in Operation if each not in (Operation.UNKNOWN, Operation.ANY)
 )
+
+
+def _ask_opa(question: Question) -> dict[str, Any]:
+    return {
+        "input": {
+            "principal": question.principal,
+            "host": question.host,
+            "operation": Operation(question.operation).name,
+            "type": ResourceType(question.resource_type).name,
+            "name": question.resource_name,
+        }
+    }
+
+
+OPA_API: Final = Api(
+    name=OPA,
+    one_path="/v1/data/kafka/authz/allow",
+    many_path="/v1/data/kafka/authz/allows",
+    one=_ask_opa,
+    many=lambda inputs: {"input": {"questions": [each["input"] for each in inputs]}},
+    is_allowed=lambda answer: answer["result"] is True,
+)
+
+
+def make_policy_data(acls: Iterable[Acl]) -> dict[str, Any]:
+    """Return the ACLs in the form that the policy reads."""
+    indexed: dict[str, Any] = {}
+    lengths: dict[str, set[int]] = {}
+    for acl in acls:
+        kind, place = ResourceType(acl.resource_type).name, indexed
+        names = PermissionType(acl.permission_type).name, PatternType(acl.pattern_type).name
+        operation = Operation(acl.operation).name
+        for key in (*names, kind, acl.resource_name, acl.principal, operation):
+            place = place.setdefault(key, {})
+        place[acl.host] = True
+        if acl.pattern_type == PatternType.PREFIXED:
+            # The policy tries only these lengths of a name instead of each of its prefixes.
+            lengths.setdefault(kind, set()).add(len(acl.resource_name))
+    sorted_lengths = {kind: sorted(each) for kind, each in lengths.items()}
+    return {"acls": indexed, "prefix_lengths": sorted_lengths}
 
 
 def is_expressible(acl: Acl) -> bool:
@@ -90,21 +137,46 @@ def _relate(principal: str, relation: str, resource_type: int, name: str) -> dic
 
 
 @contextmanager
+def ready_opa(
+    directory: Path, acls: Iterable[Acl], authority: Authority | None = None
+) -> Iterator[Server | Absent]:
+    """Run OPA with the ACLs until the block ends; with an authority, it serves HTTPS."""
+    program, ca_file, options = find_program("opa"), "", list[str | Path]()
+    if program is None:
+        yield Absent("no opa")
+        return
+    data = directory / "opa.json"
+    data.write_bytes(msgspec.json.encode(make_policy_data(acls)))
+    if authority is not None:
+        # The file has the key, too: each option reads only its own part.
+        keystore, ca_file = authority.issue("opa", HOST, "localhost"), str(authority.ca_file)
+        options = ["--tls-cert-file", keystore, "--tls-private-key-file", keystore]
+    host = f"{HOST}:{free_port()}"
+    # Without --skip-version-check, OPA asks a server on the internet for its newest version.
+    command: Command = [
+        program, "run", "--server", "--addr", host, "--log-level", "error",
+        "--skip-version-check", *options, data, _POLICY,
+    ]  # fmt: skip
+    with running(command, directory / "opa.log") as process:
+        wait_until_healthy(host, "/health", process, ca_file)
+        yield Server(api=OPA_API, host=host, process=Process(process.pid), ca_file=ca_file)
+
+
+@contextmanager
 def ready_openfga(directory: Path, acls: Iterable[Acl]) -> Iterator[Server | Absent]:
     """Run OpenFGA with the expressible ACLs until the block ends."""
     program = find_program("openfga")
     if program is None:
         yield Absent("no openfga")
         return
-    directory.mkdir(parents=True, exist_ok=True)
     store: Command = [
         "--datastore-engine", "sqlite", "--datastore-uri", f"file:{directory}/openfga.db",
     ]  # fmt: skip
-    host = f"127.0.0.1:{free_port()}"
+    host = f"{HOST}:{free_port()}"
     command: Command = [
-        program, "run", *store, "--http-addr", host, "--grpc-addr", f"127.0.0.1:{free_port()}",
+        program, "run", *store, "--http-addr", host, "--grpc-addr", f"{HOST}:{free_port()}",
         "--playground-enabled=false", "--metrics-enabled=false", "--log-level", "error",
-        "--max-checks-per-batch-check", str(_CHECKS_MAX),
+        "--max-checks-per-batch-check", str(_AT_ONCE),
         # By default it gives up after 3 s, too soon for batches on several connections.
         "--request-timeout", "30s",
     ]  # fmt: skip
@@ -121,8 +193,8 @@ def _load(host: str, acls: Sequence[Acl]) -> Api:
     store = f"/stores/{ask_once(host, '/stores', {'name': 'kafka'})[1]['id']}"
     made = ask_once(host, f"{store}/authorization-models", model)[1]
     model_id = made["authorization_model_id"]
-    for start in range(0, len(acls), _WRITTEN_AT_ONCE):
-        keys = {"tuple_keys": [*map(make_tuple, acls[start : start + _WRITTEN_AT_ONCE])]}
+    for start in range(0, len(acls), _AT_ONCE):
+        keys = {"tuple_keys": [*map(make_tuple, acls[start : start + _AT_ONCE])]}
         ask_once(host, f"{store}/write", {"writes": keys, "authorization_model_id": model_id})
     return make_api(store, model_id)
 
@@ -139,7 +211,7 @@ def make_api(store: str, model_id: str) -> Api:
         return {"checks": numbered, **model}
 
     return Api(
-        name=NAME,
+        name=OPENFGA,
         one_path=f"{store}/check",
         many_path=f"{store}/batch-check",
         one=lambda question: {"tuple_key": _check_of(question), **model},
