@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, Thread, Timer
 from typing import Final, TypeVar
 
 import msgspec
@@ -146,6 +146,39 @@ def running(
             process.wait()
 
 
+@dataclass(frozen=True, slots=True)
+class ProcessTime:
+    """Wall time of a process, and the maximum of its resident memory."""
+
+    seconds: float
+    resident_bytes: int
+
+
+def time_process(
+    command: Command, log: Path, timeout_seconds: float, codes: Sequence[int] = (0,)
+) -> ProcessTime:
+    """Run ``command`` to its end, with its output in ``log``.
+
+    Raises:
+        ProcessError: its exit code is not one of ``codes``, or it exceeded the time limit.
+    """
+    begun = time.perf_counter()
+    with running(command, log) as process:
+        # Only wait4 returns the memory, and it has no time limit.
+        killer = Timer(timeout_seconds, process.kill)
+        killer.start()
+        try:
+            _, status, used = os.wait4(process.pid, 0)
+        finally:
+            killer.cancel()
+        process.returncode = os.waitstatus_to_exitcode(status)
+    seconds = time.perf_counter() - begun
+    if process.returncode not in codes:
+        said = log.read_text(errors="replace").strip()[-_OUTPUT_SHOWN:]
+        raise ProcessError(f"{command[0]}: exit code {process.returncode}: {said}")
+    return ProcessTime(seconds, used.ru_maxrss * 1024)
+
+
 def wait_for_file(path: Path, process: subprocess.Popen[bytes], timeout_seconds: float) -> bytes:
     """Return the file's contents once ``process`` has written it.
 
@@ -247,6 +280,15 @@ def read_memory(process_id: int) -> Memory:
     kib = {words[0]: int(words[1]) for words in map(str.split, lines[1:])}
     own = kib["Private_Clean:"] + kib["Private_Dirty:"]
     return Memory(pss_bytes=kib["Pss:"] * 1024, uss_bytes=own * 1024)
+
+
+def tree_bytes(process_id: int) -> int:
+    """Return the memory that a process and its descendants take together."""
+    try:
+        own, children = read_memory(process_id).pss_bytes, children_of(process_id)
+    except (OSError, KeyError, IndexError):
+        return 0  # the process has ended meanwhile
+    return own + sum(map(tree_bytes, children))
 
 
 def status_bytes(process_id: int, name: str) -> int:

@@ -1,11 +1,12 @@
 """``make bench``: measure our figures, each with a peer's figure from the same run.
 
     python -m tools.bench [--quick] [--parts NAMES] [--directory DIRECTORY]
+    python -m tools.bench --write
 
-The command writes a JSON file for each part to ``DIRECTORY/bench/results``, and prints the tables.
-``python -m tools.bench.table --write`` puts them into the documentation. ``--quick`` runs the parts
-on small sets, without a JVM. The exit code is 1 if a part failed, or if a limit that must hold was
-exceeded; the other parts are measured nevertheless.
+The first command writes a JSON file for each part to ``DIRECTORY/bench/results``, and prints the
+tables. ``--quick`` runs the parts on small sets, without a JVM. The exit code is 1 if a part
+failed, or if a limit that must hold was exceeded; the other parts are measured nevertheless. The
+second command puts the results into the documentation.
 """
 
 from __future__ import annotations
@@ -20,7 +21,17 @@ from pathlib import Path
 
 from tools.bench.figures import MeasurementError, Row, format_figure
 from tools.bench.run import Run
-from tools.bench.table import PARTS, Part, Result, describe_machine, draw, write_result
+from tools.bench.table import (
+    PAGE,
+    PARTS,
+    Part,
+    Result,
+    describe_machine,
+    draw,
+    read_results,
+    replace_figures,
+    write_result,
+)
 from tools.processes import end_at_sigterm
 
 
@@ -88,9 +99,17 @@ def main() -> int:
         help=f"only these parts, separated by commas: {', '.join(PARTS)}",
     )  # fmt: skip
     parser.add_argument("--directory", type=Path, default=Path(".run"), help="for files")
+    parser.add_argument("--write", action="store_true", help="draw the page; measure nothing")
     given = parser.parse_args()
     end_at_sigterm()
     directory = given.directory.absolute() / "bench"
+    if given.write:
+        try:
+            drawn = replace_figures(PAGE.read_text(), read_results(directory / "results"))
+        except ValueError as error:
+            parser.error(f"{PAGE}: {error}")
+        PAGE.write_text(drawn)
+        return 0
     results = {}
     failed = 0
     for result in measure(Run(directory, is_quick=given.quick), given.parts):

@@ -13,7 +13,6 @@ that the slowest serves.
 from __future__ import annotations
 
 import socket
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -32,6 +31,7 @@ from authorizerd.protocol.kafka.client_connection import KafkaClientConnection
 from tests.kafka_rig import rig as kafka
 from tests.kafka_rig.broker import BrokerSettings, format_storage, running_broker
 from tests.kafka_rig.rig import Rig
+from tests.support.daemon_process import wait_until
 from tools.bench.figures import Absent, MeasurementError, Row, percentile_rows, pick_from
 from tools.bench.loads import QUICK, Extent, Load, Process, Target, compare
 from tools.bench.protocols import (
@@ -168,11 +168,10 @@ def _fill(server: AclServer, acls: int) -> None:
     """
     send(create_plan(server.address, "described", acls / 100 / _FILL_RATE, _FILL_RATE, 100))
     (request,) = describe_plan(server.address, 1.0).requests
-    give_up = time.monotonic() + _STEP_SECONDS
-    while (found := count_described(_ask(server.address, request))) != acls:
-        if time.monotonic() > give_up:
-            raise MeasurementError(f"expected {acls} ACLs, found {found}")
-        time.sleep(0.1)
+    wait_until(
+        lambda: count_described(_ask(server.address, request)) == acls,
+        f"{acls} ACLs are visible", _STEP_SECONDS, 0.1,
+    )  # fmt: skip
 
 
 def _ask(address: str, request: bytes) -> bytes:

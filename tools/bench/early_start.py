@@ -8,10 +8,8 @@ that are still closed are tried.
 from __future__ import annotations
 
 import socket
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,10 +21,11 @@ from authorizerd.protocol.kafka.error_codes import ErrorCode
 from tests.kafka_rig.admin import Admin
 from tests.kafka_rig.properties import PLAIN_LOGIN
 from tests.kafka_rig.rig import RigError
+from tests.support.daemon_process import wait_until
 from tools.bench.figures import MeasurementError, Row, percentile_rows, rows
 from tools.bench.run import Run
 from tools.bench.sets import wide
-from tools.daemon_process import DaemonProcess, serve_command
+from tools.daemon_process import AUTHORIZERD, DaemonProcess, serve_command
 from tools.processes import running
 
 LIMIT_MS: Final = 20.0
@@ -111,16 +110,15 @@ class EarlyStart:
 def start_early(log_dir: Path, directory: Path) -> tuple[EarlyStart, int]:
     """Start a daemon on ``log_dir``; measure until it has loaded. Return also how many ACLs."""
     arguments, _ = serve_command(directory, log_dir, _SETTINGS)
-    command = [Path(sys.executable).with_name("authorizerd"), *arguments]
     daemon_log = directory / "daemon.log"
     # Read before the process exists, so that its own start counts.
     started_ns = time.perf_counter_ns()
     with ExitStack() as stack:
-        process = stack.enter_context(running(command, daemon_log))
+        process = stack.enter_context(running([AUTHORIZERD, *arguments], daemon_log))
         # Read the log, because the daemon writes its ready file only after the load.
-        wait_until(lambda: len(_bound(daemon_log)) == len(ENDPOINTS), process)
+        wait_until(lambda: len(_bound(daemon_log)) == len(ENDPOINTS), "ports", pause_seconds=0.001)
         early = EarlyStart(_bound(daemon_log), started_ns)
-        wait_until(lambda: EARLY in early.try_closed(), process)
+        wait_until(lambda: EARLY in early.try_closed(), EARLY, pause_seconds=0.001)
         # In the order of _USERS: root is the super user.
         super_user, other = (
             stack.enter_context(Admin(early.addresses[EARLY], *user)) for user in _USERS.items()
@@ -134,15 +132,6 @@ def _bound(daemon_log: Path) -> dict[str, str]:
     """Return the addresses in the daemon's log."""
     lines = (line.partition("authorizerd: ")[2] for line in daemon_log.read_text().splitlines())
     return dict(line.split(": bound to ") for line in lines if ": bound to " in line)
-
-
-def wait_until(is_so: Callable[[], object], process: subprocess.Popen[bytes]) -> None:
-    """Wait until the condition holds; the process must live."""
-    give_up = time.monotonic() + _TIMEOUT_SECONDS
-    while not is_so():
-        if process.poll() is not None or time.monotonic() > give_up:
-            raise MeasurementError("the daemon ended, or opened no ports")
-        time.sleep(0.001)
 
 
 def measure_early_start(run: Run) -> Iterator[Row]:

@@ -22,7 +22,7 @@ from typing import Final
 
 import msgspec
 
-from tools.bench.protocols import reader_of
+from tools.bench.sender import Connection
 
 NICENESS: Final = 10
 CLOSED: Final = "closed"
@@ -58,23 +58,14 @@ class FloodReport(msgspec.Struct, frozen=True):
     outcomes: dict[str, int]
 
 
-class _Connection:
-    def __init__(self, plan: Plan) -> None:
-        host, _, port = plan.address.rpartition(":")
-        self.socket = socket.socket()
-        if not plan.reads:
-            # A small buffer, so that unread answers soon fill the daemon's own.
-            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SMALL_BUFFER_BYTES)
-        self.socket.settimeout(_CONNECT_SECONDS)
-        self.socket.connect((host, int(port)))
-        self.socket.setblocking(False)
-        self.reader = reader_of(plan.protocol)
-        self.sending = memoryview(plan.first)
-        self.requests = 0
-        self.trickled_at = 0.0
+class _Connection(Connection):
+    requests = 0
+    trickled_at = 0.0
 
 
-class _Flooder:
+class Flooder:
+    """Floods as planned; counts errors of connections, and never raises them."""
+
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._poll = select.epoll()
@@ -84,10 +75,9 @@ class _Flooder:
 
     def run(self) -> FloodReport:
         started = time.monotonic()
-        act = self._offer if self._plan.requests_per_second else self._press
         while (elapsed := time.monotonic() - started) < self._plan.seconds:
             self._connect()
-            act(elapsed)
+            self._press(elapsed)
             for descriptor, events in self._poll.poll(_TICK_SECONDS):
                 if connection := self._open.get(descriptor):
                     self._hear(connection, events)
@@ -96,56 +86,52 @@ class _Flooder:
         return FloodReport(self._opened, self._offered, dict(self._outcomes))
 
     def _connect(self) -> None:
-        wanted = self._plan.connections
-        if not self._plan.reconnects:
+        plan, wanted = self._plan, self._plan.connections
+        if not plan.reconnects:
             # A connection that the daemon closed is not replaced.
             wanted -= self._opened - len(self._open)
         for _ in range(min(wanted - len(self._open), _CONNECTS_PER_TURN)):
             try:
-                connection = _Connection(self._plan)
+                first = memoryview(plan.first)
+                connection = _Connection(plan.address, plan.protocol, first, None, _CONNECT_SECONDS)
             except OSError as error:
                 self._outcomes[type(error).__name__] += 1
                 return
+            if not plan.reads:
+                # A small buffer, so that unread answers soon fill the daemon's own.
+                size = _SMALL_BUFFER_BYTES
+                connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size)
             self._opened += 1
             self._open[connection.socket.fileno()] = connection
             # EPOLLRDHUP reports the daemon's close even to connections that read nothing.
             self._poll.register(connection.socket, select.EPOLLIN | select.EPOLLRDHUP)
 
     def _press(self, elapsed: float) -> None:
-        """Send on every connection: the repeated request, or the next byte of a slow one."""
-        plan = self._plan
-        for connection in [*self._open.values()]:
-            if not connection.sending and plan.again:
-                self._begin(connection, plan.again, 1)
+        """Send on each connection: the repeated request, or the next byte of a slow one.
+
+        At a rate, only the requests that are due are sent, in batches.
+        """
+        plan, open_now = self._plan, [*self._open.values()]
+        due = len(open_now)
+        if plan.requests_per_second:
+            due = int(elapsed * plan.requests_per_second) - self._begun
+        each = max(1, min(_BATCH_MAX, due // max(1, len(open_now))))
+        again = memoryview(plan.again * each)
+        for number, connection in enumerate(open_now):
             is_due = elapsed - connection.trickled_at > _TRICKLE_SECONDS
-            if not connection.sending and plan.trickle and is_due:
-                connection.trickled_at = elapsed
-                connection.sending = memoryview(plan.trickle)
+            if not connection.sending and again and number * each < due:
+                connection.sending, connection.requests = again, each
+                self._begun += each
+            elif not connection.sending and plan.trickle and is_due:
+                connection.sending, connection.trickled_at = plan.trickle, elapsed
             self._guarded(connection, self._send)
-
-    def _offer(self, elapsed: float) -> None:
-        """Send the requests that are due, in batches, distributed over the connections."""
-        due = int(elapsed * self._plan.requests_per_second) - self._begun
-        open_now = [*self._open.values()]
-        if not open_now or due <= 0:
-            return
-        each = max(1, min(_BATCH_MAX, due // len(open_now)))
-        for connection, _ in zip(open_now, range(-(-due // each)), strict=False):
-            if not connection.sending:
-                self._begin(connection, self._plan.again * each, each)
-            self._guarded(connection, self._send)
-
-    def _begin(self, connection: _Connection, data: bytes, requests: int) -> None:
-        connection.sending, connection.requests = memoryview(data), requests
-        self._begun += requests
 
     def _send(self, connection: _Connection) -> None:
         """Send; count the requests as offered once the socket has accepted all of them."""
-        while connection.sending:
-            sent = connection.socket.send(connection.sending[:_RECEIVE_BYTES])
-            connection.sending = connection.sending[sent:]
-        self._offered += connection.requests
-        connection.requests = 0
+        connection.pump()
+        if not connection.sending:
+            self._offered += connection.requests
+            connection.requests = 0
 
     def _hear(self, connection: _Connection, events: int) -> None:
         if self._plan.reads:
@@ -182,12 +168,7 @@ class _Flooder:
         self._outcomes[CLOSED] += by_peer
 
 
-def flood(plan: Plan) -> FloodReport:
-    """Flood as planned; count errors of connections, and never raise them."""
-    return _Flooder(plan).run()
-
-
 if __name__ == "__main__":
     os.nice(NICENESS)
     plan = msgspec.msgpack.decode(Path(sys.argv[1]).read_bytes(), type=Plan)
-    sys.stdout.buffer.write(msgspec.json.encode(flood(plan)) + b"\n")
+    sys.stdout.buffer.write(msgspec.json.encode(Flooder(plan).run()) + b"\n")

@@ -9,7 +9,6 @@ the flood. Daemon, flood and clients share the machine's cores; the flood has th
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,21 +16,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import msgspec
 from msgspec.structs import replace
 
 from authorizerd.config.bounds import memory_bound_bytes
 from authorizerd.config.configuration import parse
+from tests.support.daemon_process import wait_until
 from tests.support.flood_surfaces import ADMIN, HTTP, KAFKA, OPA, STREAM, Surface, surfaces
 from tools.bench.figures import MeasurementError, Row, percentile_rows, rows
 from tools.bench.flood_load import FloodReport, Plan
 from tools.bench.protocols import ANSWERED
 from tools.bench.run import Run
 from tools.bench.sender import Plan as PolitePlan
-from tools.bench.sender import Report, send
+from tools.bench.sender import Report, run_plan, send
 from tools.bench.sets import kind
 from tools.daemon_process import DaemonProcess, ready_daemon
-from tools.processes import Command, capture_json, status_bytes
+from tools.processes import status_bytes
 
 PACE: Final = 320.0
 """Requests per second of all polite clients."""
@@ -59,11 +58,10 @@ _OF: Final = "polite clients"
 
 @dataclass(frozen=True, slots=True)
 class Flooded:
-    """A daemon that is flooded, its files, and the addresses of its endpoints."""
+    """A daemon that is flooded, and the addresses of its endpoints."""
 
     run: Run
     daemon: DaemonProcess
-    directory: Path
     hosts: dict[str, str]
 
     @property
@@ -87,24 +85,17 @@ class Flooded:
 
     def flood(self, plan: Plan) -> FloodReport:
         """Run a flood to its end."""
-        path = self.directory / "flood.plan"
-        path.write_bytes(msgspec.msgpack.encode(plan))
-        command: Command = [sys.executable, "-m", "tools.bench.flood_load", path]
-        return capture_json(command, FloodReport, timeout_seconds=_TIMEOUT_SECONDS + plan.seconds)
+        return run_plan("flood_load", plan, FloodReport, _TIMEOUT_SECONDS + plan.seconds)
 
     def recover(self) -> float:
         """Wait until all connections are closed; return how long that took."""
         started = time.monotonic()
-        names = (
-            f'authorizerd_{kind_of}_connections{{listener="{name}"}}'
-            for kind_of, name in _CONNECTIONS
-        )
-        counted = [*names]
-        # One is the connection of this request.
-        while (left := sum(int(self.daemon.metric(name)) for name in counted) - 1) > 0:
-            if time.monotonic() - started > _TIMEOUT_SECONDS:
-                raise MeasurementError(f"{left} connections are still open after a flood")
-            time.sleep(0.1)
+        names = [f'{name}_connections{{listener="{of}"}}' for name, of in _CONNECTIONS]
+
+        def are_closed() -> bool:  # but for the connection of this request
+            return sum(self.daemon.metric(f"authorizerd_{name}") for name in names) <= 1
+
+        wait_until(are_closed, "no connection is open after a flood", _TIMEOUT_SECONDS, 0.1)
         return time.monotonic() - started
 
     def capacity(self, surface: Surface) -> float:
@@ -167,7 +158,7 @@ def measure_floods(run: Run) -> Iterator[Row]:
         configuration = parse((place / "server.properties").read_text(), source="floods")
         acls = sum(1 for _ in kind().acls())
         allowed = memory_bound_bytes(configuration, acls * _ANSWER_BYTES_EACH) / _MIB
-        flooded = Flooded(run, daemon, place, hosts)
+        flooded = Flooded(run, daemon, hosts)
         every = surfaces(configuration, next(kind().questions()), hosts)
         every = [each for each in every if each.name != OPA][: run.pick(None, 1)]
         calm = {surface.name: flooded.ask(surface) for surface in every}

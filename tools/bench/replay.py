@@ -6,7 +6,6 @@ changes no decision, and the peer finds as many events that fewer ACLs would den
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections import Counter
@@ -14,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC
 from itertools import chain
 from pathlib import Path
-from threading import Timer
 from typing import Final, TypeVar
 
 import msgspec
@@ -26,14 +24,13 @@ from authorizerd.replay.local.tallies import Summand, Tallies
 from authorizerd.replay.messages import EXIT_DENIED, EXIT_DONE
 from authorizerd.replay.whatif.report import decode_whatif
 from tools.bench.audit_logs import DISTINCT_MAX, audit_lines, write_audit_log, write_audit_logs
-from tools.bench.checkpoint import write_checkpoint
 from tools.bench.duckdb_peer import NAME, PeerReport, write_acls
 from tools.bench.figures import MeasurementError, Peer, Row, rows
 from tools.bench.replay_spark import CORES, TABLE, Jobs, candidate_acls
-from tools.bench.run import Run
+from tools.bench.run import Run, write_checkpoint
 from tools.bench.sets import kind, number_acls
 from tools.daemon_process import AUTHORIZERD, PATIENT, ready_daemon
-from tools.processes import Command, ProcessError, capture_json, capture_output, running
+from tools.processes import Command, ProcessTime, capture_json, capture_output, time_process
 
 T = TypeVar("T")
 
@@ -46,13 +43,6 @@ _TIME: Final = "2026-11-21T16:26:26.914Z"
 _FIELD: Final = "event.original"
 _MIB: Final = 1024 * 1024
 _TIMEOUT_SECONDS: Final = 1800.0
-
-
-class ProcessTime(msgspec.Struct, frozen=True):
-    """Wall time of a process, and the maximum of its resident memory."""
-
-    seconds: float
-    resident_bytes: int
 
 
 Counts = Counter[bool]
@@ -79,7 +69,7 @@ def measure_replay(run: Run) -> Iterator[Row]:
     theirs = capture_json(
         [*program, acls, place, log], PeerReport, timeout_seconds=_TIMEOUT_SECONDS
     )
-    by_command = time_process([*program, acls, place], place / "duckdb.log")
+    by_command = time_process([*program, acls, place], place / "duckdb.log", _TIMEOUT_SECONDS)
     ours = _run_spark("jobs", Jobs, place, log)
     whatif, newly_denied = run_whatif(place)
     check_agreement(ours, theirs, newly_denied)
@@ -226,26 +216,6 @@ def run_whatif(place: Path) -> tuple[ProcessTime, int]:
         AUTHORIZERD, "replay", "whatif", "--events", place / TABLE, "--acls", place / "acls",
         "--out", out, "--overwrite",
     ]  # fmt: skip
-    times = time_process(command, place / "whatif.log", (EXIT_DONE, EXIT_DENIED))
+    codes = (EXIT_DONE, EXIT_DENIED)
+    times = time_process(command, place / "whatif.log", _TIMEOUT_SECONDS, codes)
     return times, decode_whatif((out / "whatif.json").read_text()).newly_denied.events
-
-
-def time_process(command: Command, log: Path, codes: Sequence[int] = (0,)) -> ProcessTime:
-    """Run ``command`` to its end, with its output in ``log``.
-
-    Raises:
-        ProcessError: its exit code is not one of ``codes``, or it exceeded the time limit.
-    """
-    begun = time.perf_counter()
-    with running(command, log) as process:
-        # Only wait4 returns the memory, and it has no time limit.
-        killer = Timer(_TIMEOUT_SECONDS, process.kill)
-        killer.start()
-        _, status, used = os.wait4(process.pid, 0)
-        killer.cancel()
-        process.returncode = os.waitstatus_to_exitcode(status)
-    seconds = time.perf_counter() - begun
-    if process.returncode not in codes:
-        said = log.read_text(errors="replace").strip()[-300:]
-        raise ProcessError(f"{command[0]}: exit code {process.returncode}: {said}")
-    return ProcessTime(seconds, used.ru_maxrss * 1024)

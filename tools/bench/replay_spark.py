@@ -35,7 +35,7 @@ from authorizerd.replay.whatif import job as whatif
 from authorizerd.replay.whatif.report import decode_whatif
 from tools.bench.figures import MeasurementError, Row
 from tools.bench.sets import kind
-from tools.processes import children_of, cpu_seconds, read_memory, sampling, sum_increases
+from tools.processes import cpu_seconds, sampling, sum_increases, tree_bytes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -134,7 +134,7 @@ def measure_jobs(directory: Path, *logs: str, is_ingest: bool = False) -> Jobs:
     """Ingest ``logs`` twice, then apply fewer ACLs, the same, and fewer again; or only ingest."""
     times: list[JobTime] = []
     table, found = directory / TABLE, []
-    with sampling(partial(_tree_bytes, os.getpid())) as peaks, _session(directory, times) as spark:
+    with sampling(partial(tree_bytes, os.getpid())) as peaks, _session(directory, times) as spark:
         for _ in range(1 if is_ingest else 2):
             _ingest(spark, logs, table, times)
         fewer, same = candidate_acls(), [*kind().acls()]
@@ -160,15 +160,6 @@ def measure_jobs(directory: Path, *logs: str, is_ingest: bool = False) -> Jobs:
     changed = unchanged.newly_denied.events + unchanged.newly_allowed.events
     newly_denied = denied.newly_denied.events
     return msgspec.structs.replace(jobs, changed_by_same_acls=changed, newly_denied=newly_denied)
-
-
-def _tree_bytes(process_id: int) -> int:
-    """Return the memory of a process and its descendants."""
-    try:
-        own, children = read_memory(process_id).pss_bytes, children_of(process_id)
-    except (OSError, KeyError, IndexError):
-        return 0  # the process has ended meanwhile
-    return own + sum(map(_tree_bytes, children))
 
 
 def sum_task_metrics(history: Path) -> tuple[int, int]:

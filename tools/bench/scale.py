@@ -27,14 +27,13 @@ from msgspec.structs import replace
 from authorizerd.acl.model import Question
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from tests.kafka_rig.rig import VERSION
-from tools.bench.checkpoint import write_checkpoint, write_log
+from tests.support.daemon_process import wait_until
 from tools.bench.creations import create_plan, describe_plan
-from tools.bench.crowd import GREATEST, crowd
+from tools.bench.decisions import WORKERS
 from tools.bench.event_loop import LIMIT_MS, read_loop_report, watched_daemon
-from tools.bench.figures import MeasurementError, Metric, Row, percentile_rows, rows, rows_of
-from tools.bench.http_decisions import WORKERS
+from tools.bench.figures import Metric, Row, percentile_rows, rows, rows_of
 from tools.bench.in_memory import InMemory, measure_set, metrics_of
-from tools.bench.run import Run
+from tools.bench.run import Run, write_checkpoint, write_log
 from tools.bench.searches import (
     DECISION,
     EXPLAIN,
@@ -47,6 +46,7 @@ from tools.bench.searches import (
     trust,
 )
 from tools.bench.sender import Plan, send
+from tools.bench.sets import GREATEST, crowd
 from tools.daemon_process import DaemonProcess, ready_daemon
 from tools.processes import (
     Command,
@@ -56,6 +56,7 @@ from tools.processes import (
     read_memory,
     sampling,
     status_bytes,
+    tree_bytes,
 )
 
 ACLS: Final = (20_000, 100_000, 505_000, 1_000_000, 2_500_000, 5_000_000)
@@ -195,28 +196,20 @@ def _measure_checkpoint(
     run: Run, what: str, acls: int, daemon: DaemonProcess, log_dir: Path
 ) -> Iterator[Row]:
     """Wait until the daemon has written a checkpoint of the log; ask it meanwhile."""
-    directory = log_dir / METADATA_TOPIC_DIRECTORY
-    _wait_for(directory, "*.checkpoint*")
+    directory, seconds = log_dir / METADATA_TOPIC_DIRECTORY, _CHECKPOINT_SECONDS
+    wait_until(lambda: any(directory.glob("*.checkpoint*")), "a checkpoint begins", seconds, 0.01)
     begun = time.time()
     # A load of 1,000 requests, which support a 99th percentile.
     during = send(decide_plan(daemon, acls, run.pick(2.5, 0.1)))
     is_during = not any(directory.glob("*.checkpoint"))
-    _wait_for(directory, "*.checkpoint")
+    wait_until(lambda: any(directory.glob("*.checkpoint")), "a checkpoint", seconds, 0.01)
     (path,) = directory.glob("*.checkpoint")
     # The time of its renaming, which may be before the first look.
-    if (seconds := path.stat().st_ctime - begun) > 0:
-        yield from rows(what, ("checkpoint", "s", seconds))
+    if (taken := path.stat().st_ctime - begun) > 0:
+        yield from rows(what, ("checkpoint", "s", taken))
     if is_during:
         of = "decision over HTTP during a checkpoint"
         yield from percentile_rows(what, during.times_ms, of=of)
-
-
-def _wait_for(directory: Path, pattern: str) -> None:
-    give_up = time.monotonic() + _CHECKPOINT_SECONDS
-    while not any(directory.glob(pattern)):
-        if time.monotonic() > give_up:
-            raise MeasurementError(f"no checkpoint in {_CHECKPOINT_SECONDS:.0f} s")
-        time.sleep(0.01)
 
 
 def _measure_daemon(
@@ -308,8 +301,7 @@ def measure_connections(run: Run) -> Iterator[Row]:
 def _read(process_id: int) -> tuple[int, list[int]]:
     """Return the memory of a daemon and its workers together, and the open files of each."""
     processes = [process_id, *children_of(process_id)]
-    files = [len(os.listdir(f"/proc/{each}/fd")) for each in processes]
-    return sum(read_memory(each).pss_bytes for each in processes), files
+    return tree_bytes(process_id), [len(os.listdir(f"/proc/{each}/fd")) for each in processes]
 
 
 if __name__ == "__main__":

@@ -23,12 +23,11 @@ from authorizerd.acl.search.names import find_names
 from authorizerd.acl.search.resources import find_resources
 from authorizerd.acl.search.subjects import find_subjects
 from authorizerd.acl.snapshot import AclSnapshot
-from tools.bench.checkpoint import write_checkpoint
 from tools.bench.creations import create_plan
 from tools.bench.figures import Absent, MeasurementError, Row, percentile_rows, rows
 from tools.bench.peers import OPENFGA, is_expressible, make_search, ready_openfga
 from tools.bench.protocols import ANSWERED, post
-from tools.bench.run import Run
+from tools.bench.run import Run, write_checkpoint
 from tools.bench.sender import Plan, Report, send, send_together
 from tools.bench.servers import AUTHZEN, SETTINGS, Server, ask_once
 from tools.bench.sets import wide

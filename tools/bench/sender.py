@@ -20,9 +20,10 @@ import sys
 import time
 from collections import Counter, deque
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -30,10 +31,11 @@ from tools.bench.figures import MeasurementError, percentile
 from tools.bench.protocols import ANSWERED, HTTP, reader_of
 from tools.processes import capture_json
 
+T = TypeVar("T")
+
 NUMBER: Final = b"##########"
 """The sender writes another number here in each request."""
 _RECEIVE_BYTES: Final = 256 * 1024
-_CONNECT_SECONDS: Final = 10.0
 ANSWER_SECONDS: Final = 60.0
 """How long a server may take for an answer."""
 _RETRY_NS: Final = 50_000_000
@@ -87,12 +89,16 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 def send(plan: Plan) -> Report:
     """Run a load in another process; raise ProcessError if it failed or nothing was answered."""
+    return run_plan("sender", plan, Report, plan.seconds + 2 * ANSWER_SECONDS)
+
+
+def run_plan(module: str, plan: msgspec.Struct, kind: type[T], timeout_seconds: float) -> T:
+    """Run a module of the bench, with a plan in msgpack, in another process."""
     with NamedTemporaryFile(prefix="bench-", suffix=".plan") as file:
         file.write(msgspec.msgpack.encode(plan))
         file.flush()
-        command = [sys.executable, "-m", "tools.bench.sender", file.name]
-        limit = plan.seconds + 2 * ANSWER_SECONDS
-        return capture_json(command, Report, timeout_seconds=limit)
+        command = [sys.executable, "-m", f"tools.bench.{module}", file.name]
+        return capture_json(command, kind, timeout_seconds=timeout_seconds)
 
 
 def send_together(*plans: Plan) -> list[Report]:
@@ -101,20 +107,25 @@ def send_together(*plans: Plan) -> list[Report]:
         return [*threads.map(send, plans)]
 
 
-class _Connection:
-    def __init__(self, plan: Plan, tls: ssl.SSLContext | None) -> None:
-        host, _, port = plan.address.rpartition(":")
-        plain = socket.create_connection((host, int(port)), _CONNECT_SECONDS)
+class Connection:
+    """A connection of which only the opening waits. It sends ``sending`` as far as it can."""
+
+    def __init__(
+        self, address: str, protocol: str, sending: bytes | memoryview,
+        tls: ssl.SSLContext | None = None, connect_seconds: float = 10.0,
+    ) -> None:  # fmt: skip
+        host, _, port = address.rpartition(":")
+        plain = socket.create_connection((host, int(port)), connect_seconds)
         # Nagle's algorithm would hold a request back and add to its latency.
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.is_secured, self.is_blocked, self.sending = tls is None, False, plan.opening
+        self.is_secured, self.is_blocked, self.sending = tls is None, False, sending
         self.socket = plain
         if tls is not None:
             self.socket = tls.wrap_socket(
                 plain, server_hostname=host, do_handshake_on_connect=False
             )
         self.socket.setblocking(False)
-        self.reader = reader_of(plan.protocol)
+        self.reader = reader_of(protocol)
 
     def pump(self) -> None:
         """Go on with the handshake, or send what the socket accepts."""
@@ -133,7 +144,7 @@ class _Slot:
     """One of the load's connections, which may be replaced, and when its requests were due."""
 
     def __init__(self) -> None:
-        self.connection: _Connection | None = None
+        self.connection: Connection | None = None
         self.waiting: deque[int] = deque()
         self.asked: deque[int] = deque()
         self.rests_until_ns = 0
@@ -222,7 +233,8 @@ class _Sender:
 
     def _connect(self, slot: _Slot) -> bool:
         try:
-            slot.connection = _Connection(self._plan, self._tls)
+            plan = self._plan
+            slot.connection = Connection(plan.address, plan.protocol, plan.opening, self._tls)
         except OSError:
             if self._plan.may_refuse:
                 return False
@@ -243,13 +255,13 @@ class _Sender:
             requests.append(request)
             self._asked += 1
         if requests and connection is not None:
-            connection.sending += b"".join(requests)
+            connection.sending = bytes(connection.sending) + b"".join(requests)
             try:
                 self._pump(connection)
             except OSError as error:
                 self._lose(slot, error)
 
-    def _pump(self, connection: _Connection) -> None:
+    def _pump(self, connection: Connection) -> None:
         connection.pump()
         # A connection that could not send all is also told when it can continue.
         is_blocked = bool(connection.sending) and connection.is_secured
@@ -277,7 +289,7 @@ class _Sender:
             except OSError as error:
                 self._lose(slot, error)
 
-    def _read(self, slot: _Slot, connection: _Connection) -> None:
+    def _read(self, slot: _Slot, connection: Connection) -> None:
         try:
             data = connection.socket.recv(_RECEIVE_BYTES)
         except (BlockingIOError, ssl.SSLWantReadError):  # a part of a record, or a session ticket
@@ -287,7 +299,7 @@ class _Sender:
         while data:
             for found in connection.reader.feed(data):
                 if isinstance(found, bytes):
-                    connection.sending += found
+                    connection.sending = bytes(connection.sending) + found
                     self._pump(connection)
                 else:
                     self._settle(slot, found)
@@ -338,11 +350,8 @@ class _Sender:
 
 def run_load(plan: Plan) -> Report:
     """Run a load in this process."""
-    sender = _Sender(plan)
-    try:
+    with closing(_Sender(plan)) as sender:
         return sender.run()
-    finally:
-        sender.close()
 
 
 if __name__ == "__main__":

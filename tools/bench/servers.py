@@ -10,9 +10,8 @@ import ssl
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -23,6 +22,8 @@ from authorizerd.acl.model import Operation, Question, ResourceType
 from authorizerd.acl.snapshot import AclSnapshot
 from tests.daemon.opa_requests import PATH as PLUGIN_PATH
 from tests.daemon.opa_requests import asked
+from tests.support.daemon_process import ask as send_request
+from tests.support.daemon_process import wait_until
 from tests.support.requests import evaluation_of
 from tools.bench.figures import Absent, MeasurementError, Row, pick_from
 from tools.bench.loads import Extent, Load, Process, Target, compare
@@ -140,9 +141,6 @@ class Server:
             yield post(self.host, path, body, self.token, request_id)
 
 
-_JSON: Final = {"Content-Type": "application/json"}
-
-
 def server_of(daemon: DaemonProcess, *, api: Api = AUTHZEN, ca_file: str = "") -> Server:
     """Return a daemon as a server of AuthZEN."""
     process, token = Process(daemon.process_id), daemon.token
@@ -185,26 +183,16 @@ def connect(host: str, ca_file: str = "") -> http.client.HTTPConnection:
 def ask(
     connection: http.client.HTTPConnection, path: str, body: object, token: str = ""
 ) -> tuple[float, Any]:
-    """Return the time in ms of a POST, and its answer.
-
-    Raises:
-        ProcessError: the answer is not a success.
-    """
-    encoded, headers = msgspec.json.encode(body), dict(_JSON)
+    """Return the time in ms of a POST, and its answer; raise ProcessError if it is refused."""
+    encoded, headers = msgspec.json.encode(body), {"Content-Type": "application/json"}
     if token:
         headers["Authorization"] = f"Bearer {token}"
-    where = f"{connection.host}:{connection.port}{path}"
     began_ns = time.perf_counter_ns()
-    try:
-        connection.request("POST", path, encoded, headers)
-        answer = connection.getresponse()
-        text = answer.read()
-    except OSError as error:
-        raise ProcessError(f"{where}: {error!r}") from error
+    answer = send_request(connection, "POST", path, encoded, headers)
     taken_ms = (time.perf_counter_ns() - began_ns) / 1e6
     if answer.status // 100 != 2:
-        raise ProcessError(f"{where}: {answer.status} {text[:80]!r}")
-    return taken_ms, msgspec.json.decode(text)
+        raise ProcessError(f"{connection.host}{path}: {answer.status} {answer.body[:80]!r}")
+    return taken_ms, answer.json
 
 
 def ask_once(host: str, path: str, body: object) -> tuple[float, Any]:
@@ -217,18 +205,13 @@ def ask_once(host: str, path: str, body: object) -> tuple[float, Any]:
 def wait_until_healthy(
     host: str, path: str, process: subprocess.Popen[bytes], ca_file: str = ""
 ) -> None:
-    """Wait until a GET of ``path`` is answered with 200.
+    """Wait until a GET of ``path`` is answered with 200; the process must live."""
 
-    Raises:
-        ProcessError: the process ended, or the time limit was exceeded.
-    """
-    give_up = time.monotonic() + _TIMEOUT_SECONDS
-    while time.monotonic() < give_up and process.poll() is None:
-        with closing(connect(host, ca_file)) as connection:
-            try:
-                connection.request("GET", path)
-                if connection.getresponse().status == http.client.OK:
-                    return
-            except OSError:
-                time.sleep(0.05)
-    raise ProcessError(f"{Path(str(process.args)).name} did not become healthy")
+    def is_healthy() -> bool:
+        if process.poll() is not None:
+            raise ProcessError(f"{process.args!r}: exit code {process.returncode}")
+        with suppress(OSError), closing(connect(host, ca_file)) as connection:
+            return send_request(connection, "GET", path).status == http.client.OK
+        return False
+
+    wait_until(is_healthy, f"{process.args!r} is healthy", _TIMEOUT_SECONDS)

@@ -1,7 +1,5 @@
 """The parts and their results: a JSON file for each, and the tables of ``docs/performance.md``.
 
-    python -m tools.bench.table [FOLDER] [--write]
-
 Each part has a file of its own, so that a failed part never loses the others. Cases with metrics in
 common are one table: a row for each case, a column for each metric, or the other way round if there
 are many metrics. A case with metrics of its own is one line. **Invariant:** quick results and
@@ -14,60 +12,53 @@ import os
 import platform
 import re
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
 import msgspec
 
 from tools.bench import (
     creations,
+    decisions,
     early_start,
     event_loop,
     floods,
     following,
-    http_decisions,
     in_memory,
     replay,
     scale,
     searches,
-    stream,
     tls,
-    workers,
 )
 from tools.bench.figures import Row
 from tools.bench.run import Run
 from tools.processes import find_program
 
 Part = Callable[[Run], Iterator[Row]]
-PARTS: Final[Mapping[str, Part]] = MappingProxyType(
-    {
-        "http": http_decisions.measure_http,
-        "openfga": http_decisions.measure_openfga,
-        "stream": stream.measure_stream,
-        "search": searches.measure_searches,
-        "workers": workers.measure_workers,
-        "in-memory": in_memory.measure_in_memory,
-        "event-loop": event_loop.measure_event_loop,
-        "early-start": early_start.measure_early_start,
-        "scale": scale.measure_scale,
-        "connections": scale.measure_connections,
-        "tls": tls.measure_tls,
-        "log-ins": tls.measure_log_ins,
-        "floods": floods.measure_floods,
-        "creations": creations.measure_creations,
-        "following": following.measure_following,
-        "replay": replay.measure_replay,
-        "replay-growth": replay.measure_growth,
-    }
-)
+PARTS: Final[Mapping[str, Part]] = {
+    "http": decisions.measure_http,
+    "openfga": decisions.measure_openfga,
+    "stream": decisions.measure_stream,
+    "search": searches.measure_searches,
+    "workers": decisions.measure_workers,
+    "in-memory": in_memory.measure_in_memory,
+    "event-loop": event_loop.measure_event_loop,
+    "early-start": early_start.measure_early_start,
+    "scale": scale.measure_scale,
+    "connections": scale.measure_connections,
+    "tls": tls.measure_tls,
+    "log-ins": tls.measure_log_ins,
+    "floods": floods.measure_floods,
+    "creations": creations.measure_creations,
+    "following": following.measure_following,
+    "replay": replay.measure_replay,
+    "replay-growth": replay.measure_growth,
+}
 """In the order of the page. A part needs nothing of the others."""
-FOLDER: Final = Path(".run/bench/results")
 PAGE: Final = Path("docs/performance.md")
-BEGIN: Final = "<!-- figures: begin; written by python -m tools.bench.table --write -->\n"
+BEGIN: Final = "<!-- figures: begin; written by python -m tools.bench --write -->\n"
 END: Final = "<!-- figures: end -->"
 _VERSION: Final = re.compile(r"\d+\.\d+[-.\w]*")
 _PERCENT: Final = re.compile(r"(?:^|, )(p\d+|median \(of \d+\))$")
@@ -187,21 +178,3 @@ def replace_figures(page: str, results: Mapping[str, Result]) -> str:
     if not begin or not end:
         raise ValueError(f"expected the lines {BEGIN!r} and {END!r}, in this order")
     return f"{before}{begin}\n{draw(results)}\n{end}{after}"
-
-
-def main(words: Sequence[str]) -> int:
-    folders = [Path(word) for word in words if word != "--write"] or [FOLDER]
-    results = read_results(folders[0])
-    if "--write" not in words:
-        print(draw(results))
-        return 0
-    try:
-        PAGE.write_text(replace_figures(PAGE.read_text(), results))
-    except ValueError as error:
-        print(f"bench: {PAGE}: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -14,6 +14,7 @@ from trustme import KeyType
 from authorizerd.acl.model import Question
 from authorizerd.protocol.records.scram import ScramMechanism
 from tests.support.certificates import Authority
+from tools.bench.decisions import USUAL, USUAL_BATCHES
 from tools.bench.event_loop import measure_stretches_of
 from tools.bench.figures import (
     Absent,
@@ -23,14 +24,13 @@ from tools.bench.figures import (
     pick_from,
     row_of_rounds,
 )
-from tools.bench.http_decisions import USUAL, USUAL_BATCHES
 from tools.bench.loads import FULL, QUICK, Extent, Load, Process, Target, compare
 from tools.bench.peers import OPA, ready_opa
 from tools.bench.protocols import scram_opening
 from tools.bench.run import Run
 from tools.bench.sender import Plan, Report, send, send_together
 from tools.bench.servers import Server, check_servers, compare_servers, server_of
-from tools.bench.sets import HOST, kind, kind_with_many_questions
+from tools.bench.sets import HOST, MANY_QUESTIONS, QUESTIONS, kind
 from tools.daemon_process import PATIENT, DaemonProcess, format_log, ready_daemon
 
 HANDSHAKES: Final = Load(connections=16, rate=200, is_fresh=True)
@@ -50,7 +50,7 @@ _LOG_INS: Final = {
 
 def measure_tls(run: Run) -> Iterator[Row]:
     """Measure decisions with an ECDSA key, and handshakes with each kind of key."""
-    acl_set, place = run.pick(kind_with_many_questions(), kind()), run.new_place("tls")
+    acl_set, place = kind(run.pick(MANY_QUESTIONS, QUESTIONS)), run.new_place("tls")
     questions, log_dir = [*acl_set.questions()], run.log_of(acl_set)
     for key, key_type in [*_KEYS.items()][: run.pick(None, 1)]:
         authority = Authority(place, key_type=key_type)

@@ -25,7 +25,7 @@ from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaServerConnection
 from tests.support.flood_surfaces import ADMIN, HTTP, Surface, surfaces
 from tests.tools.bench.servers import send_and_close, serving
-from tools.bench.flood_load import CLOSED, Plan, flood
+from tools.bench.flood_load import CLOSED, Flooder, Plan
 from tools.bench.protocols import ANSWERED, reader_of
 from tools.bench.sets import wide
 
@@ -102,7 +102,7 @@ def is_read(surface: Surface, data: bytes) -> bool:
 
 def test_flood_counts_answers_and_closed_connections() -> None:
     with serving(send_and_close(REFUSED)) as ((host, port), _):
-        report = flood(
+        report = Flooder(
             Plan(
                 address=f"{host}:{port}",
                 protocol="http",
@@ -110,7 +110,7 @@ def test_flood_counts_answers_and_closed_connections() -> None:
                 seconds=0.3,
                 first=b"ask",
             )
-        )
+        ).run()
     assert report.opened == 3
     assert report.outcomes == {"503": 3, CLOSED: 3}
 
@@ -119,10 +119,10 @@ def test_only_requests_that_the_sockets_accept_count_as_offered() -> None:
     """Nobody reads here, so the buffers of the connections soon are full."""
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         host, port = deaf.getsockname()
-        report = flood(
+        report = Flooder(
             Plan(
                 address=f"{host}:{port}", protocol="http", connections=1, seconds=0.5,
                 again=b"x" * (1 << 20), requests_per_second=1000,
             )
-        )  # fmt: skip
+        ).run()  # fmt: skip
     assert report.offered < 50

@@ -10,8 +10,8 @@ import pytest
 from authorizerd.acl.index.builder import build
 from authorizerd.acl.model import Acl, ResourceType
 from tests.support.acls import acl, question
+from tools.bench.decisions import answerable
 from tools.bench.figures import Absent, MeasurementError
-from tools.bench.http_decisions import answerable
 from tools.bench.in_memory import measure_kafka
 from tools.bench.peers import (
     is_expressible,

@@ -11,14 +11,14 @@ from authorizerd.acl.index.builder import build
 from authorizerd.acl.model import PatternType
 from authorizerd.acl.releases import RULES_4_4
 from authorizerd.acl.snapshot import with_rules
-from tools.bench.crowd import GREATEST, crowd
 from tools.bench.servers import collect_answers
 from tools.bench.sets import (
+    GREATEST,
     MANY_QUESTIONS,
     QUESTIONS,
     AclSet,
+    crowd,
     kind,
-    kind_with_many_questions,
     ranges,
     wide,
 )
@@ -72,7 +72,7 @@ def test_questions_about_ranges_are_distinct_and_most_are_allowed(each: int, all
 
 
 def test_many_questions_are_distinct_and_begin_with_those_of_kind() -> None:
-    many = list(kind_with_many_questions().questions())
+    many = list(kind(MANY_QUESTIONS).questions())
     assert len(set(many)) == len(many) == MANY_QUESTIONS
     assert many[:QUESTIONS] == list(kind().questions())
     # Also without the host, most are: another principal or operation asks about the same topic.

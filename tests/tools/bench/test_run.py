@@ -10,9 +10,9 @@ from authorizerd.acl.index.builder import build
 from authorizerd.acl.model import AclAdded
 from authorizerd.metadata.log import MetadataLog
 from authorizerd.metadata.replay import read_changes
-from tools.bench import checkpoint
-from tools.bench.checkpoint import write_checkpoint, write_log
+from tools.bench import run
 from tools.bench.in_memory import load
+from tools.bench.run import write_checkpoint, write_log
 from tools.bench.sets import wide
 
 SET = wide(1000, 2)
@@ -31,13 +31,13 @@ def test_written_log_is_read_back_in_order(tmp_path: Path) -> None:
     write_log(tmp_path, SET.added())
     batches = [list(batch.changes) for batch in read_changes(tmp_path) if batch.changes]
     assert [change for changes in batches for change in changes] == list(SET.added())
-    assert {len(changes) for changes in batches} == {checkpoint.ACLS_PER_REQUEST}
+    assert {len(changes) for changes in batches} == {run.ACLS_PER_REQUEST}
 
 
 def test_batches_are_as_full_as_those_of_kafka(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checkpoint, "BATCH_BYTES_MAX", 10_000)
+    monkeypatch.setattr(run, "BATCH_BYTES_MAX", 10_000)
     write_checkpoint(tmp_path, SET.added())
     sizes = [len(each.placed.batch.data) for each in MetadataLog.open(tmp_path).batches()]
     assert len(sizes) > 10
