@@ -111,8 +111,12 @@ def ready_daemon(
     settings: Mapping[str, str],
     program: Sequence[str | Path] = (AUTHORIZERD,),
     timeout_seconds: float = READY_TIMEOUT_SECONDS,
+    token: str = "",
 ) -> Iterator[DaemonProcess]:
     """Run a daemon on ``log_dir``, with its files below ``directory``, until the block ends.
+
+    Args:
+        token: what its callers send.
 
     Raises:
         ProcessError: it did not become ready; ``daemon.log`` has the reason.
@@ -128,4 +132,5 @@ def ready_daemon(
             bound.decision_stream,
             bound.admin_http,
             bound.listeners,
+            token,
         )

@@ -4,9 +4,9 @@
     python -m tools.bench --write
 
 The first command writes a JSON file for each part to ``DIRECTORY/bench/results``, and prints the
-tables. ``--quick`` runs the parts on small sets, without a JVM. The exit code is 1 if a part
-failed, or if a limit that must hold was exceeded; the other parts are measured nevertheless. The
-second command puts the results into the documentation.
+tables; the second one puts them into the documentation. ``--quick`` runs the parts on small sets,
+without a JVM. The exit code is 1 if a part failed, or if a limit that must hold was exceeded; the
+other parts are measured nevertheless.
 """
 
 from __future__ import annotations
@@ -19,25 +19,16 @@ import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from tools.bench import table
 from tools.bench.figures import MeasurementError, Row, format_figure
 from tools.bench.run import Run
-from tools.bench.table import (
-    PAGE,
-    PARTS,
-    Part,
-    Result,
-    describe_machine,
-    draw,
-    read_results,
-    replace_figures,
-    write_result,
-)
+from tools.bench.table import PAGE, PARTS, Part, Result
 from tools.processes import end_at_sigterm
 
 
 def measure(run: Run, names: Iterable[str], parts: Mapping[str, Part] = PARTS) -> Iterator[Result]:
     """Run the parts; yield the result of each, with an error if it failed."""
-    machine = describe_machine()
+    machine = table.describe_machine()
     for name in names:
         began, load_average = time.strftime("%Y-%m-%dT%H:%M:%S%z"), os.getloadavg()[0]
         started, rows, error = time.monotonic(), list[Row](), ""
@@ -56,11 +47,7 @@ def measure(run: Run, names: Iterable[str], parts: Mapping[str, Part] = PARTS) -
 
 
 def check_rows(rows: list[Row]) -> None:
-    """Check that a part has figures, and each of them once.
-
-    Raises:
-        MeasurementError: it has none, or two have the same name.
-    """
+    """Raise MeasurementError if a part has no figures, or one of them twice."""
     if not rows:
         raise MeasurementError("nothing was measured")
     names = [(row.what, row.metric) for row in rows]
@@ -105,18 +92,19 @@ def main() -> int:
     directory = given.directory.absolute() / "bench"
     if given.write:
         try:
-            drawn = replace_figures(PAGE.read_text(), read_results(directory / "results"))
+            drawn = table.replace_figures(
+                PAGE.read_text(), table.read_results(directory / "results")
+            )
         except ValueError as error:
             parser.error(f"{PAGE}: {error}")
         PAGE.write_text(drawn)
         return 0
-    results = {}
-    failed = 0
+    results, failed = {}, 0
     for result in measure(Run(directory, is_quick=given.quick), given.parts):
-        write_result(directory / "results", result)
+        table.write_result(directory / "results", result)
         results[result.part] = result
         failed += bool(result.error) + judge(result.rows, is_quick=given.quick)
-    print(draw(results))
+    print(table.draw(results))
     return 1 if failed else 0
 
 

@@ -5,8 +5,7 @@
 ``first`` is the number of a log's first line, from which its times and its draws follow: logs with
 consecutive lines together are one log of any length.
 
-As in production, few tuples make most of the lines: the n-th most frequent occurs 1/n times as
-often as the first.
+As in production, few tuples make most lines: the n-th occurs 1/n times as often as the first.
 """
 
 from __future__ import annotations

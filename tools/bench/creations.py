@@ -5,9 +5,6 @@ fdatasync once for all waiting requests, then answers them. Kafka's leader appen
 its high watermark, for which answers wait, and only then forces the log to disk
 (KafkaRaftClient.flushLeaderLog). Before it appends, it waits for more records, 25 ms by default.
 Few arrive, because a broker forwards all its clients' requests over one connection, one at a time.
-
-All servers run at the same time and are asked in turn, first as fast as they answer, then at a rate
-that the slowest serves.
 """
 
 from __future__ import annotations
@@ -110,10 +107,7 @@ class AclServer:
         return Target(process=self.process, plan=plan, load=load)
 
 
-_LOADS: Final = {
-    1: (Load(rate=8), Load(connections=16, rate=8)),
-    100: (Load(each=100, rate=10),),
-}
+_LOADS: Final = {1: (Load(rate=8), Load(connections=16, rate=8)), 100: (Load(each=100, rate=10),)}
 """The loads by the number of ACLs per request: each number has new servers."""
 
 

@@ -12,21 +12,18 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
-from authorizerd.acl.decision import authorize
 from authorizerd.acl.index.builder import build
 from authorizerd.acl.model import Question
 from authorizerd.protocol.decisions.stream import ALLOWED, StreamClientConnection, StreamQuestion
 from tests.support.requests import stream_question
 from tests.support.stream_connection import StreamConnection
-from tools.bench.figures import Row, row_of_rounds, rows
+from tools.bench.figures import MIB, Row, row_of_rounds, rows
 from tools.bench.loads import FULL, QUICK, Extent, Load, Process, Target
 from tools.bench.peers import OPA, OPENFGA, is_expressible, ready_opa, ready_openfga
 from tools.bench.protocols import STREAM
@@ -35,11 +32,11 @@ from tools.bench.sender import Plan
 from tools.bench.servers import (
     AUTHZEN,
     PLUGIN,
-    SETTINGS,
     Server,
     check_agreement,
     check_servers,
     compare_servers,
+    is_allowed,
     server_of,
 )
 from tools.bench.sets import MANY_QUESTIONS, QUESTIONS, AclSet, kind, wide
@@ -81,7 +78,6 @@ FRAME_LOADS: Final = (
     CROWD,
 )
 _BUSY: Final = (sys.executable, "-c", "while True: pass")
-_MIB: Final = 1024 * 1024
 
 
 def measure_http(run: Run) -> Iterator[Row]:
@@ -128,8 +124,9 @@ def _measure_alone(
     """Measure a daemon with other settings."""
     acl_set, extent = kind(run.pick(MANY_QUESTIONS, QUESTIONS)), run.pick(FULL, QUICK)
     questions = [*acl_set.questions()]
-    with ready_daemon(run.directory / "http-alone", run.log_of(acl_set), settings) as daemon:
-        server = server_of(replace(daemon, token=token))
+    place = run.directory / "http-alone"
+    with ready_daemon(place, run.log_of(acl_set), settings, token=token) as daemon:
+        server = server_of(daemon)
         check_servers(acl_set, questions, server)
         for load in loads:
             before = _count_audited(daemon)
@@ -170,8 +167,7 @@ def answerable(acl_set: AclSet) -> list[Question]:
     expressible = build(each for each in acl_set.added() if is_expressible(each.acl))
 
     def is_independent(question: Question) -> bool:
-        fields = msgspec.structs.astuple(question)
-        return authorize(whole, SETTINGS, *fields) == authorize(expressible, SETTINGS, *fields)
+        return is_allowed(whole, question) == is_allowed(expressible, question)
 
     # Whole batches, so that all requests have as many questions.
     found = [*filter(is_independent, acl_set.questions())]
@@ -212,13 +208,14 @@ def measure_stream(run: Run) -> Iterator[Row]:
     questions, place = [*acl_set.questions()], run.new_place("stream")
     tokens, token = write_token(place)
     workers = {"authorizerd.workers": str(WORKERS)}
-    for words, settings, loads in (
-        ("", {}, run.pick(FRAME_LOADS, (FRAMES,))),
-        (", with a token", tokens, (FRAMES,)),
-        (f", {WORKERS} workers", workers, (CROWD,)),
+    for words, more, loads, sent in (
+        ("", {}, run.pick(FRAME_LOADS, (FRAMES,)), ""),
+        (", with a token", tokens, (FRAMES,), token),
+        (f", {WORKERS} workers", workers, (CROWD,), ""),
     ):
-        with ready_daemon(place, run.log_of(acl_set), {**PATIENT, **settings}) as daemon:
-            server = stream_of(replace(daemon, token=token if settings is tokens else ""))
+        settings = {**PATIENT, **more}
+        with ready_daemon(place, run.log_of(acl_set), settings, token=sent) as daemon:
+            server = stream_of(daemon)
             check_servers(acl_set, questions, server)
             for load in loads:
                 extent, sides = run.pick(FULL, QUICK), {words: server}
@@ -227,27 +224,18 @@ def measure_stream(run: Run) -> Iterator[Row]:
 
 def measure_workers(run: Run) -> Iterator[Row]:
     """Measure CPU time, and memory before and after it, then memory with many ACLs."""
-    acl_set, place = kind(run.pick(MANY_QUESTIONS, QUESTIONS)), run.new_place("workers")
-    with (
-        ready_daemon(place / "one", run.log_of(acl_set), PATIENT) as one,
-        _ready_workers(run, acl_set, place / "two") as two,
-    ):
-        yield from _measure_memory(acl_set, one, two)
-        yield from _measure_cpu(run, acl_set, one, two, place)
-        yield from _measure_memory(acl_set, one, two, ", after the load")
-    largest = run.pick(wide(50_000, 10), wide(1000, 2))
-    with (
-        ready_daemon(place / "one", run.log_of(largest), PATIENT) as one,
-        _ready_workers(run, largest, place / "two") as two,
-    ):
-        yield from _measure_memory(largest, one, two)
-
-
-def _ready_workers(
-    run: Run, acl_set: AclSet, directory: Path
-) -> AbstractContextManager[DaemonProcess]:
+    asked, place = kind(run.pick(MANY_QUESTIONS, QUESTIONS)), run.new_place("workers")
     settings = {**PATIENT, "authorizerd.workers": str(WORKERS)}
-    return ready_daemon(directory, run.copy_log(acl_set, directory), settings)
+    for acl_set in (asked, run.pick(wide(50_000, 10), wide(1000, 2))):
+        copied = run.copy_log(acl_set, place / "two")
+        with (
+            ready_daemon(place / "one", run.log_of(acl_set), PATIENT) as one,
+            ready_daemon(place / "two", copied, settings) as two,
+        ):
+            yield from _measure_memory(acl_set, one, two)
+            if acl_set is asked:
+                yield from _measure_cpu(run, acl_set, one, two, place)
+                yield from _measure_memory(acl_set, one, two, ", after the load")
 
 
 def _measure_cpu(
@@ -291,4 +279,4 @@ def _measure_memory(
         ("each worker", max(workers, key=lambda memory: memory.uss_bytes)),
     ):
         sizes = ("USS", memory.uss_bytes), ("PSS", memory.pss_bytes)
-        yield from rows(what, *((f"{each} of {whose}", "MiB", size / _MIB) for each, size in sizes))
+        yield from rows(what, *((f"{each} of {whose}", "MiB", size / MIB) for each, size in sizes))

@@ -76,13 +76,10 @@ class PeerReport(msgspec.Struct, frozen=True):
 
 def write_acls(path: Path, acls: Iterable[Acl]) -> None:
     """Write ACLs as ``measure_duckdb`` reads them."""
-    path.write_text(
-        "".join(
-            f"{acl.principal}\t{Operation(acl.operation).name}\t{acl.resource_name}\t"
-            f"{PatternType(acl.pattern_type).name}\n"
-            for acl in acls
-        )
-    )
+    with path.open("w") as file:
+        for acl in acls:
+            names = Operation(acl.operation).name, PatternType(acl.pattern_type).name
+            print(acl.principal, names[0], acl.resource_name, names[1], sep="\t", file=file)
 
 
 def measure_duckdb(acls: Path, directory: Path, log: Path | None = None) -> PeerReport:

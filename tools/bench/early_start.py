@@ -7,11 +7,9 @@ that are still closed are tried.
 
 from __future__ import annotations
 
-import socket
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +19,7 @@ from authorizerd.protocol.kafka.error_codes import ErrorCode
 from tests.kafka_rig.admin import Admin
 from tests.kafka_rig.properties import PLAIN_LOGIN
 from tests.kafka_rig.rig import RigError
-from tests.support.daemon_process import wait_until
+from tests.support.daemon_process import connect, wait_until
 from tools.bench.figures import MeasurementError, Row, percentile_rows, rows
 from tools.bench.run import Run
 from tools.bench.sets import wide
@@ -59,75 +57,6 @@ def _is_refused(client: Admin) -> bool:
     return False
 
 
-@dataclass
-class EarlyStart:
-    """One start. ``opened_s`` has the seconds until each endpoint opened.
-
-    ``refused`` counts the other user's requests that got AUTHORIZER_NOT_READY. After the first one
-    that was served, none was refused.
-    """
-
-    addresses: dict[str, str]
-    started_ns: int
-    opened_s: dict[str, float] = field(default_factory=dict)
-    super_user_ms: list[float] = field(default_factory=list)
-    refused: int = 0
-
-    def try_closed(self) -> dict[str, float]:
-        """Try the endpoints that were not open yet; return when the open ones opened."""
-        for name, address in self.addresses.items():
-            if name not in self.opened_s:
-                host, _, port = address.rpartition(":")
-                try:
-                    socket.create_connection((host, int(port)), _TIMEOUT_SECONDS).close()
-                except ConnectionRefusedError:
-                    continue
-                self.opened_s[name] = (time.perf_counter_ns() - self.started_ns) / 1e9
-        return self.opened_s
-
-    def ask_while_loading(self, super_user: Admin, other: Admin) -> None:
-        """Ask until the daemon has loaded and every endpoint is open."""
-        turn, is_loading, due_ns = 0, True, time.perf_counter_ns()
-        give_up = time.monotonic() + _TIMEOUT_SECONDS
-        while is_loading or len(self.opened_s) < len(self.addresses):
-            if time.monotonic() > give_up:
-                raise MeasurementError(f"not loaded in {_TIMEOUT_SECONDS:.0f} s")
-            if not super_user.may_describe(_TOPIC):
-                raise MeasurementError("the super user was refused")
-            if is_loading:
-                self.super_user_ms.append((time.perf_counter_ns() - due_ns) / 1e6)
-            if turn % _OTHER_EACH == 0:
-                is_refused = _is_refused(other)
-                if is_refused and not is_loading:
-                    raise MeasurementError("a user was refused after the ACLs were loaded")
-                self.refused += is_refused
-                is_loading = is_refused
-                self.try_closed()
-            turn, due_ns = turn + 1, due_ns + _INTERVAL_NS
-            time.sleep(max(0, due_ns - time.perf_counter_ns()) / 1e9)
-
-
-def start_early(log_dir: Path, directory: Path) -> tuple[EarlyStart, int]:
-    """Start a daemon on ``log_dir``; measure until it has loaded. Return also how many ACLs."""
-    arguments, _ = serve_command(directory, log_dir, _SETTINGS)
-    daemon_log = directory / "daemon.log"
-    # Read before the process exists, so that its own start counts.
-    started_ns = time.perf_counter_ns()
-    with ExitStack() as stack:
-        process = stack.enter_context(running([AUTHORIZERD, *arguments], daemon_log))
-        # Read the log, because the daemon writes its ready file only after the load.
-        wait_until(lambda: len(_bound(daemon_log)) == len(ENDPOINTS), "ports", pause_seconds=0.001)
-        early = EarlyStart(_bound(daemon_log), started_ns)
-        wait_until(lambda: EARLY in early.try_closed(), EARLY, pause_seconds=0.001)
-        # In the order of _USERS: root is the super user.
-        super_user, other = (
-            stack.enter_context(Admin(early.addresses[EARLY], *user)) for user in _USERS.items()
-        )
-        early.ask_while_loading(super_user, other)
-        daemon = DaemonProcess(process.pid, "", "", early.addresses["admin_http"])
-        return early, int(daemon.metric("authorizerd_acls"))
-
-
 def _bound(daemon_log: Path) -> dict[str, str]:
     """Return the addresses in the daemon's log."""
     lines = (line.partition("authorizerd: ")[2] for line in daemon_log.read_text().splitlines())
@@ -137,12 +66,64 @@ def _bound(daemon_log: Path) -> dict[str, str]:
 def measure_early_start(run: Run) -> Iterator[Row]:
     """Measure the start of a daemon on the largest set."""
     log_dir = run.log_of(run.pick(wide(50_000, 10), wide(1000, 2)))
-    early, acls = start_early(log_dir, run.new_place("early-start"))
-    what, times_ms, of = f"during a load of {acls:,} ACLs", early.super_user_ms, "a super user"
+    directory = run.new_place("early-start")
+    arguments, _ = serve_command(directory, log_dir, _SETTINGS)
+    daemon_log, opened_s = directory / "daemon.log", dict[str, float]()
+    # Read before the process exists, so that its own start counts.
+    started = time.perf_counter()
+
+    def try_closed() -> int:
+        """Try the endpoints that were not open yet; return how many are open now."""
+        for name in addresses.keys() - opened_s.keys():
+            with suppress(ConnectionRefusedError), connect(addresses[name]):
+                opened_s[name] = time.perf_counter() - started
+        return len(opened_s)
+
+    def are_open() -> bool:
+        if _is_refused(other):
+            raise MeasurementError("a user was refused after the ACLs were loaded")
+        return try_closed() == len(ENDPOINTS)
+
+    with ExitStack() as stack:
+        stack.enter_context(running([AUTHORIZERD, *arguments], daemon_log))
+        # Read the log, because the daemon writes its ready file only after the load.
+        wait_until(lambda: len(_bound(daemon_log)) == len(ENDPOINTS), "ports", pause_seconds=0.001)
+        addresses = _bound(daemon_log)
+        wait_until(lambda: try_closed() > 0 and EARLY in opened_s, EARLY, pause_seconds=0.001)
+        # In the order of _USERS: root is the super user.
+        super_user, other = (
+            stack.enter_context(Admin(addresses[EARLY], *user)) for user in _USERS.items()
+        )
+        times_ms, refused = _ask_while_loading(super_user, other, try_closed)
+        wait_until(are_open, "all endpoints", pause_seconds=0.01)
+        acls = int(DaemonProcess(0, "", "", addresses["admin_http"]).metric("authorizerd_acls"))
+    what, of = f"during a load of {acls:,} ACLs", "a super user"
     for row in percentile_rows(what, times_ms, of=of):
         yield replace(row, limit=LIMIT_MS) if row.metric.endswith(("p90", "p99")) else row
-    yield from rows(what, (f"{of}, slowest of {len(times_ms)}", "ms", max(times_ms)))
-    metric = "others' requests, each answered AUTHORIZER_NOT_READY"
-    yield from rows(what, (metric, "requests", early.refused))
-    opened = ((f"{name} opened after", "s", early.opened_s[name]) for name in ENDPOINTS)
-    yield from rows(what, *opened)
+    yield from rows(
+        what,
+        (f"{of}, slowest of {len(times_ms)}", "ms", max(times_ms)),
+        ("others' requests, each answered AUTHORIZER_NOT_READY", "requests", refused),
+        *((f"{name} opened after", "s", opened_s[name]) for name in ENDPOINTS),
+    )
+
+
+def _ask_while_loading(
+    super_user: Admin, other: Admin, try_closed: Callable[[], object]
+) -> tuple[list[float], int]:
+    """Ask until the daemon has loaded; return the super user's times, and the others' refusals."""
+    times_ms, refused, due_ns = list[float](), -1, time.perf_counter_ns()
+    give_up = time.monotonic() + _TIMEOUT_SECONDS
+    is_loading = True
+    while is_loading:
+        if time.monotonic() > give_up:
+            raise MeasurementError(f"not loaded in {_TIMEOUT_SECONDS:.0f} s")
+        for _ in range(_OTHER_EACH):
+            if not super_user.may_describe(_TOPIC):
+                raise MeasurementError("the super user was refused")
+            times_ms.append((time.perf_counter_ns() - due_ns) / 1e6)
+            due_ns += _INTERVAL_NS
+            time.sleep(max(0, due_ns - time.perf_counter_ns()) / 1e9)
+        try_closed()
+        is_loading, refused = _is_refused(other), refused + 1
+    return times_ms, refused

@@ -18,7 +18,7 @@ import sys
 import time
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final
 from unittest import mock
@@ -157,21 +157,19 @@ def _rows(
         )  # fmt: skip
 
 
-@contextmanager
 def watched_daemon(
-    directory: Path, log_dir: Path, settings: Mapping[str, str],
-    timeout_seconds: float = READY_TIMEOUT_SECONDS,
-) -> Iterator[DaemonProcess]:  # fmt: skip
+    directory: Path, log_dir: Path, settings: Mapping[str, str], *,
+    timeout_seconds: float = READY_TIMEOUT_SECONDS, token: str = "",
+) -> AbstractContextManager[DaemonProcess]:  # fmt: skip
     """Run a daemon that writes a report when it ends, which ``read_loop_report`` returns."""
     report_path = directory / "event-loop.json"
     report_path.unlink(missing_ok=True)
     program = (sys.executable, "-m", "tools.bench.event_loop", report_path)
-    with ready_daemon(directory, log_dir, settings, program, timeout_seconds) as daemon:
-        yield daemon
+    return ready_daemon(directory, log_dir, settings, program, timeout_seconds, token)
 
 
 def read_loop_report(directory: Path) -> LoopReport:
-    """Return the report of the last daemon of ``watched_daemon`` in ``directory``."""
+    """Return the report of the last ``watched_daemon`` in ``directory``."""
     return msgspec.json.decode((directory / "event-loop.json").read_bytes(), type=LoopReport)
 
 

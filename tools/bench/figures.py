@@ -17,6 +17,7 @@ from tests.kafka_rig.rig import Absent as Absent
 T = TypeVar("T")
 U = TypeVar("U")
 
+MIB: Final = 1024 * 1024
 PERCENTS: Final = (50, 90, 99)
 _EXACT_FROM: Final = 100
 _SAMPLES_ABOVE: Final = 10

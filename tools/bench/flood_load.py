@@ -2,9 +2,8 @@
 
     python -m tools.bench.flood_load PLAN
 
-``PLAN`` is a file in msgpack. The process has a lower priority than the daemon. An *open loop*
-offers requests at a fixed rate, regardless of the answers, up to what one core can generate.
-Requests that the sockets do not accept are not counted as offered.
+The process has a lower priority than the daemon. An *open loop* offers requests at a fixed rate,
+whatever the answers. Requests that the sockets do not accept are not counted as offered.
 """
 
 from __future__ import annotations
@@ -127,7 +126,6 @@ class Flooder:
             self._guarded(connection, self._send)
 
     def _send(self, connection: _Connection) -> None:
-        """Send; count the requests as offered once the socket has accepted all of them."""
         connection.pump()
         if not connection.sending:
             self._offered += connection.requests

@@ -22,7 +22,7 @@ from authorizerd.config.bounds import memory_bound_bytes
 from authorizerd.config.configuration import parse
 from tests.support.daemon_process import wait_until
 from tests.support.flood_surfaces import ADMIN, HTTP, KAFKA, OPA, STREAM, Surface, surfaces
-from tools.bench.figures import MeasurementError, Row, percentile_rows, rows
+from tools.bench.figures import MIB, MeasurementError, Row, percentile_rows, rows
 from tools.bench.flood_load import FloodReport, Plan
 from tools.bench.protocols import ANSWERED
 from tools.bench.run import Run
@@ -42,7 +42,6 @@ _CAPACITY_CONNECTIONS: Final = 16
 _NO_LIMIT_PER_SECOND: Final = 1e9
 _ANSWER_BYTES_EACH: Final = 512
 """Memory per ACL while a list of all ACLs is made."""
-_MIB: Final = 1 << 20
 _HELD_BACK: Final = 1024
 """The last bytes of a largest request, which slow writers send one by one."""
 _SETTINGS: Final = {
@@ -71,7 +70,7 @@ class Flooded:
 
     def memory(self, name: str) -> float:
         """Return the daemon's resident memory (``VmRSS``) or its peak (``VmHWM``), in MiB."""
-        return status_bytes(self.daemon.process_id, name) / _MIB
+        return status_bytes(self.daemon.process_id, name) / MIB
 
     def ask(self, surface: Surface, lead_seconds: float = 0.0) -> Report:
         """Run the polite clients."""
@@ -157,7 +156,7 @@ def measure_floods(run: Run) -> Iterator[Row]:
         }
         configuration = parse((place / "server.properties").read_text(), source="floods")
         acls = sum(1 for _ in kind().acls())
-        allowed = memory_bound_bytes(configuration, acls * _ANSWER_BYTES_EACH) / _MIB
+        allowed = memory_bound_bytes(configuration, acls * _ANSWER_BYTES_EACH) / MIB
         flooded = Flooded(run, daemon, hosts)
         every = surfaces(configuration, next(kind().questions()), hosts)
         every = [each for each in every if each.name != OPA][: run.pick(None, 1)]

@@ -2,12 +2,11 @@
 
     python -m tools.bench.in_memory PLAN
 
-Each set is measured in a process of its own, and of Kafka in a JVM (``jvm/``). Both sides start
-from the same checkpoint, and must give the same answer to each question. Rounds over all questions
-are timed by the CPU time of the asking thread, so that other load affects neither side; single
-calls and updates in wall time, with the garbage collector off as in the daemon. Updates remove one
-ACL and add it again; two extra principals have so many ACLs that an implementation that copies
-lists would be slow. ``PLAN`` is a file in JSON.
+Each set is measured in a new process, and Kafka in a JVM (``jvm/``). Both sides start from the same
+checkpoint, and must give the same answer to each question. Rounds over all questions are timed by
+the CPU time of the asking thread, so that other load affects neither side; single calls and updates
+in wall time, with the garbage collector off as in the daemon. Updates remove one ACL and add it
+again; two extra principals have so many ACLs that copies of lists would be slow.
 """
 
 from __future__ import annotations

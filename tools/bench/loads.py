@@ -4,10 +4,9 @@
 Questions are distinct: each load goes on with the question after the last one that the server was
 asked.
 
-wrk measures rates over HTTP, and its times are not used: it is a closed loop, which asks nothing
-while a server stalls, so its percentiles leave out what a stall delays (coordinated omission). The
-sender measures other protocols, new connections, and the loads of quick runs, which are shorter
-than wrk can be.
+wrk only measures rates over HTTP: it asks nothing while a server stalls, so its percentiles leave
+out what a stall delays (coordinated omission). The sender measures other protocols, new
+connections, and the loads of quick runs, which are shorter than wrk can be.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from dataclasses import replace as replace_field
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Final
@@ -86,8 +84,7 @@ class Process:
     asked: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rate:
+class Rate(msgspec.Struct, frozen=True, kw_only=True):
     """Answers, also per second and per second of the server's CPU; and how many it refused."""
 
     answered: int
@@ -121,7 +118,7 @@ class Target:
         self.process.asked += (rate.answered + rate.refused + self.load.connections) * each
         # A quick run may use less than one clock tick of CPU time.
         per_cpu = rate.answered * each / used if used else 0.0
-        return replace_field(rate, per_second=rate.per_second * each, per_cpu=per_cpu)
+        return replace(rate, per_second=rate.per_second * each, per_cpu=per_cpu)
 
     def time(self, seconds: float) -> list[float]:
         """Return the latencies in ms at the load's rate."""
@@ -140,9 +137,7 @@ class _Printed(msgspec.Struct):
 def measure_rate(plan: Plan) -> Rate:
     """Ask as fast as the server answers; on streams, each connection from its own process.
 
-    Raises:
-        MeasurementError: requests failed, or none was answered.
-        ProcessError: wrk failed.
+    A load of which requests fail, or none is answered, is an error.
     """
     if plan.protocol != HTTP or plan.is_fresh or plan.seconds < 1:
         count = plan.connections if plan.protocol == STREAM else 1

@@ -1,5 +1,4 @@
-"""The peers over HTTP, which ``make peers`` builds. One that is neither there nor on the path is
-absent.
+"""The peers over HTTP. Without the program that ``make peers`` builds, a peer is absent.
 
 **Open Policy Agent** has the same ACLs as data, and Kafka's rules as a policy.
 
@@ -169,6 +168,7 @@ def ready_openfga(directory: Path, acls: Iterable[Acl]) -> Iterator[Server | Abs
     if program is None:
         yield Absent("no openfga")
         return
+    directory.mkdir(parents=True, exist_ok=True)
     store: Command = [
         "--datastore-engine", "sqlite", "--datastore-uri", f"file:{directory}/openfga.db",
     ]  # fmt: skip

@@ -25,12 +25,12 @@ from authorizerd.replay.messages import EXIT_DENIED, EXIT_DONE
 from authorizerd.replay.whatif.report import decode_whatif
 from tools.bench.audit_logs import DISTINCT_MAX, audit_lines, write_audit_log, write_audit_logs
 from tools.bench.duckdb_peer import NAME, PeerReport, write_acls
-from tools.bench.figures import MeasurementError, Peer, Row, rows
+from tools.bench.figures import MIB, MeasurementError, Peer, Row, rows
 from tools.bench.replay_spark import CORES, TABLE, Jobs, candidate_acls
 from tools.bench.run import Run, write_checkpoint
 from tools.bench.sets import kind, number_acls
 from tools.daemon_process import AUTHORIZERD, PATIENT, ready_daemon
-from tools.processes import Command, ProcessTime, capture_json, capture_output, time_process
+from tools.processes import Command, ProcessTime, capture_json, time_process
 
 T = TypeVar("T")
 
@@ -41,7 +41,6 @@ _LINES_EACH: Final = 500_000
 _FORM_ROUNDS: Final = 3
 _TIME: Final = "2026-11-21T16:26:26.914Z"
 _FIELD: Final = "event.original"
-_MIB: Final = 1024 * 1024
 _TIMEOUT_SECONDS: Final = 1800.0
 
 
@@ -62,9 +61,7 @@ def measure_replay(run: Run) -> Iterator[Row]:
     write_acls(acls, candidate)
     write_checkpoint(place / "acls", number_acls(candidate))
     write_audit_log(log, run.pick(5_000_000, 5000), _distinct(run))
-    begun = time.perf_counter()
-    capture_output(["grep", "-c", " is Denied ", log], timeout_seconds=_TIMEOUT_SECONDS)
-    grep_seconds = time.perf_counter() - begun
+    grep = time_process(["grep", "-c", " is Denied ", log], place / "grep.log", _TIMEOUT_SECONDS)
     program: Command = [sys.executable, "-m", "tools.bench.duckdb_peer"]
     theirs = capture_json(
         [*program, acls, place, log], PeerReport, timeout_seconds=_TIMEOUT_SECONDS
@@ -73,7 +70,7 @@ def measure_replay(run: Run) -> Iterator[Row]:
     ours = _run_spark("jobs", Jobs, place, log)
     whatif, newly_denied = run_whatif(place)
     check_agreement(ours, theirs, newly_denied)
-    yield from _ingest_rows(ours, theirs, grep_seconds)
+    yield from _ingest_rows(ours, theirs, grep.seconds)
     what = f"{ours.lines:,} events, {ours.tuples:,} tuples"
     for metric, seconds, peer in (
         ("what-if, the whole command, cold", whatif.seconds, by_command.seconds),
@@ -81,7 +78,7 @@ def measure_replay(run: Run) -> Iterator[Row]:
         ("what-if in Spark, warm", ours.times[5].seconds, theirs.whatif_seconds[1]),
     ):
         yield Row(what=what, metric=metric, unit="s", ours=seconds, peer=Peer(NAME, peer))
-    memory = whatif.resident_bytes / _MIB
+    memory = whatif.resident_bytes / MIB
     yield from rows(what, ("what-if, the whole command, memory", "MiB", memory))
     log.unlink()
     yield from _measure_load(run)
@@ -161,13 +158,13 @@ def measure_growth(run: Run) -> Iterator[Row]:
             what,
             ("ingest, cold", "lines/s", size / ingest.seconds),
             ("ingest, CPU for a line", "µs", ingest.cpu / size * 1e6),
-            ("ingest, peak memory", "MiB", ours.peak_bytes / _MIB),
-            ("ingest, shuffled", "MiB", ours.shuffle_bytes / _MIB),
-            ("ingest, spilled to disk", "MiB", ours.spilled_bytes / _MIB),
-            ("table", "MiB", ours.table_bytes / _MIB),
-            ("packed logs", "MiB", sum(log.stat().st_size for log in read) / _MIB),
+            ("ingest, peak memory", "MiB", ours.peak_bytes / MIB),
+            ("ingest, shuffled", "MiB", ours.shuffle_bytes / MIB),
+            ("ingest, spilled to disk", "MiB", ours.spilled_bytes / MIB),
+            ("table", "MiB", ours.table_bytes / MIB),
+            ("packed logs", "MiB", sum(log.stat().st_size for log in read) / MIB),
             ("what-if, the whole command", "s", whatif.seconds),
-            ("what-if, memory", "MiB", whatif.resident_bytes / _MIB),
+            ("what-if, memory", "MiB", whatif.resident_bytes / MIB),
         )
     for log in logs:
         log.unlink()
@@ -206,10 +203,9 @@ def check_agreement(ours: Jobs, theirs: PeerReport, by_command: int) -> None:
 
 
 def run_whatif(place: Path) -> tuple[ProcessTime, int]:
-    """Run ``replay whatif`` as users do, on the table and the ACLs below ``place``.
+    """Run ``replay whatif`` in a new process, as users do, on the table and ACLs below ``place``.
 
-    The process is new, so the time includes the start of Python and reading the ACLs. Return also
-    how many events would be denied.
+    Return also how many events would be denied.
     """
     out = place / "whatif"
     command: Command = [

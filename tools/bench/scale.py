@@ -1,15 +1,13 @@
 """What grows with the number of ACLs, from 20,000 to 5 million: ours beside StandardAuthorizer's.
 
 Each size is another ``crowd``. The daemon starts from its log and from its checkpoint, and Kafka's
-authorizer from the same checkpoint. No file of a log is in the page cache before a start. The part
-``connections`` opens 10,000 connections to a daemon with 8 workers.
+authorizer from the same checkpoint. No file of a log is in the page cache before a start.
 
     python -m tools.bench.scale log|checkpoint ACLS DIRECTORY      (writes the file of a size)
 """
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import shutil
 import sys
@@ -31,7 +29,7 @@ from tests.support.daemon_process import wait_until
 from tools.bench.creations import create_plan, describe_plan
 from tools.bench.decisions import WORKERS
 from tools.bench.event_loop import LIMIT_MS, read_loop_report, watched_daemon
-from tools.bench.figures import Metric, Row, percentile_rows, rows, rows_of
+from tools.bench.figures import MIB, Metric, Row, percentile_rows, rows, rows_of
 from tools.bench.in_memory import InMemory, measure_set, metrics_of
 from tools.bench.run import Run, write_checkpoint, write_log
 from tools.bench.searches import (
@@ -63,7 +61,6 @@ ACLS: Final = (20_000, 100_000, 505_000, 1_000_000, 2_500_000, 5_000_000)
 BESIDE: Final = (505_000, 5_000_000)
 """The sizes at which decisions are also asked beside each long question."""
 
-_MIB: Final = 1024 * 1024
 _READY_SECONDS: Final = 900.0
 _CHECKPOINT_SECONDS: Final = 300.0
 _BYTES_PER_ACL_MIN: Final = 50
@@ -72,21 +69,19 @@ _FIRST: Final = count(0, 5000)
 
 
 class Start(msgspec.Struct, frozen=True):
-    """A start until the daemon is ready, and the memory then: its own, and the most of a worker."""
+    """A start until the daemon is ready, and its memory then, without that of its workers."""
 
     seconds: float
     cpu_seconds: float
     memory_bytes: float
     peak_bytes: int
     pss_bytes: int
-    worker_pss_bytes: int
-    worker_resident_bytes: int
 
 
 _BOTH: Final[tuple[Metric[Any], ...]] = (
     ("start from a checkpoint", "s", lambda it: it.seconds),
     ("start from a checkpoint, CPU", "s", lambda it: it.cpu_seconds),
-    ("memory, resident (peer: heap)", "MiB", lambda it: it.memory_bytes / _MIB),
+    ("memory, resident (peer: heap)", "MiB", lambda it: it.memory_bytes / MIB),
 )
 _IN_MEMORY: Final[tuple[Metric[InMemory], ...]] = (
     *islice(metrics_of("decision in memory", lambda it: it.call_us), 2),
@@ -122,21 +117,24 @@ def _measure_size(run: Run, what: str, acls: int, place: Path) -> Iterator[Row]:
     with started(folder, checkpoint, {}) as (_, from_checkpoint):
         pass
     with started(folder, checkpoint, {"authorizerd.workers": str(WORKERS)}) as (daemon, workers):
+        each = children_of(daemon.process_id)
+        worker_pss = max(read_memory(worker).pss_bytes for worker in each)
+        worker_resident = max(status_bytes(worker, "VmRSS") for worker in each)
         times = send(decide_plan(daemon, acls, seconds)).times_ms
         yield from percentile_rows(what, times, of=f"decision over HTTP, {WORKERS} workers")
     peer = f"Kafka {VERSION}"
     yield from rows_of(what, _BOTH, from_checkpoint, peer, theirs)
     yield from rows(
         what,
-        ("peak memory of a start from a checkpoint", "MiB", from_checkpoint.peak_bytes / _MIB),
+        ("peak memory of a start from a checkpoint", "MiB", from_checkpoint.peak_bytes / MIB),
         ("start from a log", "s", from_log.seconds),
         ("start from a log, CPU", "s", from_log.cpu_seconds),
-        ("peak memory of a start from a log", "MiB", from_log.peak_bytes / _MIB),
+        ("peak memory of a start from a log", "MiB", from_log.peak_bytes / MIB),
         (f"start with {WORKERS} workers", "s", workers.seconds),
         (f"start with {WORKERS} workers, CPU", "s", workers.cpu_seconds),
-        ("memory of the daemon with workers, PSS", "MiB", workers.pss_bytes / _MIB),
-        ("memory of each worker, PSS", "MiB", workers.worker_pss_bytes / _MIB),
-        ("memory of each worker, resident", "MiB", workers.worker_resident_bytes / _MIB),
+        ("memory of the daemon with workers, PSS", "MiB", workers.pss_bytes / MIB),
+        ("memory of each worker, PSS", "MiB", worker_pss / MIB),
+        ("memory of each worker, resident", "MiB", worker_resident / MIB),
         ("load in memory, CPU", "s", ours.cpu_seconds),
     )
     yield from rows_of(what, _IN_MEMORY, ours, peer, theirs)
@@ -178,18 +176,14 @@ def started(
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
             os.close(descriptor)
     begun = time.perf_counter()
+    settings = {**settings, **more}
     with ready_daemon(
-        directory, log_dir, {**settings, **more}, timeout_seconds=_READY_SECONDS
+        directory, log_dir, settings, timeout_seconds=_READY_SECONDS, token=token
     ) as daemon:
         seconds, own = time.perf_counter() - begun, daemon.process_id
-        workers = children_of(own)
-        start = Start(
-            seconds, cpu_seconds(own), status_bytes(own, "VmRSS"), status_bytes(own, "VmHWM"),
-            read_memory(own).pss_bytes,
-            max((read_memory(worker).pss_bytes for worker in workers), default=0),
-            max((status_bytes(worker, "VmRSS") for worker in workers), default=0),
-        )  # fmt: skip
-        yield dataclasses.replace(daemon, token=token), start
+        memory, peak = status_bytes(own, "VmRSS"), status_bytes(own, "VmHWM")
+        start = Start(seconds, cpu_seconds(own), memory, peak, read_memory(own).pss_bytes)
+        yield daemon, start
 
 
 def _measure_checkpoint(
@@ -248,8 +242,9 @@ def _measure_loop(run: Run, what: str, acls: int, place: Path) -> Iterator[Row]:
     """Yield the event loop's longest step in a start from a checkpoint and some of all else."""
     log_dir, seconds = place / "checkpoint", run.pick(1.5, 0.2)
     settings, token = trust(place)
-    with watched_daemon(place / "daemon", log_dir, settings, _READY_SECONDS) as daemon:
-        daemon = dataclasses.replace(daemon, token=token)
+    with watched_daemon(
+        place / "daemon", log_dir, settings, timeout_seconds=_READY_SECONDS, token=token
+    ) as daemon:
         send(create_plan(daemon.kafka, "update", seconds, rate=200.0))
         for plan in _searches(daemon, acls, seconds).values():
             send(plan)
@@ -286,7 +281,7 @@ def measure_connections(run: Run) -> Iterator[Row]:
     yield from rows(
         what,
         ("start until all workers listen", "s", start.seconds),
-        ("memory of all processes, PSS", "MiB", before[0] / _MIB),
+        ("memory of all processes, PSS", "MiB", before[0] / MIB),
         ("memory that a connection adds, PSS", "KiB", added / connections / 1024),
         ("open files of all processes", "", max(sum(sample[1]) for sample in samples)),
         ("most open files of a process", "", max(max(sample[1]) for sample in samples)),

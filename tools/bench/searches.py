@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import gc
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,7 +13,6 @@ from typing import Any, Final
 
 import msgspec
 
-from authorizerd.acl.decision import authorize
 from authorizerd.acl.explanation.explainer import explain_fully
 from authorizerd.acl.index.builder import build
 from authorizerd.acl.model import Question
@@ -29,7 +27,7 @@ from tools.bench.peers import OPENFGA, is_expressible, make_search, ready_openfg
 from tools.bench.protocols import ANSWERED, post
 from tools.bench.run import Run, write_checkpoint
 from tools.bench.sender import Plan, Report, send, send_together
-from tools.bench.servers import AUTHZEN, SETTINGS, Server, ask_once
+from tools.bench.servers import AUTHZEN, SETTINGS, Server, ask_once, is_allowed
 from tools.bench.sets import wide
 from tools.daemon_process import PATIENT, DaemonProcess, ready_daemon, write_token
 
@@ -114,10 +112,7 @@ def trust(directory: Path) -> tuple[Mapping[str, str], str]:
     """
     settings, token = write_token(directory)
     holder = settings["super.users"]
-    more = {
-        "super.users": f"User:ANONYMOUS;{holder}",
-        "authorizerd.callers.read": holder,
-    }
+    more = {"super.users": f"User:ANONYMOUS;{holder}", "authorizerd.callers.read": holder}
     return {**PATIENT, **_SEARCHES_TAKE_LONG, **settings, **more}, token
 
 
@@ -128,8 +123,7 @@ def measure_searches(run: Run) -> Iterator[Row]:
     few = questions[: run.pick(100, 3)]
     yield from _measure_in_process(build(acl_set.added()), few)
     settings, token = trust(place)
-    with ready_daemon(place, run.copy_log(acl_set, place), settings) as daemon:
-        daemon = dataclasses.replace(daemon, token=token)
+    with ready_daemon(place, run.copy_log(acl_set, place), settings, token=token) as daemon:
         yield from measure_beside(run, f"HTTP, {acl_set.name}", daemon, questions)
     yield from _measure_beside_openfga(run)
 
@@ -148,12 +142,9 @@ def _measure_in_process(snapshot: AclSnapshot, questions: Sequence[Question]) ->
 
 
 def measure_beside(
-    run: Run,
-    where: str,
-    daemon: DaemonProcess,
-    questions: Sequence[Question],
+    run: Run, where: str, daemon: DaemonProcess, questions: Sequence[Question],
     names: Sequence[str] = tuple(ENDPOINTS),
-) -> Iterator[Row]:
+) -> Iterator[Row]:  # fmt: skip
     """Yield the times of decisions alone, and while one client asks each long question in turn.
 
     ACLs are created first, so that there is a past: each question about it is about the moment
@@ -184,11 +175,7 @@ def measure_beside(
 
 
 def rows_of_asker(what: str, report: Report, of: str = "") -> Iterator[Row]:
-    """Yield the times of questions that one client asked in turn, and how many got 503.
-
-    Raises:
-        MeasurementError: others were refused.
-    """
+    """Yield the times of questions that one client asked in turn, and how many got 503."""
     if unexpected := set(report.outcomes) - {ANSWERED, _BUSY}:
         raise MeasurementError(f"{what}: answered with {unexpected}")
     if report.times_ms:
@@ -208,7 +195,7 @@ def _measure_beside_openfga(run: Run) -> Iterator[Row]:
     literals = [each for each in acl_set.added() if is_expressible(each.acl)]
     write_checkpoint(place / "log", literals)
     snapshot = build(literals)
-    allowed = (each for each in acl_set.questions() if _is_allowed(snapshot, each))
+    allowed = (each for each in acl_set.questions() if is_allowed(snapshot, each))
     questions = [*islice(allowed, run.pick(100, 3))]
     patient = {**PATIENT, **_SEARCHES_TAKE_LONG}
     with ExitStack() as stack:
@@ -242,10 +229,6 @@ def _search_peer(peer: Server, endpoint: Endpoint, question: Question) -> tuple[
     return taken, {each.partition(":")[2] for each in answer["objects"]}
 
 
-def _is_allowed(snapshot: AclSnapshot, question: Question) -> bool:
-    return authorize(snapshot, SETTINGS, *msgspec.structs.astuple(question))
-
-
 def check_found(
     endpoint: Endpoint, asked: Question, snapshot: AclSnapshot, ours: set[str], theirs: set[str]
 ) -> None:
@@ -253,6 +236,6 @@ def check_found(
     unexpected = theirs - ours
     if endpoint is WHAT_CAN:
         named = {name: msgspec.structs.replace(asked, resource_name=name) for name in theirs}
-        unexpected = {name for name, each in named.items() if not _is_allowed(snapshot, each)}
+        unexpected = {name for name, each in named.items() if not is_allowed(snapshot, each)}
     if unexpected:
         raise MeasurementError(f"{OPENFGA} finds {min(unexpected)!r}: {asked}")

@@ -77,15 +77,16 @@ PLUGIN: Final = Api(
 )
 
 
-def collect_answers(snapshot: AclSnapshot, questions: Sequence[Question]) -> str:
-    """Return an A (allowed) or a D (denied) for each question.
+def is_allowed(snapshot: AclSnapshot, question: Question) -> bool:
+    """Return our decision in this process."""
+    return authorize(snapshot, SETTINGS, *msgspec.structs.astuple(question))
 
-    Raises:
-        MeasurementError: the decision and its explanation differ.
-    """
+
+def collect_answers(snapshot: AclSnapshot, questions: Sequence[Question]) -> str:
+    """Return an A (allowed) or a D (denied) for each question, as the explanation says, too."""
     given = ""
     for question in questions:
-        allowed = authorize(snapshot, SETTINGS, *msgspec.structs.astuple(question))
+        allowed = is_allowed(snapshot, question)
         if explain(snapshot, SETTINGS, question).allowed != allowed:
             raise MeasurementError(f"authorize and explain differ on {question}")
         given += "A" if allowed else "D"

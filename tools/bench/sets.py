@@ -4,10 +4,9 @@
 
 ``kind`` has many principals and few rules for each name. ``wide`` has few principals, and for every
 ten resources one rule on the literal ``*``. ``ranges`` has principals with ranges of hosts.
-``crowd`` is one kind of set at any size: many principals, one with a fifth of all ACLs, and denials
-of hosts. With 5,000,000 ACLs, these are 100,000 principals with 39 ACLs each, one principal with
-1,000,000, and denials of 100,000 hosts. Every number is in proportion to the size, except those
-that belong to one principal or domain.
+``crowd`` has any size: of 5,000,000 ACLs, 100,000 principals have 39 each, one principal has
+1,000,000, and the others deny 100,000 hosts. Every number is in proportion to the size, except
+those that belong to one principal or domain.
 """
 
 from __future__ import annotations

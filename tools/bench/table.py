@@ -1,9 +1,8 @@
 """The parts and their results: a JSON file for each, and the tables of ``docs/performance.md``.
 
-Each part has a file of its own, so that a failed part never loses the others. Cases with metrics in
-common are one table: a row for each case, a column for each metric, or the other way round if there
-are many metrics. A case with metrics of its own is one line. **Invariant:** quick results and
-failed parts are never written; the page names the parts that it lacks.
+Cases with metrics in common are one table: a row for each case, a column for each metric, or the
+other way round if there are many metrics. A case with metrics of its own is one line.
+**Invariant:** quick results and failed parts are never written; the page names what it lacks.
 """
 
 from __future__ import annotations
@@ -165,11 +164,7 @@ def _draw_group(cells: Mapping[str, Mapping[str, str]]) -> str:
 
 
 def replace_figures(page: str, results: Mapping[str, Result]) -> str:
-    """Return the page with these results between its markers.
-
-    Raises:
-        ValueError: a result is of a quick run, or the page lacks the markers.
-    """
+    """Return the page with these results, which must be of a full run, between its markers."""
     quick = [name for name, result in results.items() if result.is_quick]
     if quick or not results:
         raise ValueError(f"expected the results of a full run, found {quick or 'none'}")

@@ -37,7 +37,6 @@ HANDSHAKES: Final = Load(connections=16, rate=200, is_fresh=True)
 """The connections in progress at a time, each with one request."""
 PACE: Final = 200.0
 """Requests per second of the client during a flood."""
-NICENESS: Final = 10
 _KEYS: Final = {"ECDSA P-256": KeyType.ECDSA, "RSA-2048": KeyType.RSA}
 _FULL: Final = Extent(rounds=3, seconds=2.0, warm_up=1.0, timed=6.0)
 _USER: Final = "bench"
@@ -74,10 +73,8 @@ def measure_tls(run: Run) -> Iterator[Row]:
             )  # fmt: skip
             if is_first:
                 yield from _measure_flood(run, questions, ours, opa)
-        works = {f"handshakes, {key}": HANDSHAKES}
-        if is_first:
-            works[f"HTTPS, {USUAL_BATCHES}"] = USUAL_BATCHES
-        for what, load in works.items():
+        works = (f"handshakes, {key}", HANDSHAKES), (f"HTTPS, {USUAL_BATCHES}", USUAL_BATCHES)
+        for what, load in works if is_first else works[:1]:
 
             def target(daemon: DaemonProcess, load: Load = load) -> Target:
                 return server(daemon).target(questions, load)  # noqa: B023 - used at once
@@ -101,7 +98,7 @@ def _measure_flood(
         calm = send(plan)
         during, flooding = send_together(
             replace(plan, seconds=seconds + lead, skipped_seconds=lead),
-            replace(flood, niceness=NICENESS),
+            replace(flood, niceness=10),
         )
         if not flooding.answered:
             raise MeasurementError(f"{server.api.name}: the flood had no handshake")

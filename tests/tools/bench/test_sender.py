@@ -82,9 +82,9 @@ def test_lost_connections_are_opened_again_if_the_load_may_be_refused() -> None:
 def test_closed_loop_measures_a_rate_and_the_times_of_one_request_at_a_time() -> None:
     alone, _ = load(send(ANSWER), rate=0.0, seconds=0.05)
     assert alone.per_second > 0
-    assert len(alone.times_ms) == alone.answered > 1
+    assert len(alone.times_ms) == alone.answered >= 1
     together, _ = load(send(ANSWER), rate=0.0, seconds=0.05, connections=3)
-    assert (together.answered > 1, together.times_ms) == (True, [])
+    assert (together.answered >= 1, together.times_ms) == (True, [])
 
 
 def test_each_request_gets_another_number() -> None:
