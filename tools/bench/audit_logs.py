@@ -3,9 +3,8 @@
 **Invariant:** each line is what Kafka's audit logger writes for a real decision by the set
 ``kind``, so a what-if of the same ACLs must find no difference. Every run writes the same log.
 ``first`` is the number of a log's first line, from which its times and its draws follow: logs with
-consecutive lines together are one log of any length.
-
-As in production, few tuples make most lines: the n-th occurs 1/n times as often as the first.
+consecutive lines together are one log. As in production, few tuples make most lines: the n-th
+occurs 1/n times as often as the first.
 """
 
 from __future__ import annotations

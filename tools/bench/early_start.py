@@ -32,7 +32,8 @@ ENDPOINTS: Final = (EARLY, LATE, "decision_http", "decision_stream", "admin_http
 
 _INTERVAL_NS: Final = 10_000_000
 _OTHER_EACH: Final = 5
-_TIMEOUT_SECONDS: Final = 60.0
+_WAIT: Final = (60.0, 0.001)
+"""The seconds that a step may take, and those between two looks."""
 _TOPIC: Final = "a-topic"
 _USERS: Final = {"root": "root-secret", "alice": "alice-secret"}
 _SETTINGS: Final = {
@@ -87,15 +88,15 @@ def measure_early_start(run: Run) -> Iterator[Row]:
     with ExitStack() as stack:
         stack.enter_context(running([AUTHORIZERD, *arguments], daemon_log))
         # Read the log, because the daemon writes its ready file only after the load.
-        wait_until(lambda: len(_bound(daemon_log)) == len(ENDPOINTS), "ports", pause_seconds=0.001)
+        wait_until(lambda: len(_bound(daemon_log)) == len(ENDPOINTS), "ports", *_WAIT)
         addresses = _bound(daemon_log)
-        wait_until(lambda: try_closed() > 0 and EARLY in opened_s, EARLY, pause_seconds=0.001)
+        wait_until(lambda: try_closed() > 0 and EARLY in opened_s, EARLY, *_WAIT)
         # In the order of _USERS: root is the super user.
         super_user, other = (
             stack.enter_context(Admin(addresses[EARLY], *user)) for user in _USERS.items()
         )
         times_ms, refused = _ask_while_loading(super_user, other, try_closed)
-        wait_until(are_open, "all endpoints", pause_seconds=0.01)
+        wait_until(are_open, "all endpoints", *_WAIT)
         acls = int(DaemonProcess(0, "", "", addresses["admin_http"]).metric("authorizerd_acls"))
     what, of = f"during a load of {acls:,} ACLs", "a super user"
     for row in percentile_rows(what, times_ms, of=of):
@@ -113,11 +114,10 @@ def _ask_while_loading(
 ) -> tuple[list[float], int]:
     """Ask until the daemon has loaded; return the super user's times, and the others' refusals."""
     times_ms, refused, due_ns = list[float](), -1, time.perf_counter_ns()
-    give_up = time.monotonic() + _TIMEOUT_SECONDS
-    is_loading = True
+    give_up, is_loading = time.monotonic() + _WAIT[0], True
     while is_loading:
         if time.monotonic() > give_up:
-            raise MeasurementError(f"not loaded in {_TIMEOUT_SECONDS:.0f} s")
+            raise MeasurementError(f"not loaded in {_WAIT[0]:.0f} s")
         for _ in range(_OTHER_EACH):
             if not super_user.may_describe(_TOPIC):
                 raise MeasurementError("the super user was refused")
