@@ -37,6 +37,7 @@ from authorizerd.daemon.origins.own_log import OwnLogOrigin
 from authorizerd.daemon.queries.watchers import new_watchers
 from authorizerd.daemon.releases import new_judge
 from authorizerd.daemon.settings import Settings
+from authorizerd.daemon.telemetry.build import describe_version
 from authorizerd.daemon.workers.pool import WorkerPool
 from authorizerd.daemon.workers.query_pool import QueryPool
 from authorizerd.image.cluster import ClusterImage
@@ -141,6 +142,7 @@ class DaemonServices:
             self.settings.subscribe_file(self.workers.prepare_reload)
         self.purgatory: Final = Purgatory(configuration.update_timeout_ms)
         self.times: Final = RequestTimes()
+        _load_ahead(configuration)
 
     def _new_origin(self) -> Origin:
         workers = self.workers
@@ -205,6 +207,16 @@ class DaemonServices:
         self.origin.close()
         if self.audit is not None:
             self.audit.close()
+
+
+def _load_ahead(configuration: Configuration) -> None:
+    """Fill caches: their first use takes longer than a step of the event loop may."""
+    describe_version()
+    if configuration.console:
+        # Loaded only here: most daemons have no console, and would start later.
+        from authorizerd.daemon.console.setup import load_console
+
+        load_console()
 
 
 async def _applied_here() -> None:

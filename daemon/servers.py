@@ -147,7 +147,7 @@ def _new_health_servers(
     body_bytes_max = _HEALTH_REQUEST_BYTES_MAX
     new_admin_server = new_server
     if configuration.console:
-        # Loaded only here: most daemons have no console, and would start later.
+        # Loaded only here: most daemons have no console.
         from authorizerd.daemon.console.setup import new_console
 
         console = new_console(

@@ -72,6 +72,11 @@ NEEDS: Final[Mapping[str, Needs]] = {
 """The rights that each page requires of visitors who log in. *Live* also has ``DENIALS``."""
 
 
+def load_console() -> None:
+    """Load what all pages need. This blocks for some 50 ms: it compiles templates."""
+    load_templates()
+
+
 def new_console(
     configuration: Configuration,
     callers: Callers,
@@ -81,13 +86,12 @@ def new_console(
     addresses: Mapping[str, str],
     queries: Queries,
 ) -> Console:
-    """Return the console with all its pages. This blocks for some 50 ms: it compiles templates.
+    """Return the console with all its pages.
 
     Args:
         addresses: those that are bound, by the names of the endpoints.
         queries: those of the decision port.
     """
-    load_templates()
     questions = Questions(configuration)
     who = AccessPage(questions, "who", WHO_FIELDS, ask_who)
     what = AccessPage(questions, "what", WHAT_FIELDS, ask_what)

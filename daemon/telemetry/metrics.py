@@ -13,7 +13,6 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from authorizerd.daemon.telemetry.build import describe_version
 from authorizerd.daemon.telemetry.family import MetricFamily
 from authorizerd.daemon.telemetry.metric_sources import MetricSources, Scrape
 from authorizerd.daemon.telemetry.process_metrics import PROCESS_METRICS
@@ -34,7 +33,6 @@ class DaemonCollector(Collector):
 
     def __init__(self, sources: MetricSources) -> None:
         self._measured = sources
-        describe_version()  # now, because the first call reads files
 
     def collect(self) -> Iterable[Metric]:
         scrape = Scrape(self._measured)

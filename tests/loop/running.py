@@ -170,6 +170,7 @@ async def running(
     ):
         daemon = _Daemon(parts, ready_file, manager, {}, _NoForcedEnd())
         async with trio.open_nursery() as nursery:
+            IS_CLIENT.set(False)  # in the daemon's tasks
             nursery.start_soon(daemon.run)
             IS_CLIENT.set(True)
             with trio.fail_after(ENOUGH_S):

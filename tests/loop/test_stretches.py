@@ -13,10 +13,13 @@ from pathlib import Path
 import pytest
 import trio
 
+from authorizerd.daemon.console.rendering import load_templates
+from authorizerd.daemon.telemetry.build import read_build
 from tests.loop.acl_sets import ACL_SETS, ACLS
 from tests.loop.followers import FOLLOWED_ACLS, play_followers
 from tests.loop.limits import LIMITS, limit_of
 from tests.loop.meter import (
+    IS_CLIENT,
     ByteMeter,
     CollectionMeter,
     LineMeter,
@@ -25,7 +28,7 @@ from tests.loop.meter import (
     UncollectedMeter,
 )
 from tests.loop.players import Played
-from tests.loop.running import write_folder
+from tests.loop.running import running, write_folder
 from tests.loop.stations import STATIONS, play
 from tests.loop.worker import play_feed
 from tests.support.sizes import IS_WHOLE, size
@@ -60,6 +63,25 @@ def test_no_stretch_is_long(counted: str, name: str, tmp_path: Path) -> None:
         return await play(station, tmp_path, meters, is_whole=False)
 
     assert too_long(trio.run(run, instruments=meters)) == []
+
+
+def test_no_stretch_of_a_start_is_long(tmp_path: Path) -> None:
+    """What takes longer is loaded before the event loop runs, and kept for the whole process."""
+    write_folder(tmp_path, ())
+    read_build.cache_clear()
+    load_templates.cache_clear()
+    meter = LineMeter(LIMITS["lines"])
+
+    async def run() -> None:
+        IS_CLIENT.set(True)
+        meter.start()
+        async with running(tmp_path, {"authorizerd.console": "true"}):
+            meter.stop()
+
+    trio.run(run, instruments=[meter])
+    assert too_long([Played("start", 0, 0, {meter.unit: meter.longest})]) == []
+    # Otherwise, the first scrape or page would load it.
+    assert all(each.cache_info().currsize for each in (read_build, load_templates))
 
 
 @pytest.mark.parametrize("counted", METERS if IS_WHOLE else ("lines",))
