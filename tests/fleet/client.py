@@ -188,11 +188,11 @@ class Client(ABC):
         while self.opened:
             self.opened.pop().close()
 
-    def attempt(self, *, may_be_cut: bool) -> str | None:
+    def attempt(self, may_be_cut: Callable[[Client], bool]) -> str | None:
         """Make one exchange, count what comes of it, and return what is wrong.
 
         Args:
-            may_be_cut: whether a connection may end.
+            may_be_cut: whether the client's connection may have ended just now.
         """
         begun = time.monotonic()
         fault = None
@@ -208,7 +208,8 @@ class Client(ABC):
             self.tally.refused[str(error)] += 1
         except Exception as error:  # noqa: BLE001 - who drives the client reports it
             # The blocking clients of the tests raise AssertionError if a connection ends.
-            if may_be_cut and isinstance(error, OSError | HTTPException | AssertionError):
+            is_cut = isinstance(error, OSError | HTTPException | AssertionError)
+            if is_cut and may_be_cut(self):
                 self.tally.cut += 1
             else:
                 fault = repr(error)
@@ -250,13 +251,13 @@ def working(
 
     Args:
         report: takes what is wrong; each thread calls it.
-        may_be_cut: whether a client's connection may end now.
+        may_be_cut: whether a client's connection may have ended just now.
     """
     ended = Event()
 
     def drive(client: Client) -> None:
         while not ended.wait(client.random.expovariate(1 / client.pause_seconds)):
-            if (fault := client.attempt(may_be_cut=may_be_cut(client))) is not None:
+            if (fault := client.attempt(may_be_cut)) is not None:
                 report(client, fault)
         client.close()
 

@@ -167,7 +167,7 @@ def fill_audit_disk(site: OwnLogSite) -> None:
 
 def use_up_names(site: OwnLogSite) -> None:
     """Let the log begin no segment: changes are refused, and nothing is lost."""
-    site.refuses_changes = True
+    site.is_full = True
     refusals = site.refusals
     with site.disk.without_names():
         wait_until(
@@ -175,7 +175,7 @@ def use_up_names(site: OwnLogSite) -> None:
         )
     floor = site.judge.floor
     wait_until(lambda: site.judge.floor > floor, "changes are made again")
-    site.refuses_changes = False
+    site.is_full = False
 
 
 def fill_copy_disk(site: Site) -> None:

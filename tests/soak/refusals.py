@@ -6,6 +6,7 @@ other clients would then find wrong answers. The requests are in tables: add a r
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -96,8 +97,6 @@ FOLLOWED_KEY: Final = (
     "This daemon follows a cluster, so no client can set its keys: change them in its"
     " configuration file, and send SIGHUP. Send changes for the cluster's brokers to a broker"
 )
-UNDELIVERED: Final = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.BROKER_NOT_AVAILABLE)
-"""Errors of changes through the follower while no controller leads."""
 
 
 def _expect(expected: object, found: object) -> None:
@@ -129,16 +128,19 @@ class RefusedChanges(Connected[KafkaConnection]):
 
     Attributes:
         large_share: the part of the exchanges that exceed the limits of a request as well.
+        was_full: True if the log could not grow when the exchange began.
     """
 
     name, pause_seconds, has_worker = "refused change", 0.5, False
     large_share = 0.05
+    was_full = False
     site: Site
 
     def connect(self) -> KafkaConnection:
         return self.site.kafka()
 
     def exchange(self) -> None:
+        self.was_full = self.site.is_full  # the disk may be free once an answer is read
         self._create()
         self._delete()
         self._expect_old_offset()
@@ -160,7 +162,7 @@ class RefusedChanges(Connected[KafkaConnection]):
         sent += [(each, None) for each in make_ballast(3)]
         self.random.shuffle(sent)
         found = self.connection.create(*(each for each, _ in sent))
-        self._check([error for _, error in sent], found)
+        self.check([error for _, error in sent], found)
 
     def _delete(self) -> None:
         """Send invalid filters, and filters that match nothing; also describe by an invalid one."""
@@ -170,7 +172,7 @@ class RefusedChanges(Connected[KafkaConnection]):
         sent += [(each, None) for each in UNMATCHED]
         self.random.shuffle(sent)
         results = self.connection.delete(*(each for each, _ in sent))
-        self._check([error for _, error in sent], [each.error for each in results])
+        self.check([error for _, error in sent], [each.error for each in results])
         _expect([], [each for result in results for each in result.matches])
         described, text = self.random.choice(INVALID_FILTERS)
         _expect(_refusal(text), self.connection.describe(wanted=described))
@@ -180,9 +182,10 @@ class RefusedChanges(Connected[KafkaConnection]):
         body = bytes(finish(encode_creations(3, [_ACL], 0)))
         answer = self.connection.ask_raw(ApiKey.CREATE_ACLS, 3, body)
         [error], _ = finish(decode_created(3, answer, 1))
+        assert error is not None
         owns_log = self.site.owns_log
         code = ErrorCode.INVALID_UPDATE_VERSION if owns_log else ErrorCode.INVALID_REQUEST
-        _expect(code, None if error is None else error.code)
+        self.check([ApiError(code, error.message)], [error])
 
     def _alter(self) -> None:
         for api_key, rows in (
@@ -192,29 +195,31 @@ class RefusedChanges(Connected[KafkaConnection]):
             resource, expected = self.random.choice(rows)
             if not self.site.owns_log and resource.resource_name == "1":
                 expected = invalid(FOLLOWED_KEY)
-            _expect(expected, _alter(self.connection, resource, api_key))
+            found = _alter(self.connection, resource, api_key)
+            self.check([ApiError(*expected)], [ApiError(*found)])
         for user, error in CREDENTIALS.items():
             if not self.site.owns_log:
                 error = (ErrorCode.POLICY_VIOLATION, CLUSTER_CHANGE_REFUSED)
-            _expect(error, _alter_credential(self.connection, user))
+            self.check([ApiError(*error)], [ApiError(*_alter_credential(self.connection, user))])
 
     def _exceed_limits(self) -> None:
         """Create too many bytes, and delete with too many matches: all items are refused."""
         names = BYTES_PER_REQUEST_MAX // _NAME_BYTES + 1
         acls = [replace(_ACL, resource_name=f"{number:0{_NAME_BYTES}}") for number in range(names)]
         error = ApiError(ErrorCode.POLICY_VIOLATION, TOO_MANY_CREATED)
-        _expect([error] * names, self.connection.create(*acls))
+        self.check([error] * names, self.connection.create(*acls))
         filters = [AclFilter()] * (MATCHES_PER_REQUEST_MAX // (self.site.ballast or 1) + 1)
         error = ApiError(ErrorCode.POLICY_VIOLATION, TOO_MUCH_REPORTED)
         results = self.connection.delete(*filters)
-        _expect([error] * len(filters), [each.error for each in results])
+        self.check([error] * len(filters), [each.error for each in results])
 
-    def _check(self, expected: list[ApiError | None], found: list[ApiError | None]) -> None:
-        if not self.site.owns_log:
-            for error in found:
-                if error is not None and error.code in UNDELIVERED:
-                    raise RefusedError(f"change through the follower: {error.name}")
-        _expect(expected, found)
+    def check(self, expected: Sequence[ApiError | None], found: Sequence[ApiError | None]) -> None:
+        """Compare errors, except those of changes that the daemon cannot make now."""
+        reasons = [self.site.why_refused(each, was_full=self.was_full) for each in found]
+        told = zip(expected, found, reasons, strict=True)
+        _expect(expected, [known if why else error for known, error, why in told])
+        if why := next(filter(None, reasons), None):
+            raise RefusedError(why)
 
 
 class ForbiddenChanges(LoggedIn):

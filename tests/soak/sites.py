@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -24,6 +25,7 @@ from authorizerd.acl.model import Acl, AclAdded
 from authorizerd.config.jaas import PLAIN_LOGIN_MODULE
 from authorizerd.config.tokens import SECRET_BYTES, new_token
 from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.records.scram import ScramMechanism, salt_password
 from tests.fleet.client import Place
 from tests.fleet.disk import Disk
@@ -52,6 +54,8 @@ CREDENTIALS: Final = [
     for mechanism in ScramMechanism
 ]
 _CREATED_AT_ONCE: Final = 500
+UNDELIVERED: Final = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.BROKER_NOT_AVAILABLE)
+"""Errors of changes through the follower while no controller leads."""
 COMMON: Final = {
     "node.id": "1",
     "super.users": "User:ANONYMOUS;User:soak",
@@ -88,10 +92,12 @@ class Site(Place):
         judge: knows the states of the ACLs that change.
         disk: what fills up in episodes.
         owns_log: True if the daemon itself decides about changes.
+        is_full: True while its log cannot grow.
     """
 
     judge: History
     owns_log = False
+    is_full = False
     seconds_max = SECONDS_MAX
 
     def __init__(
@@ -166,6 +172,13 @@ class Site(Place):
         )
         return next((why for code, part, why in rows if code == status and part in text), None)
 
+    def why_refused(self, error: ApiError | None, *, was_full: bool = False) -> str | None:
+        """Return the reason for which a change may have this error, None if it may not.
+
+        Args:
+            was_full: True if the log could not grow when the change was sent.
+        """
+
     def admin(self) -> HTTPConnection:
         return HTTPConnection(self.ready["admin_http"], timeout=SECONDS_MAX)
 
@@ -212,14 +225,12 @@ class OwnLogSite(Site):
         tokens: the lines of the tokens file.
         spare_token: the last one of ``spare``, empty before the first.
         audit_file: where the audit goes, on a disk of its own that fills up.
-        refuses_changes: True while the log cannot grow.
         refusals: how many changes were refused then.
     """
 
     owns_log = True
 
     def __init__(self, folder: Path, *, ballast: int, log_disk: Disk, audit_disk: Disk) -> None:
-        self.refuses_changes = False
         self.refusals = 0
         self.authority = Authority(folder)
         self.tokens_file = folder / "tokens"
@@ -260,6 +271,19 @@ class OwnLogSite(Site):
         self.ballast = ballast
         with closing(self.stream()) as connection:
             self.judge = History(frozenset(), connection.greeting.offset)
+
+    def why_refused(self, error: ApiError | None, *, was_full: bool = False) -> str | None:
+        if error is None or not (was_full or self.is_full):
+            return None
+        segments = re.escape(f"{self.log_dir}/__cluster_metadata-0/")
+        text = (
+            r"the log could not be written: \[Errno 28\] No space left on device: "
+            rf"'{segments}\d{{20}}\.log'; nothing was changed, try again"
+        )
+        is_expected = error.code == ErrorCode.BROKER_NOT_AVAILABLE
+        return (
+            "the disk is full" if is_expected and re.fullmatch(text, str(error.message)) else None
+        )
 
     def _write_tokens(self) -> None:
         """Replace the file atomically."""
@@ -345,6 +369,9 @@ class FollowerSite(Site):
         self.judge = History(
             frozenset(), offset, newest_offset=self._committed_offset, is_one_process=True
         )
+
+    def why_refused(self, error: ApiError | None, *, was_full: bool = False) -> str | None:
+        return None if error is None or error.code not in UNDELIVERED else error.name
 
     def new_id(self) -> bytes:
         self._next_id += 1

@@ -143,7 +143,7 @@ class Soak:
         try:
             for _ in range(rounds):
                 for client in self.clients:
-                    fault = client.attempt(may_be_cut=self._may_be_cut(client))
+                    fault = client.attempt(self._may_be_cut)
                     if fault is not None:
                         self._report_of(client, fault)
                 for each in disturbing.values():

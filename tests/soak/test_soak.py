@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
+from random import Random
 
 import pytest
+from msgspec.structs import replace
 
 from authorizerd.acl.model import Acl, Question
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from tests.fleet.client import RefusedError, WrongAnswerError
 from tests.oracles.scan import decide
 from tests.soak.refusals import RefusedChanges
+from tests.soak.sites import OwnLogSite
 from tests.soak.soak import Soak, find_unexpected, running_sites
 from tests.support.forked_command import start_command
 
@@ -54,6 +61,39 @@ def test_every_client_compares_its_answers(tmp_path: Path, monkeypatch: pytest.M
         assert found == expected
         soak.stop()
         assert len(soak.faults) == len(found)
+
+
+_FULL = (
+    "the log could not be written: [Errno 28] No space left on device:"
+    f" '/log/__cluster_metadata-0/{7:020}.log'; nothing was changed, try again"
+)
+_REFUSED, _INVALID = ApiError(ErrorCode.BROKER_NOT_AVAILABLE, _FULL), ApiError(42, "invalid")
+
+
+@pytest.mark.parametrize(
+    ("is_full", "was_full", "found", "raised"),
+    [
+        (False, False, (_INVALID, None), None),
+        (True, True, (_INVALID, None), None),
+        (True, False, (_REFUSED, _REFUSED), RefusedError),
+        (False, True, (_INVALID, _REFUSED), RefusedError),
+        (False, False, (_REFUSED, _REFUSED), WrongAnswerError),
+        (True, True, (None, _REFUSED), WrongAnswerError),
+        (True, True, (replace(_REFUSED, code=56), None), WrongAnswerError),
+        (True, True, (replace(_REFUSED, message=None), None), WrongAnswerError),
+        (True, True, (replace(_REFUSED, message=_FULL.replace("28", "5")), None), WrongAnswerError),
+        (True, True, (replace(_REFUSED, message=f"{_FULL}: x"), None), WrongAnswerError),
+    ],
+)
+def test_full_disk_explains_exactly_its_error(
+    is_full: bool, was_full: bool, found: Sequence[ApiError | None], raised: type[Exception] | None
+) -> None:
+    site = object.__new__(OwnLogSite)
+    site.is_full, site.log_dir = is_full, Path("/log")
+    client = RefusedChanges(site, Random(1))
+    client.was_full = was_full
+    with pytest.raises(raised) if raised else nullcontext():
+        client.check([_INVALID, None], found)
 
 
 @pytest.mark.parametrize(

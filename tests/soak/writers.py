@@ -35,10 +35,10 @@ class OwnLogWriter(Connected[KafkaConnection]):
         errors = self._send(self.connection, added, removed)
         if not any(errors):
             history.settle(offset)
-        elif all(errors) and self.site.refuses_changes:
+        elif all(map(self.site.why_refused, errors)):
             history.withdraw()
             self.site.refusals += 1
-            raise RefusedError("change refused: the disk is full")
+            raise RefusedError("the disk is full")
         else:
             raise WrongAnswerError(f"changes failed: {errors}")
 
@@ -96,9 +96,10 @@ class ThroughWriter(HttpClient):
                 else:
                     [result] = connection.delete(AclFilter(principal=self._ACL.principal))
                     error = result.error
+                if why := self.site.why_refused(error):
+                    raise RefusedError(why)  # the next exchange makes both changes again
                 if error is not None:
-                    # The leader may just have changed. The next exchange makes both changes again.
-                    raise RefusedError(f"change through the follower: {error.name}")
+                    raise WrongAnswerError(f"change failed: {error}")
                 answer = self.post("/access/v1/evaluation", evaluation_of(self._QUESTION))
                 if answer["decision"] is not is_allowed:
                     raise WrongAnswerError(f"expected {is_allowed}, found {answer}")
