@@ -26,7 +26,7 @@ This page lists every metric of the daemon, what it means, and what to do about 
 - Counters start at 0 with the process.
 - With workers, the daemon adds up what they report each second. A sum never decreases.
 - The daemon also exports prometheus_client's `process_*` and `python_*`, for its own process only.
-- [monitoring.md](monitoring.md) describes the rules, the alerts and the dashboard.
+- [Monitoring](monitoring.md) describes the rules, the alerts and the dashboard.
 
 Each entry names the type of the metric, its unit, and its labels in braces.
 

@@ -21,7 +21,7 @@ _HEAD = """\
 # The HTTP API
 
 Use this page to look up a path, a field or a status of the decision port or the admin port.
-[decisions.md](decisions.md) explains who may ask, and [limits.md](limits.md) how much.
+See also [who may ask](decisions.md#who-may-ask), and [how much](limits.md).
 
 - A daemon serves the description of each port at `/openapi.json`, as an OpenAPI 3.1 document. Tools
   make clients and mock servers from it. It names the credentials that this port accepts.

@@ -68,7 +68,8 @@ You can change a key marked *reloadable* in two ways:
 - Use a Kafka client (`kafka-configs --entity-type brokers`), for one node or for all. The daemon
   stores such a value in the log, and it takes precedence over the file.
 
-The daemon also reads the keys of TLS again at SIGHUP, for ports that have TLS (docs/tls.md).
+The daemon also reads the keys of TLS again at SIGHUP, for ports that have TLS
+(docs/tls.md).
 
 A daemon that follows a cluster accepts changes from its file alone.
 

@@ -15,19 +15,20 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[2]
 HOME: Final = "README.md"
-_NAMED: Final = re.compile(r"docs/([a-z-]+)\.md|(ops/[a-z]+/README\.md)")
+_NAMED: Final = re.compile(r"docs/[a-z-]+\.md|ops/[a-z]+/README\.md")
 """A page's path in a text of the product."""
 _LINK: Final = re.compile(r"(?<=\]\()(?![a-z]+:|#)[^)#\s]+")
 
 
 def link_pages(text: str) -> str:
-    """Return a text in which each path of a page is a link that works in ``docs/``."""
-    return _NAMED.sub(
-        lambda found: (
-            f"[{found[1]}]({found[1]}.md)" if found[1] else f"[{found[2]}](../{found[2]})"
-        ),
-        text,
-    )
+    """Return a text in which each path of a page is its title, with a link from ``docs/``."""
+
+    def link(found: re.Match[str]) -> str:
+        with (ROOT / found[0]).open(encoding="utf-8") as page:
+            title = page.readline().removeprefix("# ").rstrip()
+        return f"[{title}]({posixpath.relpath(found[0], 'docs')})"
+
+    return _NAMED.sub(link, text)
 
 
 def to_site(path: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -53,6 +54,13 @@ def test_navigation_has_every_page_once() -> None:
 ])  # fmt: skip
 def test_link_leads_to_the_same_file_in_the_site(page: str, link: str, expected: str) -> None:
     assert rewrite_links(f"[a]({link}) b", page) == f"[a]({expected}) b"
+
+
+def test_link_says_what_is_there() -> None:
+    """The name of a file says less than a title."""
+    pages = sorted(path for path in linked_files(PAGES) if path.endswith(".md"))
+    names = {path: re.findall(r"\[[\w./-]+\.md\]\(", (ROOT / path).read_text()) for path in pages}
+    assert {path: found for path, found in names.items() if found} == {}
 
 
 @pytest.mark.parametrize("path", ["README.md", "docs/tls.md", "ops/systemd/README.md"])
