@@ -121,14 +121,15 @@ class Site(Place):
         self.log_file = self.folder / "daemon.log"
         self.log_dir = log_dir
         self._cuts_until = 0.0
-        self.process = self._start()
+        self.start()
 
-    def _start(self) -> StartedCommand:
-        """Start the daemon, and wait until it is ready."""
+    def start(self) -> None:
+        """Start the daemon, also once more after ``stop``, and wait until it is ready."""
         ready = self.folder / "ready.json"
+        ready.unlink(missing_ok=True)
         config = write_config(self.folder, self.log_dir, self.settings)
-        with self.log_file.open("w") as log:
-            process = start_program(
+        with self.log_file.open("a") as log:
+            self.process = process = start_program(
                 ["serve", "--config", config, "--ready-file", ready], stderr=log
             )
         try:
@@ -139,7 +140,6 @@ class Site(Place):
             process.wait()
             raise
         self.ready = json.loads(ready.read_bytes())
-        return process
 
     @property
     def exit_code(self) -> int | None:

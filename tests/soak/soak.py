@@ -6,7 +6,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -15,7 +15,7 @@ from threading import Event, Lock, Thread
 from typing import Final
 
 from tests.fleet.client import Client, working
-from tests.fleet.clients import WrongTokens
+from tests.fleet.clients import Descriptions, WrongTokens
 from tests.fleet.disk import small_disk
 from tests.soak.brokers import BrokersSite, BrokersWriter, disturbances_of_brokers, running_brokers
 from tests.soak.disturbances import Disturbance, disturbances_of_follower, disturbances_of_own
@@ -204,12 +204,22 @@ class Soak:
                         self.report(f"{site.name}: {name} is {value:.0f}")
 
     def stop(self) -> None:
-        """Stop all daemons, and check how they end and what they have logged."""
+        """Stop all daemons. Check how they end, what a restart has kept, and what they logged."""
         for site in self.sites:
-            if code := site.stop():
-                self.report(f"{site.name}: exit code {code}")
+            self._stop(site)
+            with self._reporting(f"{site.name}: restart"):
+                site.start()
+                listing = Descriptions(site, Random(0))
+                listing.whole_share = 1.0
+                with closing(listing):
+                    listing.exchange()
+            self._stop(site)
             for line in find_unexpected(site.log_file.read_text()):
                 self.report(f"{site.name}: logged: {line}")
+
+    def _stop(self, site: Site) -> None:
+        if code := site.stop():
+            self.report(f"{site.name}: exit code {code}")
 
 
 def find_unexpected(log: str) -> list[str]:

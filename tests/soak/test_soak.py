@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from authorizerd.acl.model import Acl, Question
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from tests.fleet.client import RefusedError, WrongAnswerError
+from tests.fleet.universe import make_ballast
 from tests.oracles.scan import decide
 from tests.soak.refusals import RefusedChanges
 from tests.soak.sites import OwnLogSite
@@ -39,7 +40,10 @@ def decide_wrongly(
 
 
 def test_every_client_compares_its_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each finds its answers right, and wrong once the evaluator decides otherwise."""
+    """Each finds its answers right, and wrong once the evaluator decides otherwise.
+
+    A change that a restart has lost is found as well.
+    """
     monkeypatch.setattr("tests.soak.sites.start_program", start_command)  # it is quicker
     monkeypatch.setattr(RefusedChanges, "large_share", 1.0)
     sites = running_sites(tmp_path, ballast=100, writes="forward", may_mount=False)
@@ -59,8 +63,14 @@ def test_every_client_compares_its_answers(tmp_path: Path, monkeypatch: pytest.M
             (site.name, each.name) for each, site in soak.site_of.items() if each.name in DECIDING
         )
         assert found == expected
+        for site in running:  # a change that no daemon has, as if a restart had lost it
+            judge = site.judge
+            judge.add(judge.newest.acls | {make_ballast(1)[0]}, judge.newest.last + 1)
+            judge.settle(int(judge.newest.last))
         soak.stop()
-        assert len(soak.faults) == len(found)
+        assert [each.split(": ")[1:3] for each in soak.faults[len(found) :]] == [
+            [site.name, "restart"] for site in running
+        ]
 
 
 _FULL = (
