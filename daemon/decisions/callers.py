@@ -75,7 +75,7 @@ class Callers:
         self._tokens_file: Final = tokens_file
         self._has_client_auth = has_client_auth
         self._trusted = Trusted() if tokens_file is None and not has_client_auth else None
-        self._use(Tokens({}))
+        self.tokens = Tokens({})
         self.version = 0
         """It changes with the tokens and the rights: what was checked before may not hold."""
         self.holders: Mapping[Right, frozenset[str]] = dict.fromkeys(Right, frozenset())
@@ -130,11 +130,7 @@ class Callers:
             # A lone surrogate must give an unknown token, not an error.
             token = token.encode("utf-8", "surrogatepass")
         found = self.tokens.find(token)
-        return None if found is None else self._by_token[found.id]
-
-    def _use(self, tokens: Tokens) -> None:
-        self.tokens = tokens
-        self._by_token = {each.id: _Known(self, each.principal, each) for each in tokens}
+        return None if found is None else _Known(self, found.principal, found)
 
     def prepare_reload(self) -> Callable[[], None]:
         """Read the file again, and return a function that applies it. Reading blocks.
@@ -160,7 +156,7 @@ class Callers:
 
         def apply() -> None:
             self.version += tokens.text != self.tokens.text
-            self._use(tokens)
+            self.tokens = tokens
 
         return apply
 

@@ -201,9 +201,9 @@ CONNECTION_MUTANTS: Final = (
     Mutant(
         name="a certificate admits a caller with a wrong token",
         file="daemon/decisions/callers.py",
-        text="return None if found is None else self._by_token",
+        text="return None if found is None else _Known(",
         becomes="return _Known(self, certified) if found is None and certified else "
-        "None if found is None else self._by_token",
+        "None if found is None else _Known(",
         found_by="tests/daemon/decisions/test_callers.py::test_wrong_token_is_refused_despite_a_certificate",
     ),
     Mutant(
