@@ -9,7 +9,7 @@ Source: org.openpolicyagent.kafka:opa-authorizer 1.5.1 (OpaAuthorizer, RequestSe
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final, Generic, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -65,72 +65,77 @@ class _OpaPrincipal(msgspec.Struct, gc=False, rename="camel"):
     name: str
 
 
-_Given: TypeAlias = Any | UnsetType
-"""A field that the plugin sends, and that is ignored. It is read so that ``has_only`` is true."""
+Ignored = TypeVar("Ignored", bound=Any)
+"""The type of a field that the plugin sends, and that is ignored.
+
+It is read so that ``has_only`` is true, or kept as it is if it cannot be read: a number may have
+too many digits.
+"""
 
 
-class _OpaHeaderData(msgspec.Struct, gc=False, rename="camel"):
+class _OpaHeaderData(msgspec.Struct, Generic[Ignored], gc=False, rename="camel"):
     """A request's header. The audit log shows the key of its API."""
 
     request_api_key: int | UnsetType | None = UNSET
-    request_api_version: _Given = UNSET
-    client_id: _Given = UNSET
-    correlation_id: _Given = UNSET
+    request_api_version: Ignored | UnsetType = UNSET
+    client_id: Ignored | UnsetType = UNSET
+    correlation_id: Ignored | UnsetType = UNSET
 
 
-class _OpaHeader(msgspec.Struct, gc=False, rename="camel"):
+class _OpaHeader(msgspec.Struct, Generic[Ignored], gc=False, rename="camel"):
     """The header's data: the plugin sends it as ``name``, but documents it as ``data``."""
 
-    name: _OpaHeaderData | UnsetType | None = UNSET
-    data: _OpaHeaderData | UnsetType | None = UNSET
-    header_version: _Given = UNSET
+    name: _OpaHeaderData[Ignored] | UnsetType | None = UNSET
+    data: _OpaHeaderData[Ignored] | UnsetType | None = UNSET
+    header_version: Ignored | UnsetType = UNSET
 
 
-class _OpaRequestContext(msgspec.Struct, gc=False, rename="camel"):
+class _OpaRequestContext(msgspec.Struct, Generic[Ignored], gc=False, rename="camel"):
     """The sender of a request to the broker, and its address."""
 
     client_address: str
     principal: _OpaPrincipal
-    header: _OpaHeader | UnsetType | None = UNSET
-    client_information: _Given = UNSET
-    connection_id: _Given = UNSET
-    listener_name: _Given = UNSET
-    security_protocol: _Given = UNSET
+    header: _OpaHeader[Ignored] | UnsetType | None = UNSET
+    client_information: Ignored | UnsetType = UNSET
+    connection_id: Ignored | UnsetType = UNSET
+    listener_name: Ignored | UnsetType = UNSET
+    security_protocol: Ignored | UnsetType = UNSET
 
 
-class _OpaResourcePattern(msgspec.Struct, gc=False, rename="camel"):
+class _OpaResourcePattern(msgspec.Struct, Generic[Ignored], gc=False, rename="camel"):
     """The resource that the question is about."""
 
     resource_type: str
     name: str
     pattern_type: str
-    unknown: _Given = UNSET
+    unknown: Ignored | UnsetType = UNSET
 
 
-class _OpaAction(msgspec.Struct, gc=False, rename="camel"):
+class _OpaAction(msgspec.Struct, Generic[Ignored], gc=False, rename="camel"):
     """The operation of the principal. The fields after ``operation`` are for the audit log."""
 
-    resource_pattern: _OpaResourcePattern
+    resource_pattern: _OpaResourcePattern[Ignored]
     operation: str
     resource_reference_count: Annotated[int, Meta(ge=0, le=2**31 - 1)] | UnsetType = UNSET
     log_if_allowed: bool | UnsetType = UNSET
     log_if_denied: bool | UnsetType = UNSET
 
 
-class _OpaInput(msgspec.Struct, gc=False, rename="camel"):
+class _OpaInput(msgspec.Struct, Generic[Ignored], gc=False, rename="camel"):
     """A question, as Kafka's OPA plugin writes it."""
 
-    request_context: _OpaRequestContext
-    action: _OpaAction
+    request_context: _OpaRequestContext[Ignored]
+    action: _OpaAction[Ignored]
 
 
-class OpaQuery(msgspec.Struct, gc=False):
+class OpaQuery(msgspec.Struct, Generic[Ignored], gc=False):
     """A request to OPA's data API."""
 
-    input: _OpaInput
+    input: _OpaInput[Ignored]
 
 
-_decode: Final = msgspec.json.Decoder(OpaQuery, float_hook=len).decode
+_decode: Final = msgspec.json.Decoder(OpaQuery[Any], float_hook=len).decode
+_decode_used: Final = msgspec.json.Decoder(OpaQuery[msgspec.Raw]).decode
 
 
 def decode_question(body: bytes) -> OpaQuestion:
@@ -141,8 +146,13 @@ def decode_question(body: bytes) -> OpaQuestion:
             twice, or an operation or type is unknown, possibly from a newer broker.
     """
     try:
-        query = _decode(body)
-        if len(body) > QUESTION_BYTES_MAX or not has_only(body, query):
+        query: OpaQuery[Any]
+        try:
+            query = _decode(body)
+            is_checked = len(body) <= QUESTION_BYTES_MAX and has_only(body, query)
+        except JSON_ERRORS:  # perhaps of an ignored field
+            query, is_checked = _decode_used(body), False
+        if not is_checked:
             check_keys(body)
     except JSON_ERRORS as error:
         raise OpaError(describe_json_fault(error)) from None
@@ -187,7 +197,7 @@ def _host_of(client_address: str) -> str:
     return host
 
 
-def _resource_name_of(pattern: _OpaResourcePattern) -> str | None:
+def _resource_name_of(pattern: _OpaResourcePattern[Any]) -> str | None:
     """Return the resource's name, or None for authorizeByResourceType (an empty prefix)."""
     if pattern.pattern_type == "LITERAL":
         return pattern.name
@@ -197,7 +207,7 @@ def _resource_name_of(pattern: _OpaResourcePattern) -> str | None:
     raise OpaError(f"{field}: expected LITERAL, or PREFIXED with an empty name")
 
 
-def _request_name_of(header: _OpaHeader | UnsetType | None) -> str | None:
+def _request_name_of(header: _OpaHeader[Any] | UnsetType | None) -> str | None:
     data = (header.name or header.data) if header else None
     key = data.request_api_key if data else None
     return None if key is None or key is UNSET else API_NAMES.get(key)

@@ -129,9 +129,16 @@ CALLER_MUTANTS: Final = (
     Mutant(
         name="a question of OPA's plugin may repeat a key",
         file="protocol/decisions/opa.py",
-        text="if len(body) > QUESTION_BYTES_MAX or not has_only(body, query):",
-        becomes="if len(body) > QUESTION_BYTES_MAX:",
+        text="is_checked = len(body) <= QUESTION_BYTES_MAX and has_only(body, query)",
+        becomes="is_checked = len(body) <= QUESTION_BYTES_MAX",
         found_by="tests/protocol/decisions/test_opa.py::test_repeated_key_is_rejected",
+    ),
+    Mutant(
+        name="a question of OPA's plugin with a number of many digits may repeat a key",
+        file="protocol/decisions/opa.py",
+        text="query, is_checked = _decode_used(body), False",
+        becomes="query, is_checked = _decode_used(body), True",
+        found_by="tests/protocol/decisions/test_opa.py::test_ignored_field_may_be_a_number_of_many_digits",
     ),
     Mutant(
         name="a removed token remains valid",

@@ -107,6 +107,9 @@ def test_unknown_fields_are_ignored() -> None:
         )
         == asked()
     )
+    text = json.dumps(GOOD | {"more": "many digits"}).encode()
+    many = text.replace(b'"many digits"', b"9" * 5000)
+    assert decode_evaluation(many) == decode_evaluation(text)
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ READ_BY_PARTS = "Evaluations"
 
 def described(name: str) -> str:
     """Return the described name of a struct, or of a reference that ends with it."""
+    name = name.removesuffix("__Ignored_")  # of a struct with a parameter
     return name.replace("/_", "/").removeprefix("_").replace("NamedAcl", "AclAnswer")
 
 

@@ -202,6 +202,22 @@ def test_repeated_key_is_rejected(once: bytes, twice: bytes) -> None:
     assert re.fullmatch(r"invalid JSON: the key '\w+' occurs twice in an object", said)
 
 
+@pytest.mark.parametrize(
+    "ignored",
+    [
+        b'"softwareVersion":"3.4.0"', b'"correlationId":5', b'"requestApiVersion":12',
+        b'"headerVersion":2', b'"unknown":false',
+    ],
+)  # fmt: skip
+def test_ignored_field_may_be_a_number_of_many_digits(ignored: bytes) -> None:
+    """It gives its question nonetheless, and may still not hide a repeated key."""
+    many = ignored.partition(b":")[0] + b":" + b"9" * 5000
+    body = CAPTURED_BODY.replace(ignored, many, 1)
+    assert decode_question(body) == QUESTION
+    said = refusal(body.replace(many, b'"x":{"y":1,"y":2},' + many))
+    assert said == "invalid JSON: the key 'y' occurs twice in an object"
+
+
 def test_colon_in_the_principal_type_is_rejected() -> None:
     """Otherwise ``User:a`` and ``b`` would give the same principal as ``User`` and ``a:b``."""
     reason = "input.requestContext.principal.principalType: expected a text without a colon"
