@@ -15,7 +15,7 @@ from tests.kafka_rig.broker import ADMIN, Broker
 from tests.support.acls import acl
 
 RACES = 100
-SETTLE_SECONDS = 2.0
+SETTLE_SECONDS = 5.0
 """A broker of one node shows a change a few milliseconds after it has acknowledged it."""
 OTHER = acl("User:other", topic="other")
 
