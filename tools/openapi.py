@@ -59,8 +59,8 @@ def _page(decision: _Json, admin: _Json) -> Iterator[str]:
         )
     yield _wrap(
         "The HTTP server itself may give these answers, before a request reaches its path. A path"
-        " that does not exist is answered with 404, and another method with 405; both list what"
-        " there is."
+        " that does not exist is answered with 404, and another method with 405; the text names"
+        " the paths or methods that exist."
     )
     for response in decision["components"]["responses"].items():
         yield _status(_statuses(decision)[response[0]], response[1])

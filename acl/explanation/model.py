@@ -107,7 +107,7 @@ class NearMissKind(StrEnum):
 
 
 class NearMiss(msgspec.Struct, frozen=True, kw_only=True):
-    """Something close to the question, or to an ACL, with which the answer would be allow.
+    """A similar question, or a similar ACL, with which the answer would be allow.
 
     Attributes:
         text: one sentence.

@@ -38,8 +38,8 @@ class QuestionAnswer(msgspec.Struct, frozen=True):
 class MatchingAclAnswer(msgspec.Struct, frozen=True):
     """An ACL that matches the question.
 
-    ``implied`` says whether its operation is a different one that implies the one asked,
-    ``decides`` whether it is the rule of the decision, and ``text`` what it means.
+    ``implied`` is true if its operation is not the one asked about, but implies it. ``decides`` is
+    true if this ACL is the rule of the decision. ``text`` says what it means.
     """
 
     acl: NamedAcl
@@ -74,7 +74,7 @@ class SettingsAnswer(msgspec.Struct, frozen=True):
 
 
 class NearMissAnswer(msgspec.Struct, frozen=True):
-    """Something close to the question, or to an ACL, with which the answer would be allow.
+    """A similar question, or a similar ACL, with which the answer would be allow.
 
     ``instead`` is a similar question, which is allowed. ``rewritten`` is what ``acl`` would have to
     be to allow the question.
@@ -107,8 +107,8 @@ class ExplanationAnswer(msgspec.Struct, frozen=True):
     then the shortest sequence, or empty if there is none, for the reason in ``no_change``.
     ``depends_on_host`` is true if the host is unknown and only some hosts are denied: ask again
     with a host, since the changes are for more than one host.
-    ``releases`` are the Kafka releases by whose rules it was decided: each of them allows what is
-    allowed. ``as_of`` is present if an earlier moment was asked about.
+    ``releases`` names the Kafka releases whose rules were used: something is allowed only if each
+    of them allows it. ``as_of`` is present if the question was about an earlier moment.
     """
 
     decision: bool

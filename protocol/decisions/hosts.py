@@ -33,8 +33,8 @@ class Hosts(ReleaseHosts, frozen=True, gc=False, rename={"excepted": "except"}):
     narrowest one that contains a host decides: in ``only``, it is allowed; in ``except``, it is
     not. A host outside all of them is allowed if ``any`` is true.
 
-    While the Kafka releases that may judge differ, these are the hosts from which any of them
-    allows it, and ``releases`` has those of each.
+    If several Kafka releases may be in force and they differ, these are the hosts from which any of
+    them allows it, and ``releases`` has those of each release.
     """
 
     releases: dict[str, ReleaseHosts] | msgspec.UnsetType = msgspec.UNSET

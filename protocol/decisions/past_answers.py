@@ -29,7 +29,7 @@ class PastChangeAnswer(msgspec.Struct, frozen=True, gc=False):
 
 
 class NowAnswer(msgspec.Struct, frozen=True):
-    """The newest answer, at ``offset``, and the change since which it is the answer."""
+    """The newest answer, at ``offset``, and the change that led to it."""
 
     decision: bool
     offset: int

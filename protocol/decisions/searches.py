@@ -118,7 +118,7 @@ class PatternProperties(msgspec.Struct, frozen=True, gc=False, omit_defaults=Tru
 
     ``exceptions`` are patterns inside this one for which it says nothing, and
     ``exceptions_left_out`` is how many more there are. With ``context.list_hosts``, every result is
-    a pattern, also that of a single name, and has its ``hosts``.
+    a pattern, even for a single name, and has its ``hosts``.
     """
 
     pattern_type: str
@@ -161,8 +161,9 @@ class SearchContext(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_de
         reason: why nothing can be found.
         everyone: of subjects: every principal that is not listed may do it, except those in
             ``everyone_except``; ``everyone_except_left_out`` is how many more there are.
-        everyone_hosts: of subjects, with ``list_hosts``: the hosts from which every principal may
-            do it that is neither listed nor in ``everyone_except``, which is complete then.
+        everyone_hosts: of subjects, with ``list_hosts``: the hosts from which all other principals
+            may do it, those that are neither listed nor in ``everyone_except``. That list is then
+            complete.
         other_types: of subjects, with ``list_hosts``: how many principals of other types, which
             this page leaves out, may also do it.
         everything: of resources: the subject is a super user, who may do everything.
@@ -178,8 +179,9 @@ class SearchContext(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_de
         hosts_matter: of resources, without a host: ACLs of the subject or of everyone name single
             hosts for this resource type, so resources that are allowed from some hosts only may be
             left out. Ask again with ``context.host``.
-        releases: the Kafka releases of which it is not known which one judges, if this may matter:
-            the results are what any of them allows. A decision allows what each of them allows.
+        releases: the Kafka releases that may be in force, if it is unknown which one is and this
+            may matter. The results are what any of them allows. A decision allows only what each of
+            them allows.
 
     With ``list_hosts``, nothing is left out because of hosts.
     """
