@@ -54,8 +54,8 @@ class OwnSettings:
     """Maximum time in milliseconds that an ACL creation or deletion waits until its changes are
     durable and applied. Unfinished items are answered with REQUEST_TIMED_OUT and may still be
     applied. The same limit applies to a frame of the decision stream that waits for its offset. At
-    least 100, since no change would be answered in time otherwise, not even the one that raises the
-    limit again."""
+    least 100: with a lower limit, every change would time out, even one that raises the limit
+    again."""
     login_timeout_ms: int = setting(
         IntegerParser(1, _HOUR_MS), "10000", reloadable=True, wire_minimum=1000
     )
@@ -105,12 +105,12 @@ class OwnSettings:
     means all interfaces. Without it, only the admin port serves them."""
     tokens_file: str | None = setting(path)
     """File of the tokens that callers of the decision ports must present (docs/decisions.md). It
-    must exist when the daemon starts. SIGHUP reads the file again, for added and removed tokens; to
-    set this key or another path needs a restart. Without this key, every caller that reaches a
+    must exist when the daemon starts. SIGHUP reads the file again, for added and removed tokens. A
+    change of this key itself needs a restart. Without this key, every caller that reaches a
     decision port is trusted."""
     callers_ask: frozenset[str] = setting(parse_principals, "", reloadable=True)
-    """Semicolon-separated list of principals (Type:name) of callers that may have decisions made
-    about any principal, on all decision ports. Without it, a caller may ask about itself only. ACLs
+    """Semicolon-separated list of principals (Type:name) of callers that may ask for decisions
+    about any principal, on all decision ports. Other callers may ask about themselves only. ACLs
     never give this right, and it implies no other right; super users have it
     (docs/security-model.md)."""
     callers_search: frozenset[str] = setting(parse_principals, "", reloadable=True)

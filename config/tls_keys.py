@@ -126,8 +126,8 @@ class _SslKeys:
     ssl_client_auth = Key(choice(ClientAuth), "none")
     """Whether clients{of} must have a certificate: none, requested or required."""
     ssl_principal_mapping_rules = Key(PrincipalMapping.parse, DEFAULT_RULES)
-    """Rules that turn the distinguished name of a client's certificate into the name of its
-    principal{of} (docs/tls.md). By default, the principal is the whole name."""
+    """For clients{of}: rules that turn the distinguished name of the certificate into the name of
+    the principal (docs/tls.md). By default, the principal is the whole name."""
     ssl_enabled_protocols = Key(tls_versions, _DEFAULT_PROTOCOLS)
     """Comma-separated list of the TLS versions{of}: TLSv1.2, TLSv1.3."""
     ssl_cipher_suites = Key(cipher_suites, "")
@@ -135,11 +135,11 @@ class _SslKeys:
     suites with forward secrecy and authenticated encryption. The suites of TLS 1.3 cannot be
     chosen."""
     ssl_allow_dn_changes = Key(boolean, "false")
-    """Whether a client that replaces a certificate{of} with AlterConfigs may change its
-    distinguished name. A reload of the file may always change it."""
+    """Whether AlterConfigs may change the distinguished name when it replaces a certificate{of}. A
+    reload of the file may always change it."""
     ssl_allow_san_changes = Key(boolean, "false")
-    """Whether a client that replaces a certificate{of} with AlterConfigs may leave out alternative
-    names, such as hosts. A reload of the file may always do so."""
+    """Whether AlterConfigs may leave out alternative names, such as hosts, when it replaces a
+    certificate{of}. A reload of the file may always do so."""
 
 
 class _ClientKeys:

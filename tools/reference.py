@@ -28,7 +28,7 @@ while the daemon runs.
 
 - `authorizerd serve --config FILE` reads a Java properties file in ISO-8859-1, as Kafka does.
   The file may have at most 1 MiB. Unlike in Java, half of a surrogate pair (`\\ud83d` alone) is an
-  error, and a lone backslash at the very end of the file sets nothing.
+  error, and a line at the end of the file with only a backslash sets no key.
 - `--override KEY=VALUE` takes precedence over the file and may be repeated.
 - An invalid value is rejected with file, line, key and reason.
 - An unknown key that begins with `authorizerd.` is an error.

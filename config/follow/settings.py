@@ -160,8 +160,8 @@ class _QuorumKeys:
     """Comma-separated list of host:port of controllers. If it is set, the daemon follows their
     cluster (authorizerd.source) and finds the leader and the other controllers through them."""
     controller_quorum_voters = Key(voters, "")
-    """Comma-separated list of id@host:port: the controllers of a static quorum. If it names others
-    than this node, the daemon follows their cluster (authorizerd.source). It is not used if
+    """Comma-separated list of id@host:port: the controllers of a static quorum. If it names nodes
+    other than this one, the daemon follows their cluster (authorizerd.source). It is not used if
     controller.quorum.bootstrap.servers is set."""
     controller_quorum_request_timeout_ms = Key(IntegerParser(1, INT32_MAX), "2000")
     """Maximum time in milliseconds that the daemon waits for a controller's answer, when it reads
@@ -209,8 +209,8 @@ class _SourceKey:
     source = Key(choice(SourceKind))
     """Where the ACLs come from: log (a log of the daemon's own), quorum (the controllers of a Kafka
     cluster) or brokers (a cluster whose controllers cannot be reached). Default: quorum if
-    controller.quorum.bootstrap.servers is set, or if controller.quorum.voters names others than
-    this node; log otherwise. Kafka's keys for a broker apply to quorum; the keys
+    controller.quorum.bootstrap.servers is set, or if controller.quorum.voters names nodes other
+    than this one; log otherwise. Kafka's keys for a broker apply to quorum; the keys
     authorizerd.source.* that Kafka's clients have apply to brokers."""
 
 
@@ -219,9 +219,9 @@ class ContactSettings:
     """Which cluster is followed, and what is decided without contact to it."""
 
     cluster_id: str | None = setting(parse_cluster_id)
-    """Id of the cluster to follow (kafka-cluster cluster-id shows it). The daemon then follows no
-    other cluster, not even at first. Controllers tell their cluster's id only to users with ALTER,
-    which the daemon does not need otherwise."""
+    """Id of the cluster to follow (kafka-cluster cluster-id shows it). The daemon then never
+    follows another cluster, even at its first start. Controllers tell their cluster's id only to
+    users with ALTER, which the daemon does not need otherwise."""
     stale_max_ms: int = setting(IntegerParser(1000, INT64_MAX), "300000")
     """Time in milliseconds for which a daemon that follows a cluster continues to decide after it
     has lost contact. After it, the daemon is not ready until contact is back."""
@@ -242,10 +242,9 @@ class WriteSettings:
     """Semicolon-separated list of principals (Type:name) whose changes are forwarded. Required with
     authorizerd.writes=forward."""
     writes_forward_privileged: frozenset[Privileged] = setting(privileged_kinds, "")
-    """Comma-separated list of the kinds of principals that may be forwarded although the
-    controllers would trust this daemon with more rights than it could check: anonymous
-    (User:ANONYMOUS), super-users (those of super.users), local-users (PLAIN users of this
-    configuration)."""
+    """Comma-separated list of the kinds of principals that may be forwarded although only this
+    daemon vouches for them: anonymous (User:ANONYMOUS), super-users (those of super.users),
+    local-users (PLAIN users of this configuration)."""
 
 
 @dataclass(frozen=True, kw_only=True)
