@@ -1,4 +1,4 @@
-"""The moment that a question about the past is about: an offset of the log, or a time.
+"""The moment that a question about the past refers to: an offset of the log, or a time.
 
 **Invariant:** a text has one meaning, or none. An integer below ``TIME_MS_MIN`` is an offset, any
 other integer a time in milliseconds since 1970. A time without a zone is rejected, because it
@@ -32,7 +32,7 @@ _EXPECTED: Final = (
 
 
 class AsOf(msgspec.Struct, frozen=True, gc=False):
-    """The moment that was asked about: an offset, or a time. The other one is None."""
+    """The requested moment: an offset, or a time. The other field is None."""
 
     offset: int | None = None
     time_ms: int | None = None
@@ -56,7 +56,7 @@ class Moment(msgspec.Struct, frozen=True, gc=False):
 
 
 def parse_as_of(value: str | int) -> AsOf:
-    """Return the moment that a word of a command or a field of a request names.
+    """Return the moment that a command's argument or a request's field names.
 
     Raises:
         InvalidAsOfError: the value is neither an offset nor a time, or has no zone.

@@ -42,7 +42,7 @@ PROBE_NAME: Final = "hardcode"
 
 _Pattern: TypeAlias = tuple[int, str]
 _Denials: TypeAlias = tuple[tuple[int, ...], Callable[[int, str], bool]]
-"""The lengths of the denied prefixes, and a function that tests if a pattern itself is denied."""
+"""The lengths of the denied prefixes, and a function that tests whether a pattern is denied."""
 
 _LITERAL: Final = int(PatternType.LITERAL)
 _PREFIXED: Final = int(PatternType.PREFIXED)
@@ -50,7 +50,7 @@ _EVERYTHING: Final[_Pattern] = (_LITERAL, WILDCARD)
 
 
 def check_by_resource_type(operation: int, resource_type: int) -> None:
-    """Reject unknown codes and codes that only filters may have, with Kafka's texts.
+    """Reject, with Kafka's texts, unknown codes and codes that only filters may have.
 
     Raises:
         InvalidQuestionError: Kafka's IllegalArgumentException.
@@ -194,7 +194,7 @@ class _PatternSets:
 def _sources(
     rules: Iterable[Rules], host: str | None, releases: ReleaseRules
 ) -> list[tuple[Patterns, bool]]:
-    """Return the patterns of the rules that apply, and whether they may allow."""
+    """Return the patterns of the rules that apply, and whether each rule may allow."""
     sources = [(rule.any_host, True) for rule in rules]
     if host is not None:
         sources += [(rule.hosts.get(host, NO_PATTERNS), True) for rule in rules]

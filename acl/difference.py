@@ -15,7 +15,7 @@ from authorizerd.acl.steps import Steps, in_chunks
 
 
 class AclsById(Protocol):
-    """ACLs by their ids, each binding once. A mapping is one."""
+    """ACLs by their ids, each binding once. A mapping qualifies."""
 
     def get(self, acl_id: bytes, /) -> Acl | None:
         """Return the ACL with this id, or None."""

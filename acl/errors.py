@@ -29,7 +29,7 @@ class PolicyViolationError(AclError):
 class StateMovedError(AclError):
     """The ACLs are not those that a request expects (INVALID_UPDATE_VERSION). It changes nothing.
 
-    The text names the expected offset, and that of the present state.
+    The text names the expected offset and the current one.
     """
 
 
@@ -42,7 +42,7 @@ class SearchLimitError(AclError):
 
 
 class NotReadyError(AclError):
-    """There are no ACLs to decide by, and the principal is not a super user (AUTHORIZER_NOT_READY).
+    """No ACLs are available, and the principal is not a super user (AUTHORIZER_NOT_READY).
 
     The text says why: they are not loaded yet, or stale, or decisions have stopped.
     """
@@ -78,7 +78,7 @@ class InvalidAsOfError(AclError):
 
 
 class PastMismatchError(AclError):
-    """The changes of the log do not lead to the state that they are undone from.
+    """The changes of the log did not produce the state from which they are undone.
 
-    A state that resulted from undoing them would be wrong.
+    Undoing them would give a wrong state.
     """

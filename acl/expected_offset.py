@@ -1,10 +1,9 @@
 """The condition of a request to change ACLs: that no ACL has changed after a log offset.
 
-**Invariant:** a request whose condition may not hold changes nothing. What is not known, such as an
-offset that this log has not reached, counts as a conflict.
+**Invariant:** a request whose condition may not hold changes nothing. An unknown offset, such as
+one that this log has not reached, counts as a conflict.
 
-An offset grows without changes of ACLs, for example when configs change. So offsets are not
-compared for equality.
+Offsets are not compared for equality, because they also grow when only configs change.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class ExpectedOffset:
     def written_offset(self) -> int | None:
         """The log offset of the state after the request.
 
-        It is None until the request is applied, and if it was rejected.
+        None until the request is applied, and also if it was rejected.
         """
         return self._written_offset
 
@@ -65,7 +64,7 @@ def check_unchanged(expected_offset: int, *, offset: int, changed_at: int) -> No
         changed_at: that of the last change of ACLs, or a later one.
 
     Raises:
-        StateMovedError: one has changed, or the offset is not known here.
+        StateMovedError: an ACL has changed, or the offset is not known here.
     """
     if expected_offset > offset:
         raise StateMovedError(

@@ -81,8 +81,8 @@ def _accepts_pattern(filter: AclFilter, acl: Acl) -> bool:
 def scan_acls(snapshot: AclSnapshot, filter: AclFilter) -> Iterator[list[tuple[bytes, Acl]]]:
     """Yield the ids and ACLs that ``filter`` matches, in no particular order.
 
-    Each list has the matches in the next chunk of ACLs, and may be empty. Why not one list?
-    Building and freeing it would block the thread.
+    Each list has the matches in the next chunk of ACLs, and may be empty. Building and freeing a
+    single list would block the thread.
     """
     matches_all = filter in _OPEN
     for chunk in in_chunks(snapshot.acls.items()):

@@ -2,9 +2,9 @@
 
 A host with a slash is a range: a network in CIDR notation. Kafka reads IPv4 with a regular
 expression, and IPv6 with Java's own parser of addresses. Both accept more than other programs do:
-bits after the prefix are ignored, brackets stand around an address, numbers have leading zeros, a
-sign or the digits of any script. Kafka stores a text that it cannot read, but matches nothing with
-it. No range contains 0.0.0.0, and none contains addresses of the other family.
+bits after the prefix, brackets around an address, and numbers with leading zeros, a sign or digits
+of any script. Kafka stores a text that it cannot read, but matches nothing with it. No range
+contains 0.0.0.0, and none contains addresses of the other family.
 
 Source: Kafka 4.4 CidrUtils, SubnetUtils, SubnetUtils6; Java 17 InetAddress.getByName.
 """
@@ -34,7 +34,8 @@ _EMBEDDED_CHARACTERS_MAX: Final = 15
 _EMBEDDED: Final = re.compile(r"([0-9]+)\.([0-9]+)\.([0-9]+)\.([0-9]+)")
 _GROUP: Final = re.compile(r"0*[0-9A-Fa-f]{1,4}")
 _ZONE: Final = re.compile(r"[A-Za-z][!-$&-.0-9;-~]{0,14}")
-"""A network interface's name. Only a broker knows if it has it: see ``HostRange.is_certain``."""
+"""A network interface's name. Only a broker knows whether it has this interface: see
+``HostRange.is_certain``."""
 _LINK_LOCAL: Final = 0xFE80 >> 6
 _LINK_LOCAL_SHIFT: Final = 118
 _ZONE_DIGITS_MAX: Final = 100
@@ -127,7 +128,7 @@ _find_range = lru_cache(maxsize=RANGES_CACHED)(_find_uncached)
 
 
 def read_range(host: str) -> HostRange:
-    """Return the range that ``host`` is, which has a slash.
+    """Return the range that ``host``, which has a slash, stands for.
 
     Raises:
         InvalidRangeError: Kafka cannot read it.
@@ -175,7 +176,7 @@ def _read_ipv6_range(host: str) -> HostRange:
 
 
 def _read_integer(text: str) -> int | None:
-    """Return the number in ``text`` as Java's Integer.parseInt, or None."""
+    """Return the number in ``text`` as Java's Integer.parseInt does, or None."""
     sign = -1 if text[:1] == "-" else 1
     digits = text[1:] if text[:1] in ("+", "-") else text
     number = 0
@@ -245,8 +246,8 @@ def mark_address(host: str) -> int | None:
     """Return the bits of an address after a mark of its family, or None if no range contains it.
 
     Args:
-        host: an address as ``acl.hosts.host_address`` returns it. A zone does not count. No range
-            contains another text.
+        host: an address as ``acl.hosts.host_address`` returns it. A zone does not count. Other
+            texts are in no range.
     """
     try:
         if ":" in host:

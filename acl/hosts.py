@@ -41,8 +41,8 @@ def host_address(text: str) -> str | None:
 
 @lru_cache(maxsize=HOSTS_CACHED)
 def _host_address(text: str) -> str | None:
-    # Java prints every valid IPv4 address as it is written. Why not IPv4Address? It takes eight
-    # times as long, which counts when there are more hosts than the cache holds.
+    # Java prints every valid IPv4 address as it is written. IPv4Address would take eight times as
+    # long, which matters when there are more hosts than the cache holds.
     if ":" not in text:
         return text if _IPV4.fullmatch(text) else None
     address_text, percent, zone = text.partition("%")
@@ -55,7 +55,7 @@ def _host_address(text: str) -> str | None:
     mapped = address.ipv4_mapped
     if mapped is not None:
         return str(mapped)
-    # Why not `address.exploded`? Removing its leading zeros takes three times as long.
+    # Removing the leading zeros of `address.exploded` would take three times as long.
     return _GROUPS % unpack(">8H", address.packed) + percent + zone
 
 
@@ -66,7 +66,7 @@ class HostKind(Enum):
     ADDRESS = "one address"
     RANGE = "a range of addresses"
     NOTHING = "no host"
-    """It is neither an address as Kafka writes it nor a range that Kafka can read."""
+    """Neither an address in Kafka's form nor a range that Kafka can read."""
 
 
 def get_kind(host: str) -> HostKind:
@@ -99,7 +99,7 @@ def applies_to(acl_host: str, host: str | None, rules: ReleaseRules, *, allows: 
     """Return True if an ACL applies to a host, which may be unknown.
 
     Args:
-        allows: whether the ACL is one of ``acl.snapshot.is_grant``.
+        allows: whether ``acl.snapshot.is_grant`` holds for the ACL.
     """
     if acl_host in (WILDCARD, host):
         return True
@@ -110,7 +110,7 @@ def applies_to(acl_host: str, host: str | None, rules: ReleaseRules, *, allows: 
 
 
 def matches_host(acl_host: str, host: str) -> bool:
-    """Return True if the host of an ACL matches an address, or may, if ranges count."""
+    """Return True if the host of an ACL may match an address, ranges included."""
     if acl_host in (WILDCARD, host):
         return True
     addresses = find_range(acl_host)

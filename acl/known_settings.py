@@ -1,7 +1,8 @@
-"""The authorizer's settings as far as they are known: brokers hide them, so each may be unknown.
+"""The known settings of the authorizer. Brokers hide them, so each may be unknown.
 
-**Invariant:** an unknown setting is never taken for its default. What ``least`` allows is allowed
-whatever the unknown values are. A denial by it is uncertain: ``doubt_denial`` says why.
+**Invariant:** an unknown setting is never assumed to be its default. What ``least`` allows is
+allowed for any unknown values. If ``least`` denies, the denial is uncertain: ``doubt_denial`` says
+why.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class KnownSettings(msgspec.Struct, frozen=True):
 
     @property
     def most(self) -> AuthorizerSettings:
-        """The settings that allow the most, but unknown super users, who may be anybody."""
+        """The settings that allow the most, except unknown super users, who could be anybody."""
         return AuthorizerSettings(
             self.super_users or frozenset(), self.allow_everyone_if_no_acl_found is not False
         )
@@ -109,7 +110,7 @@ def doubt_answer(snapshot: AclSnapshot, known: KnownSettings, question: Question
 
 
 def describe_unknown(known: KnownSettings) -> Iterator[str]:
-    """Yield a sentence for each unknown setting: what an answer without it leaves out."""
+    """Yield a sentence for each unknown setting: what the answer leaves out."""
     if known.super_users is None:
         yield f"{SUPER_USERS} is unknown, so super users are judged by the ACLs alone"
     if known.allow_everyone_if_no_acl_found is None:

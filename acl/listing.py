@@ -33,7 +33,7 @@ def derive_id(acl: Acl) -> bytes:
 class Listing:
     """All ACLs by their ids. With derived ids, a repeated binding counts once.
 
-    Why many small dictionaries? Growing or freeing a large one would block the event loop.
+    They are in many small dictionaries: growing or freeing a large one would block the event loop.
     """
 
     __slots__ = ("_shards",)
@@ -66,7 +66,7 @@ class Listing:
 
 
 class Expectation(msgspec.Struct, frozen=True):
-    """The signs by which a listing shows that it includes certain changes.
+    """The facts that prove that a listing includes certain changes.
 
     Attributes:
         created: the ids of bindings that it contains.
@@ -80,7 +80,7 @@ class Expectation(msgspec.Struct, frozen=True):
 
 
 def expect(created: list[Acl], deleted: list[AclFilter]) -> Steps[Expectation]:
-    """Return, in steps, what shows that ACLs are created, and that filters match none."""
+    """Return, in steps, the facts that prove that ACLs are created, and that filters match none."""
     present: set[bytes] = set()
     absent: set[bytes] = set()
     filters: list[AclFilter] = []

@@ -1,6 +1,6 @@
-"""The ACLs that match a question, and which of them Kafka names as the one that decides.
+"""Find the ACLs that match a question, and the ACL that Kafka names as deciding.
 
-The index has no ACLs, only bits: an ACL that matches is made from the position of its bit. The few
+The index has only bits: a matching ACL is rebuilt from the position of its bit. The few
 ACLs that bits cannot identify are searched one by one.
 
 Source: KIP-504; Kafka 4.3 StandardAuthorizerData.authorize.
@@ -83,11 +83,11 @@ first DENY, or else the last ALLOW. Codes that the bits do not identify are not 
 
 
 def choose_deciding(acls: list[Acl], name: str) -> Acl:
-    """Return the ACL of ``acls`` that decides. There is at least one, and all match ``name``."""
+    """Return the ACL that decides, of ``acls``, which all match ``name`` and are not empty."""
     if len(acls) == 1:
         return acls[0]
     # Kafka's scan ends at the first DENY, but continues after an ALLOW, so it names the last one.
-    # Why not `== DENY`? An unknown permission also denies.
+    # An unknown permission also denies, so `== DENY` would be wrong.
     denying = [acl for acl in acls if acl.permission_type != PermissionType.ALLOW]
     if denying:
         wildcard_section = 1 if name != WILDCARD else 0
@@ -138,7 +138,7 @@ def find_deciding(snapshot: AclSnapshot, question: Question) -> Acl | None:
 
     Of several rules for an unknown host that differ only in their host, it is the first one.
 
-    Why not choose among all that match? They may be hundreds: one for each prefix and operation.
+    Not all matches are compared: there may be hundreds, one for each prefix and operation.
     """
     name = question.resource_name
     # Only for names after `*` are the leaves in scan order. Unindexed ACLs have no leaves.
@@ -192,7 +192,7 @@ def list_sources(
 
 
 def _find_candidates(snapshot: AclSnapshot, question: Question) -> list[Acl]:
-    """Return the ACL that would decide alone, of each principal and host with one that matches."""
+    """For each principal and host with a matching ACL, return the ACL that would decide alone."""
     index = snapshot.types[question.resource_type]
     name, denies = question.resource_name, DENIES[question.operation]
     acls: list[Acl] = []

@@ -24,7 +24,7 @@ class Code(IntEnum):
     @classmethod
     def read(cls, code: int) -> Self:
         """Return the member with this code, or UNKNOWN if a later Kafka version added the code."""
-        # Why enum's private map? `cls(code)` raises for a code that this version does not know.
+        # Use enum's private map: `cls(code)` raises for a code that this version does not know.
         members = cls._value2member_map_
         return cast(Self, members.get(code) or members[0])
 
@@ -88,7 +88,8 @@ class PermissionType(Code):
 
 
 def _names(codes: type[Code]) -> list[str]:
-    """Return the names of all int8 codes, the negative ones at the end, where -1 finds the last."""
+    """Return the names of all int8 codes; negative codes are at the end, so that -1 finds the
+    last."""
     return [codes.read(code if code < 128 else code - 256).name for code in range(256)]
 
 

@@ -43,14 +43,14 @@ class PastChange(msgspec.Struct, frozen=True, gc=False):
 
 
 class AnswerChange(msgspec.Struct, frozen=True, gc=False):
-    """A change that made the difference to an answer, and the answer from then on."""
+    """A change that reversed an answer, and the answer from then on."""
 
     change: PastChange
     allowed: bool
 
 
 def undo_changes(snapshot: AclSnapshot, changes: Sequence[PastChange], offset: int) -> AclSnapshot:
-    """Return the snapshot before ``changes``, which belongs to ``offset``.
+    """Return the snapshot at ``offset``, before ``changes``.
 
     Args:
         changes: all changes after ``offset`` that ``snapshot`` has, in log order.
@@ -111,10 +111,10 @@ def find_answer_changes(
     question: Question,
     changes: Sequence[PastChange],
 ) -> tuple[AnswerChange, ...]:
-    """Return each change that made a difference to an answer, the newest first.
+    """Return each change that reversed an answer, the newest first.
 
-    Changes of one batch are visible together. Of those that change the answer there, the last one
-    that makes the difference counts.
+    Changes of one batch are visible together. If a batch changes the answer, its last change that
+    does so counts.
 
     Args:
         snapshot: the state after ``changes``.
@@ -148,7 +148,7 @@ def _select(
 ) -> list[PastChange]:
     """Return the changes that concern the question, and those of other ACLs with their ids.
 
-    Without the latter, an id that was used for two ACLs could not be undone.
+    Without the latter, an id that was reused for another ACL could not be undone.
     """
     ids = {change.id for change in changes if concerns(change.acl, question, settings)}
     return [change for change in changes if change.id in ids]

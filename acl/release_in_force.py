@@ -1,9 +1,9 @@
-"""Find out which Kafka releases' rules judge the ACLs, and why.
+"""Find out which Kafka releases' rules apply, and why.
 
 A followed cluster shows the releases of its nodes by the levels of metadata.version that they
 support. The daemon's own log has one finalized level, and nobody else judges by it.
 
-**Invariant:** what is not known may be any release. A node counts until the cluster removes it,
+**Invariant:** an unknown release counts as any release. A node counts until the cluster removes it,
 even while it is fenced or cannot be reached.
 
 Source: KIP-584, KIP-778; Kafka 4.4 MetadataVersion.
@@ -33,14 +33,14 @@ from authorizerd.image.cluster import ClusterImage
 
 SETTING: Final = "authorizerd.kafka.release"
 NODES_NAMED_MAX: Final = 5
-"""How many nodes of one kind and release a reason names."""
+"""How many nodes of each kind and release a reason names."""
 
 _Node = tuple[str, int]
 """\"broker\" or \"controller\", and the node's id."""
 
 
 class Evidence(Enum):
-    """Where an image comes from, which decides what in it proves a release.
+    """The origin of an image, which decides which of its facts prove a release.
 
     The values are those of ``authorizerd.source``.
     """
@@ -54,8 +54,8 @@ class ReleaseInForce(msgspec.Struct, frozen=True):
     """The rules in force.
 
     Attributes:
-        reason: why, as a sentence without a full stop. It names what keeps a mix.
-        newer: what runs a release that was not tested, empty if nothing does.
+        reason: why, as a sentence without a full stop. It names the nodes that cause a mix. newer:
+            the nodes with an untested release; empty if there are none.
     """
 
     rules: ReleaseRules
@@ -74,7 +74,7 @@ def judge_release(
     """Return the rules in force.
 
     Args:
-        setting: the release that an operator has chosen, None to find it out.
+        setting: the release that an operator has chosen; None to detect it.
     """
     found = _judge_own(image) if evidence is Evidence.OWN_LOG else _judge_nodes(image, evidence)
     if setting is None:
@@ -123,7 +123,7 @@ def _judge_nodes(image: ClusterImage, evidence: Evidence) -> ReleaseInForce:
 
 
 def _find_levels(image: ClusterImage, evidence: Evidence) -> Mapping[_Node, int]:
-    """Return the level that each node supports that may judge."""
+    """Return the level that each node supports, for nodes that may judge."""
     voters = image.voters
     levels = {
         ("controller" if is_controller else "broker", node_id): node.level

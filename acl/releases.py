@@ -1,4 +1,4 @@
-"""What differs between the rules of Kafka's releases, and which of them judge.
+"""The differences between the rules of Kafka's releases, and which rules apply.
 
 Kafka 4.4 reads an ACL's host with a slash as a range of addresses (KIP-1276). Kafka 4.0 to 4.3
 compare every host as text, so such an ACL never matches there. Nothing else differs.
@@ -21,7 +21,8 @@ from authorizerd.image.features import METADATA_VERSION_KNOWN
 
 
 class Release(StrEnum):
-    """The releases whose rules differ, oldest first. Each stands for all until the next one."""
+    """The releases whose rules differ, oldest first. Each stands for all releases before the next
+    one."""
 
     KAFKA_4_3 = "4.3"
     KAFKA_4_4 = "4.4"
@@ -50,7 +51,7 @@ def releases_at(level: int) -> frozenset[Release]:
 
 
 def excludes_4_3(finalized: int) -> bool:
-    """Return True if no node of a cluster runs 4.3 that has finalized this level.
+    """Return True if no node runs 4.3 in a cluster that has finalized this level.
 
     A node that does not support the finalized level of metadata.version cannot start.
     """
@@ -103,4 +104,4 @@ RULES: Final = {release: rules_for((release,)) for release in Release}
 RULES_4_3: Final = RULES[Release.KAFKA_4_3]
 RULES_4_4: Final = RULES[Release.KAFKA_4_4]
 ANY_RELEASE: Final = rules_for(Release)
-"""The rules while it is unknown which release judges: what each of them allows is allowed."""
+"""The rules while it is unknown which release judges: only what each of them allows is allowed."""

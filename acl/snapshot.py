@@ -95,8 +95,8 @@ class AclSnapshot(msgspec.Struct, frozen=True, gc=False):
     """Every ACL at ``offset`` (-1 before the first record).
 
     ``types`` is indexed by resource type code. ``unindexed`` maps ACLs to their ids if the bits of
-    the index cannot identify them, because they use codes of later Kafka versions. ``rules`` are
-    those of the Kafka releases that may judge; a state is strict until it is known which.
+    the index cannot identify them, because they use codes of later Kafka versions. ``rules`` come
+    from the Kafka releases that may judge; until these are known, the strictest apply.
     """
 
     offset: int
@@ -140,7 +140,7 @@ def with_rules(snapshot: AclSnapshot, rules: ReleaseRules) -> AclSnapshot:
 def apply_changes(snapshot: AclSnapshot, changes: Iterable[Change]) -> AclSnapshot:
     """Return ``snapshot`` with ``changes`` applied in order. The offset stays the same.
 
-    A caller on the event loop applies few at a time, and frees the states in between in order.
+    A caller on the event loop applies a few at a time, and frees the intermediate states in order.
 
     Raises:
         DuplicateIdError, DuplicateAclError: an added id or binding is already present.
@@ -161,7 +161,7 @@ def with_acl(snapshot: AclSnapshot, id: bytes, acl: Acl) -> AclSnapshot:
         DuplicateIdError, DuplicateAclError: the id or the binding is already present.
     """
     acls = snapshot.acls.set(id, acl)
-    # Set without looking first, to save a lookup: the length shows if the id was present.
+    # Set without checking first, to save a lookup: the length shows whether the id was present.
     if len(acls) == len(snapshot.acls):
         raise DuplicateIdError(id)
     weights = weights_of(acl.resource_type, acl.pattern_type, acl.operation, acl.permission_type)
@@ -201,7 +201,7 @@ def _change_types(
 ) -> tuple[TypeIndex, ...] | None:
     """Return ``types`` with the weights of ``acl`` added (``sign`` 1) or subtracted (-1).
 
-    Return None if a plain ACL is to be added that is present.
+    Return None if the ACL to add is plain and already present.
     """
     if not weights.is_typed:
         return types
@@ -261,7 +261,7 @@ def _change_everyone(everyone: Rules, acl: Acl, sign: int) -> Rules:
 
 
 def place_host(host: str, weights: Weights) -> tuple[HostRange | None, int]:
-    """Return where the rule of an ACL counts whose host is not ``*``, besides its own text.
+    """Return where an ACL's rule counts besides its host's text, if the host is not ``*``.
 
     Return the range whose network it is added to, or None, and its weight in ``host_denials``. An
     ALLOW for a range that only a broker can judge is added to no network.

@@ -1,4 +1,4 @@
-"""Tell states of the ACLs apart, whatever their log offsets are.
+"""Tell states of the ACLs apart, regardless of their log offsets.
 
 A cluster's log grows twice per second, even if nobody changes an ACL. So an offset does not show
 whether the ACLs are the same.

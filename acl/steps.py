@@ -1,8 +1,8 @@
 """Long work in chunks: a generator that yields between them and returns the result.
 
 A caller on the event loop lets other tasks run between two chunks. Any other caller runs all of
-them at once (``finish``). Work yields after each item that takes microseconds, and after each chunk
-of ``in_chunks`` if an item takes less.
+them at once (``finish``). Work yields after each item if items take microseconds, and after each
+chunk of ``in_chunks`` if they take less.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What ACLs and principals mean to Kafka where their authors probably mean something else.
+"""Warn of ACLs and principals that Kafka reads differently than their authors probably intend.
 
 **Invariant:** these warnings never affect a decision. Kafka accepts such ACLs and principals, and
 so does the daemon.
@@ -83,7 +83,7 @@ def find_principal_surprises(principal: str, *, is_mapped: bool = False) -> Iter
 
 
 def _find_form_surprises(principal: str, name: str) -> Iterator[str]:
-    """Yield in what form Java writes a distinguished name, if it is written in another."""
+    """Yield the form in which Java writes a distinguished name, if the text differs from it."""
     parts = split_name(name)
     written = write_as_java(parts)
     if not parts or written == name or not all(part.is_known for part in parts):
@@ -119,7 +119,7 @@ def _find_host_surprises(host: str, rules: ReleaseRules) -> Iterator[str]:
 
 
 def _find_range_surprises(host: str, rules: ReleaseRules) -> Iterator[str]:
-    """Yield what a host with a slash does not match, or where else it matches."""
+    """Yield warnings about what a host with a slash does and does not match."""
     if not rules.range_denies:
         yield f"host '{host}' never matches: Kafka {rules} compares addresses, and knows no ranges"
         return
@@ -151,7 +151,7 @@ def _find_operation_surprises(acl: Acl) -> Iterator[str]:
     resource_type = ResourceType.read(acl.resource_type)
     operation = Operation.read(acl.operation)
     supported = SUPPORTED.get(resource_type)
-    # A code that has no name is of a later Kafka version, which may support it.
+    # A code without a name belongs to a later Kafka version, which may support it.
     if supported is None or operation in (Operation.UNKNOWN, Operation.ALL, *supported):
         return
     names = ", ".join(each.name for each in (Operation.ALL, *supported))

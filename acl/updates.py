@@ -3,7 +3,7 @@
 A plan is made against the tail of the log: a snapshot, and the changes that are planned but not
 applied yet.
 
-**Invariant:** a plan changes nothing but the tail, by the whole request or not at all. A duplicate
+**Invariant:** a plan changes only the tail, by the whole request or not at all. A duplicate
 creation succeeds and writes nothing. Each filter of a deletion sees the state before the request.
 
 Plans are made in chunks (``acl.steps``), since a request may have many items, and its filters are
@@ -34,7 +34,8 @@ ResultT_co = TypeVar("ResultT_co", covariant=True)
 
 RECORDS_PER_REQUEST_MAX: Final = 10_000
 MATCHES_PER_REQUEST_MAX: Final = 100_000
-"""The most matches of one deletion. An ACL counts once for each filter that matches it."""
+"""The maximum number of matches of one deletion. An ACL counts once for each filter that matches
+it."""
 MATCH_BYTES_PER_REQUEST_MAX: Final = 16 * 1024 * 1024
 BYTES_PER_REQUEST_MAX: Final = 8 * 1024 * 1024 - 1024
 """One request is written as one batch of at most 8 MiB. The last 1024 bytes are for its header."""
@@ -64,7 +65,7 @@ class AclTail:
     """A snapshot, and what planned requests add to it and remove from it.
 
     ``changed_at`` is the log offset of the last change of ACLs, or a later one. ``removed`` are
-    ACLs of the snapshot. One that is added again later is also in ``added``.
+    ACLs of the snapshot. An ACL that is added again later is also in ``added``.
     """
 
     snapshot: AclSnapshot
@@ -172,9 +173,9 @@ def plan_creations(
 
 
 def record_bytes_max(acl: Acl) -> int:
-    """Return the most bytes that the record of a new ACL takes."""
+    """Return the maximum size in bytes of a new ACL's record."""
     name, principal, host = acl.resource_name, acl.principal, acl.host
-    if name.isascii() and principal.isascii() and host.isascii():  # most are: encode nothing
+    if name.isascii() and principal.isascii() and host.isascii():  # usual: encode nothing
         return _RECORD_BYTES_WITHOUT_TEXTS + len(name) + len(principal) + len(host)
     texts = (name, principal, host)
     return _RECORD_BYTES_WITHOUT_TEXTS + sum(len(text.encode()) for text in texts)
@@ -200,8 +201,8 @@ def plan_deletions(tail: AclTail, filters: Sequence[AclFilter]) -> Steps[Deletio
     """Plan one deletion request, and advance the tail.
 
     Each ACL is compared with all filters at once. The search stops as soon as there are more
-    matches than one request may remove or report. As in Kafka, a filter that matches anything is
-    also one too many once the filters before it match as many ACLs as one request may remove.
+    matches than one request may remove or report. As in Kafka, once earlier filters match as many
+    ACLs as one request may remove, a later filter that matches anything is too many.
     """
     matches = _Matches()
     answers: list[int | Deleted] = []
@@ -241,7 +242,8 @@ class _Matches:
         self._first_positions: list[int] = []
         self._last_positions: list[int] = []
         self._last_new = self._last_match = 0
-        """The last places of filters that match an ACL first, and that match any ACL."""
+        """The last positions of a filter that is first to match an ACL, and of a filter that
+        matches any."""
         self._count = self._bytes = 0
         self._found: dict[int, list[Acl]] = {}
         self._deleted: dict[int, Deleted] = {}

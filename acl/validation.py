@@ -29,7 +29,7 @@ _PERMISSION_TYPES: Final = frozenset((PermissionType.DENY, PermissionType.ALLOW)
 
 
 def validate_resource(acl: Acl) -> None:
-    """Check what a broker checks in a creation before it calls its authorizer.
+    """Do a broker's checks of a creation, which precede the call of its authorizer.
 
     Raises:
         InvalidAclError: Kafka's INVALID_REQUEST, with its text.
@@ -54,7 +54,7 @@ def validate_new_acl(acl: Acl, rules: ReleaseRules | None = None) -> None:
     """Check a binding as Kafka's controller does.
 
     Args:
-        rules: those of the release that creates it. None accepts what some release accepts.
+        rules: those of the release that creates it. None accepts whatever any release accepts.
 
     Raises:
         InvalidAclError: Kafka's INVALID_REQUEST, with its text.

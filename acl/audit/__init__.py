@@ -1,1 +1,1 @@
-"""Audit lines: their text, which decisions they are about, and which names they hide."""
+"""Audit lines: their text, the decisions that they record, and the names that they hide."""

@@ -44,8 +44,8 @@ class AuditedCaller(msgspec.Struct, frozen=True, gc=False):
 
     ``known_by`` says how the daemon knows the principal: ``token``, ``certificate`` or ``trusted``
     at a decision port, else a value of ``Authentication``. ``principal`` is None for a trusted
-    caller. ``address`` is an IP address, or ``UNIX_ADDRESS``. The last two are those of the
-    request's headers, None if they were not sent, or not in the expected form.
+    caller. ``address`` is an IP address, or ``UNIX_ADDRESS``. The last two come from the request's
+    headers; None if missing or malformed.
     """
 
     known_by: str
@@ -56,10 +56,10 @@ class AuditedCaller(msgspec.Struct, frozen=True, gc=False):
 
 
 class Requester(Protocol):
-    """The sender of a request. What the audit needs of it is read only if a line is written."""
+    """The sender of a request. The details are read only if an audit line is written."""
 
     def audited(self) -> AuditedCaller:
-        """Return what an audit line says about it."""
+        """Return the part of an audit line that describes the caller."""
 
 
 def read_request_id(value: bytes | None) -> str | None:
@@ -104,7 +104,7 @@ def remove_caller(line: str) -> tuple[str, bool] | None:
 
 
 def _encode(text: str) -> str:
-    """Percent-encode all but visible ASCII, and ``%``, brackets and the backslash."""
+    """Percent-encode ``%``, brackets, the backslash, and all that is not visible ASCII."""
     if _plain.fullmatch(text):
         return text
     return quote(text, safe=_SAFE, errors="surrogatepass")

@@ -98,10 +98,10 @@ class Sampler:
 
     Each call advances a position on a circle by a fixed step, the circle divided by the golden
     ratio. The call is selected if the position is then on an arc of the wanted share. In any run of
-    calls, the number selected is correct to within a few. This also holds for every n-th call, so
+    calls, the number selected is at most a few off. This also holds for every n-th call, so
     periodic traffic cannot evade the sampling.
 
-    Why not random numbers? A random sample may by chance contain far too few or too many calls.
+    Random numbers could, by chance, select far too few or too many calls.
     """
 
     __slots__ = ("_arc", "_position")

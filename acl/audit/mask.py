@@ -56,8 +56,8 @@ class Masker:
         self.masked: Final = tuple(
             kind for kind, masking in maskings.items() if masking is not Masking.NONE
         )
-        """Those of ``principal``, ``host`` and ``resource`` that are hidden."""
-        # Each masker has its own cache: one on the class would keep every masker and secret alive.
+        """The kinds of names that are hidden: ``principal``, ``host``, ``resource``."""
+        # Each masker has its own cache: a shared one would keep every masker and secret alive.
         self._hashed: Final = lru_cache(_CACHE_SIZE)(self._hash)
 
     def question(self, question: Question) -> Question:
@@ -114,7 +114,7 @@ class Masker:
         if masking is Masking.CUT:
             return CUT
         if len(name) > _CACHED_CHARACTERS_MAX:
-            return self._hash(kind, name)  # not cached: the cache limits only the number of names
+            return self._hash(kind, name)  # not cached: the cache does not limit the size of names
         return self._hashed(kind, name)
 
     def _hash(self, kind: str, name: str) -> str:

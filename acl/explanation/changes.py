@@ -1,13 +1,13 @@
 """The shortest sequence of ACL changes that reverses the answer.
 
-**Invariant:** an ACL that is added is one that Kafka accepts, and names exactly what was asked
-about. For an unknown host, the changes give the other answer for every host, or for every one that
-no DENY names, and then an effect says so.
+**Invariant:** Kafka accepts an added ACL, and the ACL names exactly what was asked about. For an
+unknown host, the changes reverse the answer for every host, or for every host that no DENY names;
+then an effect says so.
 
-A denial needs all matching DENYs removed, and then an ALLOW, unless one matches already. For an
-unknown host, DENYs of single hosts stay if something else also denies the other hosts. An allowed
-question needs one change: the only ALLOW removed, if it is as narrow as the question, or else a
-DENY.
+To reverse a denial, remove all matching DENYs, and add an ALLOW unless one already matches. For an
+unknown host, DENYs of single hosts stay if something else also denies the other hosts. To deny an
+allowed question, one change suffices: remove the only ALLOW if it is as narrow as the question, or
+else add a DENY.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def find_changes(
     matches: Matches,
     default: DefaultAccess,
 ) -> Changes:
-    """Return the shortest changes that flip ``decision``."""
+    """Return the shortest changes that reverse ``decision``."""
     if decision.rule is DefaultRule.SUPER_USER:
         return Changes(
             reason=f"{question.principal} is a super user. No ACL changes what a super user may do:"
@@ -68,7 +68,7 @@ def _grant(question: Question, matches: Matches, default: DefaultAccess) -> Chan
     opens_by_default = default.is_set and not has_allow and default.acl_count == count
     if question.host is None and not opens_by_default:
         is_denied_elsewhere = matches.wide_denial_count or not has_allow
-        if is_denied_elsewhere:  # this is what the question is about, rather than single hosts
+        if is_denied_elsewhere:  # the question is about all hosts, not single ones
             removed, count = matches.wide_denials, matches.wide_denial_count
             stays_denied = matches.denial_count - count
     listed = tuple(AclChange(False, acl) for acl in removed)
@@ -92,7 +92,7 @@ def _grant(question: Question, matches: Matches, default: DefaultAccess) -> Chan
 
 
 def _describe_denied_hosts(matches: Matches, count: int) -> tuple[str, ...]:
-    """Return a sentence about the DENYs of single hosts that stay."""
+    """Return a sentence about the remaining DENYs of single hosts."""
     if not count:
         return ()
     hosts = (
@@ -157,7 +157,7 @@ def _only_exact_allow(question: Question, matches: Matches, default: DefaultAcce
     if matches.allow_count != 1:
         return None
     (acl,) = matches.allows
-    # Without its last ACL, a resource is open to everyone if the setting says so.
+    # If the setting is true, a resource without its last ACL is open to everyone.
     is_replaced_by_default = default.is_set and default.acl_count == 1
     is_exact = acl == make_exact_acl(question, PermissionType.ALLOW)
     return acl if is_exact and not is_replaced_by_default else None
@@ -200,7 +200,7 @@ def _deny(question: Question, default: DefaultAccess) -> Changes:
 
 
 def make_exact_acl(question: Question, permission_type: int) -> Acl:
-    """Return the narrowest ACL that decides the question. It may be one that Kafka refuses."""
+    """Return the narrowest ACL that decides the question. Kafka may refuse to create it."""
     name = question.resource_name
     # The literal `*` matches every name; the prefix `*` only names that begin with `*`.
     pattern_type = PatternType.PREFIXED if name == WILDCARD else PatternType.LITERAL

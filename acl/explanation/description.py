@@ -64,7 +64,7 @@ def describe(
         yield "  No change is shown, because today's answer is already the opposite."
         return
     for line in _describe_changes(explanation, server):
-        # Escaping would change a name in a command, so `_describe_command` prints no such command.
+        # Escaping would change a name in a command, so `_describe_command` omits such commands.
         yield line if line.isprintable() else escape_unprintable(line)
 
 
@@ -165,7 +165,7 @@ def _describe_changes(explanation: Explanation, server: str) -> Iterator[str]:
 
 
 def describe_effects(explanation: Explanation) -> tuple[str, ...]:
-    """Return what else the changes do, and first whether they are for more hosts than needed."""
+    """Return what else the changes do; first, whether they apply to more hosts than needed."""
     effects = explanation.changes.effects
     if not (explanation.depends_on_host and explanation.changes.listed):
         return effects
@@ -184,7 +184,7 @@ def _count_changes(changes: Changes) -> str:
 
 
 def describe_command(change: AclChange, server: str = ANY_SERVER) -> str:
-    """Return the kafka-acls line of a change, or what to change and why there is no such line."""
+    """Return the kafka-acls line of a change; if there is none, the change and the reason."""
     command = make_command(change, server)
     if command is not None and command.isprintable():
         return command

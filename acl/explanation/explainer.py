@@ -55,7 +55,7 @@ def _describe_matches(
     deciding = get_acl(decision.rule)
     listed: tuple[Acl, ...] = matches.listed
     if deciding is not None and deciding not in listed:
-        # Of many ALLOWs, the last one decides.
+        # Among several ALLOWs, the last one decides.
         listed = (*listed, deciding)
     return tuple(
         MatchingAclMeaning(

@@ -23,7 +23,7 @@ NAMED_MAX: Final = 10
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """What ACLs do on which Kafka fails, and what to do about it."""
+    """The effects of ACLs on which Kafka fails, and the remedy."""
 
     text: str
     remedy: str
@@ -35,7 +35,7 @@ def count_failing(snapshot: AclSnapshot) -> int:
 
 
 def find_failures(snapshot: AclSnapshot, server: str = ANY_SERVER) -> Iterator[Failure]:
-    """Yield what the first ``NAMED_MAX`` ACLs do that Kafka cannot judge, and how many follow.
+    """Describe the first ``NAMED_MAX`` ACLs that Kafka cannot judge, and count the rest.
 
     Args:
         server: the value of ``--bootstrap-server`` in commands.

@@ -1,7 +1,7 @@
 """The ACLs that match a question, in the order of Kafka's scan, and their number.
 
-Why not ``acl.matching.matching_acls``? Its list has no order and no bound: for an unknown host it
-has an ACL for each denied host. Here hosts that are not listed are only counted.
+Why not ``acl.matching.matching_acls``? Its list has no order and no bound: for an unknown host, it
+has an ACL for each denied host. Here, unlisted hosts are only counted.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ from authorizerd.acl.snapshot import (
 
 ACLS_LISTED_MAX: Final = 100
 CHARACTERS_LISTED_MAX: Final = 64 * 1024
-"""The names of the listed ACLs together. Names may be long, and the list is encoded in one step."""
+"""The maximum total size of the listed ACLs' names. Names may be long, and the list is encoded in
+one step."""
 
 _DENY: Final = int(PermissionType.DENY)
 
@@ -53,8 +54,7 @@ _Table: TypeAlias = tuple[str, str, Patterns, int]
 _Key: TypeAlias = tuple[Any, ...]
 """The place of an ACL in Kafka's scan. See ``scan_key``."""
 _Alike: TypeAlias = tuple[_Key, Acl, Iterable[str], int]
-"""ACLs that differ only in their host: the first one's place, the first one, all hosts, their
-number."""
+"""ACLs that differ only in their host: the first ACL's place, that ACL, all hosts, their number."""
 
 
 class Matches(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,7 +63,7 @@ class Matches(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         listed: the first in the order of Kafka's scan.
         denials, allows: the first that deny, and the first that allow.
-        wide_denials: the first that deny every host.
+        wide_denials: the first ACLs that deny every host.
         denial_count, allow_count, wide_denial_count: the number of all that deny, that allow, and
             that deny every host.
     """
@@ -112,7 +112,7 @@ def find_matches(snapshot: AclSnapshot, question: Question) -> Matches:
 def _list_tables(
     rules: Iterable[tuple[str, Rules]], question: Question, releases: ReleaseRules
 ) -> Iterator[_Table]:
-    """Yield what applies of the plain rules for the question's host, or for ``*``."""
+    """Yield the plain rules that apply for the question's host, or for ``*``."""
     for principal, each in rules:
         for host, patterns, mask in list_sources(each, question, releases):
             if patterns is not NO_PATTERNS:
@@ -178,7 +178,7 @@ class _Found:
         self._allows = _Shortlist()
 
     def _choose(self, acl: Acl) -> Iterator[_Shortlist]:
-        """Yield the lists in which an ACL belongs."""
+        """Yield the lists to which an ACL belongs."""
         yield self._listed
         if is_grant(acl):
             yield self._allows
@@ -228,7 +228,7 @@ class _Shortlist:
         self._characters = 0
 
     def add(self, key: _Key, first: Acl, hosts: Iterable[str], count: int) -> None:
-        """Add ACLs that differ only in their host, after all that were added before."""
+        """Add ACLs that differ only in their host, after all earlier ones."""
         self.count += count
         for host in islice(hosts, ACLS_LISTED_MAX - len(self._placed)):
             if self._characters >= CHARACTERS_LISTED_MAX:
@@ -261,5 +261,5 @@ class _Shortlist:
 
 
 def count_characters(acl: Acl) -> int:
-    """Return the length of the ACL's names together."""
+    """Return the total length of the ACL's names."""
     return len(acl.resource_name) + len(acl.principal) + len(acl.host)

@@ -1,6 +1,6 @@
-"""What an explanation consists of.
+"""The parts of an explanation.
 
-**Invariant:** every part is bounded, and says how much was left out.
+**Invariant:** every part is bounded, and states how much was left out.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ class AclChange(msgspec.Struct, frozen=True):
 
 
 class Changes(msgspec.Struct, frozen=True, kw_only=True):
-    """The shortest sequence of changes after which the answer is the other one.
+    """The shortest sequence of changes that reverses the answer.
 
-    For an unknown host, the other answer then holds for every host, but for those that
-    ``stays_denied`` ACLs deny by themselves. An ACL that is added names
-    exactly the principal, operation and resource that were asked about. The only exception is the
-    resource ``*``: a literal ``*`` would match every name, so the prefix ``*`` is added.
+    For an unknown host, the answer is reversed for every host except those that the
+    ``stays_denied`` ACLs deny by themselves. An ACL that is added names exactly the principal,
+    operation and resource that were asked about. The only exception is the resource ``*``: a
+    literal ``*`` would match every name, so the prefix ``*`` is added.
 
     Attributes:
         listed: the first changes. Empty if no such sequence exists.
@@ -94,7 +94,7 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NearMissKind(StrEnum):
-    """What almost leads to the other answer."""
+    """The kinds of near misses."""
 
     RELEASE = "release"
     SINGLE_DENIAL = "single_denial"
@@ -113,7 +113,7 @@ class NearMiss(msgspec.Struct, frozen=True, kw_only=True):
         text: one sentence.
         acl: the ACL that almost allows, or that alone denies.
         instead: a similar question, which is allowed.
-        rewritten: what ``acl`` would have to be to allow the question.
+        rewritten: a version of ``acl`` that would allow the question.
     """
 
     kind: NearMissKind
@@ -124,15 +124,15 @@ class NearMiss(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a question was decided so.
+    """The reasons for a decision.
 
     Attributes:
         offset: the log offset of the ACLs.
         acl_count: the number of all ACLs.
-        acls: ACLs that match the question, in the order of Kafka's scan. Those of an unknown host
+        acls: ACLs that match the question, in the order of Kafka's scan. For an unknown host, ACLs
             that differ only in their host are in no particular order.
         acls_left_out: the number of matching ACLs that are not listed.
-        near_misses: for a denial, the closest first.
+        near_misses: near misses of a denial, the closest first.
         unsearched: sentences that say what was not searched for near misses.
         releases: the Kafka releases by whose rules the question was decided.
     """

@@ -31,7 +31,7 @@ HOSTS_SEARCHED_MAX: Final = 65_536
 def find_near_hosts(
     probe: Probe, denial_count: int, denial: Acl | None, unsearched: list[str]
 ) -> list[NearMiss]:
-    """Return from where a denied question would be allowed, the closest first.
+    """Return the hosts from which a denied question would be allowed, the closest first.
 
     Args:
         denial_count: the number of ACLs that deny the question; ``denial`` is the first of them.
@@ -94,11 +94,11 @@ class _Search:
             rules_of(probe.index, principal).ranges.networks for principal in principals
         )
         self._best: tuple[int, str, str] | None = None
-        """How unlike the closest host is, a host of a client, and the ACL's host, which has it."""
+        """The distance of the closest host, that host, and the ACL's host, which contains it."""
         self._hosts: set[str] = set()
         self._misspelt: tuple[int, str, str, Acl] | None = None
-        """How far the closest host that no client can have is from the one asked, the host, why
-        it never matches, and the ACL."""
+        """The distance of the closest host that no client can have, that host, why it never
+        matches, and the ACL."""
 
     def add(self, principal: str, host: str, patterns: Patterns) -> None:
         """Add an ALLOW of other hosts that no DENY of the same text overrides."""
@@ -126,7 +126,7 @@ class _Search:
                     self._misspelt = (distance, host, reason, acl)
 
     def _find_allowed(self, host: str) -> str | None:
-        """Return a host of a client that an ACL's host has, and from which the answer is allow."""
+        """Return a client's host within an ACL's host, from which the answer is allow."""
         addresses = find_range(host)
         if addresses is None and not self._has_ranges:
             return host
@@ -179,7 +179,7 @@ class _Search:
 
 
 def _find_mismatch(host: str, asked: str, releases: ReleaseRules) -> tuple[int, str] | None:
-    """Return why an ACL's host never matches, and 0 if ``asked`` was probably meant, else 1."""
+    """Return why an ACL's host never matches, and 0 if ``asked`` was probably intended, else 1."""
     written = host_address(host.strip().strip("[]"))
     if written is not None:
         return (0, f"Kafka writes this address as {asked}") if written == asked else None

@@ -1,4 +1,4 @@
-"""What almost allows a denied question, the closest first.
+"""Near misses: what comes close to allowing a denied question, the closest first.
 
 **Invariant:** every near miss is true. A question in ``instead`` is allowed; with ``rewritten`` in
 place of ``acl``, the question itself is allowed.
@@ -51,10 +51,10 @@ def find_near_misses(
     changes: Changes,
     unsearched: list[str],
 ) -> tuple[NearMiss, ...]:
-    """Return what almost allows a question that is denied.
+    """Return the near misses of a denied question.
 
     Args:
-        changes: those that would allow it.
+        changes: the changes that would allow it.
         unsearched: gets a sentence for each search that ended early.
     """
     probe = Probe(snapshot, settings, question, matches.denial_count)
@@ -77,7 +77,7 @@ def find_near_misses(
 
 
 def _find_releases(probe: Probe) -> list[NearMiss]:
-    """Return a near miss if another release allows it, and it is not known which one judges."""
+    """Return a near miss if another release allows it and the judging release is unknown."""
     snapshots = list_releases(probe.snapshot)
     allowing = [state for state in snapshots if is_allowed(state, probe.settings, probe.question)]
     if not allowing:

@@ -1,7 +1,8 @@
 """Resource names and patterns that almost match, and would allow the question.
 
-Patterns are compared as text. So letter case, blanks, or a dot instead of a dash make another name.
-A literal ``orders-*`` matches only that name, and the prefix ``orders-`` does not match ``orders``.
+Patterns are compared as text. So letter case, blanks, or a dot instead of a dash make a different
+name. A literal ``orders-*`` matches only that name, and the prefix ``orders-`` does not match
+``orders``.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ PATTERNS_AT_ONCE: Final = 256
 CHARACTERS_MAX: Final = 512
 """Longer names are not compared, so that a step stays short. Topics have at most 249 characters."""
 TRIALS_MAX: Final = 16
-"""How many similar names are tried at most. With many prefixes, a decision takes long."""
+"""The maximum number of similar names to try. With many prefixes, a decision takes long."""
 _SEPARATORS: Final = "-._"
 _PADDING: Final = " \t\r\n'\"`"
 _NO_PADDING: Final = str.maketrans(dict.fromkeys(_PADDING))
@@ -68,7 +69,7 @@ def find_near_name(probe: Probe, unsearched: list[str]) -> NearMiss | None:
 
 
 def _find_cluster(probe: Probe) -> NearMiss | None:
-    """Return a near miss if the cluster was asked about under a wrong name, and is allowed."""
+    """Return a near miss if the question names the cluster wrongly, and the cluster is allowed."""
     instead = probe.with_name(CLUSTER_NAME)
     if probe.question.resource_name == CLUSTER_NAME or not probe.is_allowed(instead):
         return None
@@ -86,7 +87,7 @@ def _measure_starts(name: str) -> dict[str, int]:
     sizes: dict[str, int] = {}
     text = ""
     for size, character in enumerate(name, 1):
-        text += normalize(character)  # character by character, the result is the same
+        text += normalize(character)  # normalizing character by character gives the same result
         sizes.setdefault(text, size)
     sizes.pop("", None)
     return sizes
@@ -118,7 +119,7 @@ def normalize(name: str) -> str:
 
 
 def normalize_all(names: list[str]) -> list[str]:
-    """Return each name normalized. Why all at once? It takes a tenth of the time."""
+    """Return each name normalized. Doing all at once takes a tenth of the time."""
     normalized = normalize(_BOUNDARY.join(names)).split(_BOUNDARY)
     if len(normalized) != max(len(names), 1):
         return [normalize(name) for name in names]  # a name contains the boundary

@@ -15,13 +15,13 @@ from authorizerd.acl.text.similar_principals import CHARACTERS_MAX, Likeness, Lo
 
 PRINCIPALS_SEARCHED_MAX: Final = 65_536
 PRINCIPALS_AT_ONCE: Final = 256
-"""The most principals that are compared in full: a comparison is slow."""
+"""The maximum number of principals compared in full: a comparison is slow."""
 TRIALS_MAX: Final = 16
-"""The principals that are tried for each likeness. With many prefixes, a decision takes long."""
+"""The number of principals to try per likeness. With many prefixes, a decision takes long."""
 
 
 def find_near_principal(probe: Probe, unsearched: list[str]) -> NearMiss | None:
-    """Return an allowed principal that resembles the one asked about most.
+    """Return the allowed principal that most resembles the one asked about.
 
     Args:
         unsearched: gets a sentence if not all principals are searched.

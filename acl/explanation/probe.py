@@ -22,7 +22,7 @@ from authorizerd.acl.snapshot import AclSnapshot, TypeIndex, rules_of
 
 
 class Probe:
-    """What decides a denied question, and others like it.
+    """Decide a denied question and similar ones.
 
     Args:
         denial_count: the number of ACLs that deny the question.

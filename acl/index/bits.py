@@ -8,9 +8,9 @@ permission type or pattern type. The index does not store these codes, so severa
 counter: at most 254 * 255 + 254, which fits into 16 bits. The last counter is for ACLs that Kafka
 cannot judge: such an ACL denies every operation to everyone.
 
-Why does a rule not set the bits of the operations that it implies? Several rules can imply the same
-operation, so a removal could not undo it. Instead, the mask of a question (``ALLOWS``) includes the
-operations that imply the one asked about.
+A rule does not set the bits of the operations that it implies: several rules can imply the same
+operation, so a removal could not clear the bit. Instead, the mask of a question (``ALLOWS``)
+includes the operations that imply the one asked about.
 
 Source: KIP-290; Kafka 4.3 StandardAuthorizerData.findResult.
 """

@@ -82,7 +82,7 @@ class _RulesBuilder:
         return patterns.add(acl.pattern_type, acl.resource_name, sign * weights.rule)
 
     def _add_to_hosts(self, acl: Acl, weights: Weights, sign: int) -> None:
-        """Do what ``acl.snapshot.apply_changes`` does with the host of an ACL."""
+        """Index an ACL's host, like ``acl.snapshot.apply_changes``."""
         addresses, denial = place_host(acl.host, weights)
         if addresses is not None:
             self.ranges = change_range(self.ranges, addresses, acl, weights.in_range, sign)
@@ -150,7 +150,8 @@ class _TypeBuilder:
             rules = held
         name = self.resources.add(acl.pattern_type, acl.resource_name, sign)
         if name is not acl.resource_name:
-            # A new ACL would take twice the time. Nobody can see this change: the texts are equal.
+            # Creating a new ACL would take twice the time. The change is invisible: the texts are
+            # equal.
             force_setattr(acl, "resource_name", name)
         if is_unjudgeable(acl):
             self.unjudgeable = change_unjudgeable(self.unjudgeable, acl, sign)
@@ -174,8 +175,8 @@ class _TypeBuilder:
 class SnapshotBuilder:
     """Collect changes in log order, then freeze once. A frozen builder cannot be used again.
 
-    The ACLs of a snapshot share one copy of each resource name and principal. Their reader made new
-    texts for each ACL: these would take a quarter of the memory.
+    The ACLs of a snapshot share one copy of each resource name and principal. Otherwise each ACL
+    would keep its own copies, which would take a quarter of the memory.
     """
 
     def __init__(self) -> None:
@@ -198,7 +199,7 @@ class SnapshotBuilder:
 
     def _add(self, id: bytes, acl: Acl) -> None:
         acls = self._acls
-        # Set without looking first, to save a lookup: the length shows if the id was present.
+        # Set without checking first, to save a lookup: the length shows whether the id was present.
         count = len(acls)
         acls[id] = acl
         if len(acls) == count:

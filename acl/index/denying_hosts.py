@@ -1,7 +1,7 @@
 """The addresses and ranges that one principal's DENY rules name, by pattern and operation.
 
 Each of these rules applies to a question with an unknown host, and the explanation names one.
-Why an index? Searching the rules of each host would take time in proportion to the hosts.
+Without an index, the search would take time in proportion to the number of hosts.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ Hosts: TypeAlias = Map[int, str]
 """Hosts by their digests.
 
 Why digests? The explanation names the first host of the map. Python hashes a text differently in
-each process, but a number always in the same way. With numbers as keys, all processes therefore
-name the same host, whatever the order of insertion.
+each process, but a number always the same way. With numbers as keys, all processes therefore name
+the same host, whatever the order of insertion.
 """
 DenyingHosts: TypeAlias = Map[Place, Hosts]
 

@@ -1,8 +1,8 @@
 """Match one ACL against many filters at once.
 
-A request may have a hundred thousand filters. Comparing each with every ACL would take time in
-proportion to the product. Instead, the ACL's own fields are looked up among the filters, once for
-each combination of fields that filters specify.
+A request may have a hundred thousand filters. Comparing each filter with every ACL would take time
+in proportion to the product of both. Instead, the ACL's own fields are looked up among the filters,
+once for each combination of fields that filters specify.
 
 Source: KIP-140, KIP-290; the rules are those of ``acl.filters.accepts``.
 """

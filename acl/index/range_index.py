@@ -23,7 +23,7 @@ class Network(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         patterns: sums of ``acl.index.bits.Weights.in_range``.
-        hosts: the texts that are this network, and the number of ACLs of each.
+        hosts: the texts for this network, with the number of ACLs of each.
     """
 
     patterns: Patterns
@@ -35,7 +35,7 @@ class Ranges(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         networks: by ``HostRange.key``.
-        counts: the number of networks by shift, IPv4 and IPv6 apart.
+        counts: the number of networks by shift, separately for IPv4 and IPv6.
         ipv4_shifts, ipv6_shifts: the keys of ``counts``, sorted.
     """
 
@@ -45,7 +45,7 @@ class Ranges(msgspec.Struct, frozen=True, gc=False):
     ipv6_shifts: tuple[int, ...]
 
     def __contains__(self, host: str | None) -> bool:
-        """Return True if a range contains ``host``, or if that is None, which is unknown."""
+        """Return True if a range contains ``host``, or if ``host`` is None (unknown)."""
         return host is None or any(True for _ in self.find_networks(host))
 
     def find_networks(self, host: str) -> Iterator[Network]:
@@ -59,7 +59,7 @@ class Ranges(msgspec.Struct, frozen=True, gc=False):
                     yield network
 
     def find_hosts(self, host: str) -> Iterator[str]:
-        """Yield the hosts of ACLs that are a range with this address."""
+        """Yield the hosts of ACLs that are ranges with this address."""
         for network in self.find_networks(host):
             yield from network.hosts
 

@@ -1,11 +1,11 @@
 """Tables by key: a small one is a plain dict, a large one is a persistent map.
 
-A lookup in a dict takes half the time of one in a ``Map``, and few entries take less memory. But a
-change copies the whole dict, so a table of more than ``SMALL_MAX`` entries is a ``Map``, of which a
-change copies one path.
+A dict is twice as fast to look up as a ``Map``, and smaller if it has few entries. But a change
+copies the whole dict, whereas it copies only one path of a ``Map``. So tables of more than
+``SMALL_MAX`` entries are ``Map``s.
 
 **Invariant:** nobody changes a table in place. The kind of a table depends only on the number of
-its entries, so tables with equal entries are equal, however they came about.
+its entries, so tables with equal entries are equal, however they were built.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Table: TypeAlias = dict[K, V] | Map[K, V]
 Growing: TypeAlias = dict[K, V] | MapMutation[K, V]
 """A table while a snapshot is built: ``grow`` after each new key, ``freeze`` at the end.
 
-Why no large dict? Resizing it would block the thread for milliseconds.
+Resizing a large dict would block the thread for milliseconds.
 """
 
 
@@ -41,7 +41,7 @@ def set_entry(table: Table[K, V], key: K, value: V) -> Table[K, V]:
 
 
 def delete_entry(table: Table[K, V], key: K) -> Table[K, V]:
-    """Return ``table`` without ``key``, which it contains, or ``EMPTY`` if it has no other."""
+    """Return ``table`` without ``key``, which it contains; ``EMPTY`` if no other key is left."""
     if isinstance(table, dict):
         if len(table) == 1:
             return EMPTY

@@ -1,7 +1,7 @@
-"""Divide all hosts by the hosts of ACLs, so that each ACL matches an area as a whole or not at all.
+"""Divide all hosts into areas, so that each ACL matches an area completely or not at all.
 
-Ranges of addresses are nested or apart. So an area is a range, or one address, without all narrower
-ones inside it. The outermost area has the hosts that no ACL names.
+Ranges of addresses are nested or disjoint. So an area is a range or an address, minus everything
+narrower inside it. The outermost area has the hosts that no ACL names.
 
 **Invariant:** an area without an example contains no host at all.
 """
@@ -21,7 +21,7 @@ Place: TypeAlias = str | HostRange
 """The addresses that a host of an ACL matches: one, or a range."""
 
 _Key: TypeAlias = tuple[int, int, str, Place]
-"""The first address, how narrow it is, the text of an address, and the place."""
+"""The first address, the width, the text of an address, and the place."""
 
 _ZERO: Final = "0.0.0.0"  # noqa: S104 - no range contains this address
 _IPV4: Final = HostRange(0b10, 32)
@@ -47,7 +47,7 @@ _EXAMPLES: Final = (
 
 
 class Area(msgspec.Struct, frozen=True, gc=False):
-    """Hosts that the same hosts of ACLs match.
+    """Clients' hosts that are matched by the same ACL hosts.
 
     Attributes:
         place: the narrowest of them; None in the outermost area.
@@ -61,9 +61,9 @@ class Area(msgspec.Struct, frozen=True, gc=False):
 
 
 def find_place(acl_host: str) -> Place:
-    """Return the addresses that an ACL's host matches; it is not ``*``, and can match."""
+    """Return the addresses that an ACL's host matches. It is not ``*``, and can match."""
     addresses = find_range(acl_host)
-    # Texts for the same range are one place.
+    # Different texts for the same range are one place.
     return acl_host if addresses is None else HostRange(addresses.key, addresses.shift)
 
 
@@ -93,13 +93,13 @@ def nest(places: Iterable[Place]) -> list[Nested]:
 
 
 class _Open:
-    """A range, while the places inside it are to come."""
+    """A range whose inner places are still being visited."""
 
     __slots__ = ("_end", "_free", "_is_free", "_zoned")
 
     def __init__(self, nested: Nested) -> None:
         self._end: Final = nested.end
-        self._free = _skip(nested.start)  # the first address that may be in no place inside
+        self._free = _skip(nested.start)  # the first address that may be outside all inner places
         self._is_free = False
         self._zoned: str | None = None
 
@@ -147,14 +147,14 @@ def _make_key(place: Place) -> _Key:
 
 
 def _skip(marked: int) -> int:
-    """Return the first mark from ``marked`` on of an address that is in ranges."""
+    """Return the first mark, from ``marked`` on, of an address that ranges can contain."""
     if marked == _IPV4.key << _IPV4.shift:
         return marked + 1
     return _MAPPED[1] + 1 if _MAPPED[0] <= marked <= _MAPPED[1] else marked
 
 
 def _find_outside(occupied: Sequence[tuple[int, int]], places: Collection[Place]) -> str | None:
-    """Return an example of a host outside of all places, which are sorted and apart."""
+    """Return an example of a host outside of all places, which are sorted and disjoint."""
     for first, last in _EXAMPLES:
         free = first
         for start, end in occupied:
@@ -181,7 +181,7 @@ def _write_address(marked: int) -> str:
 
 
 def _choose_zone(host: str, places: Collection[Place]) -> str:
-    """Return a link-local address with a zone that no place has."""
+    """Return a link-local address with a zone that occurs in no place."""
     address, zone = host.partition("%")[0], "other"
     while f"{address}%{zone}" in places:
         zone += "-zone"

@@ -1,6 +1,6 @@
 """From which hosts something is allowed.
 
-While several Kafka releases may judge, this is from where any of them allows it.
+While several Kafka releases may judge, it suffices that one of them allows it.
 """
 
 from __future__ import annotations
@@ -15,21 +15,22 @@ from authorizerd.acl.releases import Release
 from authorizerd.acl.search.areas import Area, Place, divide, nest
 
 RANGE_CHARACTERS: Final = 20
-"""About as long as the text of a range is."""
+"""The approximate length of a range's text."""
 
 
 class HostAccess(msgspec.Struct, frozen=True, gc=False):
     """The hosts from which something is allowed.
 
-    The narrowest of ``hosts`` and ``ranges`` that has a host decides about it, else ``others``. For
-    each of them, the answer is the opposite of that around it. So ``10.0.0.0/8`` with ``10.0.0.1``
-    are the range without the address, or all hosts without the range, but with the address.
+    The narrowest entry of ``hosts`` and ``ranges`` that contains a host decides, or else
+    ``others``. Each entry reverses the answer of what surrounds it. So ``10.0.0.0/8`` with
+    ``10.0.0.1`` are the range without the address, or all hosts without the range, but with the
+    address.
 
     Attributes:
-        others: the answer for hosts that nothing of the rest has.
+        others: the answer for hosts outside all entries.
         hosts: addresses, sorted.
         ranges: sorted by their first addresses; a range precedes those inside it.
-        by_release: if the Kafka releases that may judge differ: the hosts of each.
+        by_release: the hosts by release, if the releases that may judge differ.
     """
 
     others: bool
@@ -66,7 +67,7 @@ class HostAccess(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def count(self) -> int:
-        """The number of hosts and ranges that it names."""
+        """The number of named hosts and ranges."""
         return (
             len(self.hosts) + len(self.ranges) + sum(access.count for _, access in self.by_release)
         )
@@ -89,7 +90,7 @@ class HostAccess(msgspec.Struct, frozen=True, gc=False):
         return [(self.others == (depth % 2 == 1), text) for depth, text in nested]
 
     def _nest(self) -> list[tuple[int, str]]:
-        """Return how many ranges are around each host and range, and its text, sorted."""
+        """Return, sorted, each host's and range's nesting depth and text."""
         depths = [-1]
         found: list[tuple[int, str]] = []
         for area in nest([*self.hosts, *self.ranges]):
@@ -99,7 +100,7 @@ class HostAccess(msgspec.Struct, frozen=True, gc=False):
         return found
 
     def describe_places(self) -> list[str]:
-        """Return the outermost hosts and ranges, each with what it does not include."""
+        """Return the outermost hosts and ranges, each with its exceptions."""
         if not self.ranges:
             return list(self.hosts)
         words: list[str] = []
@@ -130,7 +131,7 @@ class HostAccess(msgspec.Struct, frozen=True, gc=False):
         return f"only from {listed}" if listed else "from no host"
 
     def name_releases(self, host: str | None) -> str:
-        """Return ``by Kafka 4.3 only`` if not every release that may judge allows; else nothing.
+        """Return ``by Kafka 4.3 only`` if not every possible release allows; else nothing.
 
         Args:
             host: None: any host at all.
@@ -176,7 +177,7 @@ def join_areas(areas: Sequence[Area], answers: Sequence[bool]) -> HostAccess:
     for number in range(1, len(areas)):
         area = areas[number]
         outer = values[area.outer]
-        # What has no host of its own is as that around it, so that nothing is said about it.
+        # An area without hosts takes the answer of the surrounding area, so it is not mentioned.
         value = outer if area.example is None else answers[number]
         values.append(value)
         if value != outer:

@@ -1,6 +1,6 @@
-"""The rules that apply to a name, joined into the hosts from which they allow something.
+"""Join the rules that apply to a name into the hosts from which they allow something.
 
-**Invariant:** rules only add up. More rules for the same name never remove a denial.
+**Invariant:** adding rules for the same name never removes a denial.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from authorizerd.acl.search.hosts import (
 )
 
 HOSTS_MAX: Final = 10_000
-"""The most single hosts that the rules of one answer may name, so that each step stays short.
+"""The maximum number of single hosts in the rules of one answer, so that each step stays short.
 
 Ranges also count.
 """
@@ -40,8 +40,8 @@ class JoinedRules:
     """The effect of the rules for some principal, operation and name. Do not change it.
 
     Attributes:
-        allows: whether a rule allows every host. Single allowed hosts do not count then.
-        denies: whether a rule denies every host. Nothing else counts then.
+        allows: whether a rule allows every host. Then single allowed hosts do not count.
+        denies: whether a rule denies every host. Then nothing else counts.
         allowed_hosts: hosts with an ALLOW of their own, and without a DENY.
         denied_hosts: hosts with a DENY of their own.
         has_ranges: whether there are ranges among the hosts.
@@ -72,7 +72,7 @@ class JoinedRules:
         self.denied_hosts = denied_hosts
         self.has_ranges = has_ranges
         self.access: HostAccess | None = None
-        # Thousands of names may add the same rule to the same others: they share the result.
+        # Thousands of names may add the same rule to the same rules, so the result is shared.
         self._with_allow: JoinedRules | None = None
         if denies:
             self.access = NOWHERE
@@ -109,7 +109,7 @@ class JoinedRules:
             new_allowed = [
                 host for host in allowed if host not in known[0] and host not in known[1]
             ]
-        # Usually nothing is new. Finding that out must not take as long as joining all hosts.
+        # Usually nothing is new, so check that first: joining all hosts takes longer.
         if self.denies or not (new_denied or new_allowed):
             return self
         denied_hosts = self.denied_hosts.union(new_denied)

@@ -1,7 +1,7 @@
 """The patterns of ACLs that match one name, and the rules at these patterns.
 
-Every principal's rules are looked up at the same patterns. So they are found once, among the
-patterns of all principals; the look-ups of a principal do not depend on its other rules.
+Every principal's rules are looked up at the same patterns. So these are found once, among all
+principals' patterns. A principal's look-ups do not depend on its other rules.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class MatchingPatterns(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def lookups(self) -> int:
-        """The look-ups that one set of patterns takes."""
+        """The number of look-ups per set of patterns."""
         return 1 + len(self.prefixes)
 
 
@@ -44,7 +44,7 @@ def find_matching_patterns(patterns: Patterns, name: str) -> MatchingPatterns:
     """Return the patterns that match ``name``.
 
     Args:
-        patterns: those of all ACLs of the resource type.
+        patterns: the patterns of all ACLs of the resource type.
     """
     leaves = find_leaves(patterns, name, EVERY_BIT)
     prefixes = tuple(prefix for _, kind, prefix in leaves if kind == PREFIXED)
@@ -66,7 +66,7 @@ def look_up_at(patterns: Patterns, matching: MatchingPatterns) -> int:
 def find_host_bits(
     hosts: Table[str, Patterns], matching: MatchingPatterns, mask: int, releases: ReleaseRules
 ) -> dict[str, int]:
-    """Return the bits under ``mask`` of each host of ACLs that has any, and that can match.
+    """Return the bits under ``mask`` of each ACL host that can match and has such bits.
 
     Raises:
         SearchLimitError: there are too many hosts.

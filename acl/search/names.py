@@ -29,14 +29,14 @@ def find_names(
 
     While several Kafka releases may judge, these are the names that any of them allows.
 
-    Examined are the names of all principals' literal ACLs, and ``known_names``. A page costs a
-    look at every name, but few decisions beyond those that it returns if most names are allowed.
+    Examined are the names of all principals' literal ACLs, and ``known_names``. A page examines
+    every name. If most names are allowed, it makes few more decisions than it returns names.
 
     Args:
         own_only: leave out names that the principal may not know: those that occur only in ACLs of
             others, and ``known_names`` that it may not DESCRIBE.
         describable: the ACLs by which it may DESCRIBE ``known_names``; None: those of ``snapshot``.
-            For a state of the past, they are the current ones, because the names are.
+            For a past state, pass the current ACLs, because the names are current.
         known_names: names that exist, such as the topics of the cluster; may repeat names.
         after: only names that sort after this one. For the next page: the last one of this page.
         limit: at most this many names, at least 1. To learn whether there are more, ask for one

@@ -15,7 +15,7 @@ LITERAL: Final = int(PatternType.LITERAL)
 PREFIXED: Final = int(PatternType.PREFIXED)
 ALL_BITS: Final = -1
 EVERYTHING: Final = ""
-"""The prefix that matches every name. Only logs of other programs may contain such an ACL."""
+"""The prefix that matches every name. Only logs written by other programs may contain it."""
 
 Pattern: TypeAlias = tuple[int, str]
 """A pattern's type (a code) and name."""
@@ -23,7 +23,7 @@ Pattern: TypeAlias = tuple[int, str]
 PatternRule: TypeAlias = tuple[str, bool, str, int]
 """A pattern's name, whether it is a literal, a host or ``*``, and the bits of its rules.
 
-In this order, a prefix is followed by the patterns inside it.
+In sorted order, a prefix is followed by the patterns inside it.
 """
 
 

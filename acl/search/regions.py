@@ -5,8 +5,8 @@ the rules of all patterns that match it, so names with the same innermost patter
 the same hosts. A *region* is a pattern where this differs from the surroundings. A pattern inside
 it where less is allowed is its *exception*.
 
-Why sorted patterns? Those inside a prefix follow it directly. So a stack of open prefixes has the
-surroundings of each pattern, and no pattern is compared with all others.
+Patterns are sorted, so those inside a prefix directly follow it. A stack of open prefixes therefore
+gives each pattern's surroundings, and no pattern is compared with all others.
 
 The wildcard ``*`` contains all names except those that begin with ``*``, which it skips. The single
 name ``*`` is an exception from that: both the wildcard and the prefix ``*`` match it.
@@ -53,7 +53,7 @@ _get_pattern: Final = itemgetter(0, 1)
 
 
 class Region:
-    """A region, while patterns inside it are still to come.
+    """A region whose inner patterns are still being visited.
 
     Attributes:
         surroundings: the region around it; None: there is none.
@@ -107,7 +107,7 @@ class RegionList:
 
 
 class _Open(NamedTuple):
-    """A pattern that may contain those to come; the rules that apply there, and its region."""
+    """A pattern that may contain later ones, the rules that apply there, and its region."""
 
     name: str
     joined: JoinedRules
@@ -118,7 +118,7 @@ class RegionWalk:
     """Goes through sorted patterns, and finds their regions.
 
     ``mask`` and ``star_mask`` are the bits of rules that can still change something, inside the
-    wildcard and for names that begin with ``*``. They are known after ``enter_roots``.
+    wildcard and for names that begin with ``*``. ``enter_roots`` sets them.
     """
 
     def __init__(self, results: RegionList, operation: int, releases: ReleaseRules) -> None:
@@ -133,7 +133,7 @@ class RegionWalk:
         """The prefix ``*``, once it is met: its region and the bits of its rules."""
 
     def enter_roots(self, sources: Iterable[Rules]) -> None:
-        """Begin with the patterns that contain nearly all others."""
+        """Enter the patterns that contain nearly all others."""
         self._root = self._enter_root(_ROOT_PATTERN, _ROOT_PLACES, sources)
         self._wild = self._enter_root(_WILDCARD_PATTERN, _WILDCARD_PLACES, sources)
         self.star_mask = self._find_useful(self._root.joined)
@@ -151,7 +151,7 @@ class RegionWalk:
         return _Open(pattern[1], joined, self._make_region(pattern, access, self._root.region))
 
     def _find_useful(self, joined: JoinedRules) -> int:
-        """Return the bits of rules that are not without effect next to ``joined``."""
+        """Return the bits of rules that can still change ``joined``."""
         if joined.denies:
             return 0
         return DENIES[self._operation] if joined.allows else self.mask
@@ -165,7 +165,8 @@ class RegionWalk:
                 if self._is_page_complete():
                     break
                 if is_literal and not self._can_deny(any_host, hosts):
-                    # It belongs to a later page, and can be no exception of a pattern of this one.
+                    # It belongs to a later page, and cannot be an exception of a pattern on this
+                    # page.
                     continue
             joined = join_bits(outer.joined, self._operation, any_host, hosts)
             if joined is outer.joined:
@@ -201,7 +202,7 @@ class RegionWalk:
     def _enter(self, pattern: Pattern, joined: JoinedRules, outer: _Open) -> Region:
         """Enter a pattern, at which the rules ``joined`` apply. Return its region."""
         access = joined.access
-        assert access is not None, "the caller has found it"
+        assert access is not None, "the caller has found an open prefix"
         region = self._make_region(pattern, access, outer.region)
         if pattern[0] == PREFIXED:
             self._stack.append(_Open(pattern[1], joined, region))
@@ -210,7 +211,7 @@ class RegionWalk:
         return region
 
     def _make_region(self, pattern: Pattern, access: HostAccess, surroundings: Region) -> Region:
-        """Return a region, or its surroundings if the same is allowed there."""
+        """Return a region, or its surroundings if these allow the same."""
         if access == surroundings.access:
             return surroundings
         region = Region(pattern, access, surroundings)
@@ -227,7 +228,7 @@ class RegionWalk:
 
     def _leave_last(self) -> None:
         name, _, region = self._stack.pop()
-        if region.pattern == (PREFIXED, name):  # else it is the region of the surroundings
+        if region.pattern == (PREFIXED, name):  # otherwise it is the region of the surroundings
             self._close(region)
 
     def _close(self, region: Region) -> None:
@@ -240,10 +241,11 @@ class RegionWalk:
             self._results.add_exception(outer, region.pattern)
 
     def _settle_star(self) -> None:
-        """Exclude the name ``*`` where it is allowed from fewer hosts than its two regions say.
+        """Exclude the name ``*`` if it is allowed from fewer hosts than its two regions say.
 
-        All rules of both apply to it. No pattern matches only this name, so where one region denies
-        single hosts, neither can say what is left. Then the result says too little, never too much.
+        All rules of both apply to it. No pattern matches only this name. So if one region denies
+        single hosts, neither can describe the rest: the result then lists too little, never too
+        much.
         """
         if self._star is None or self._wild.joined is self._root.joined:
             return

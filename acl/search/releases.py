@@ -1,4 +1,4 @@
-"""What any of the Kafka releases that may judge allows."""
+"""Combine the answers of the Kafka releases that may judge: one ALLOW suffices."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def any_allows(
     resource_type: int,
     name: str,
 ) -> bool:
-    """Return True if ``acl.decision.authorize`` does so for one of the snapshots."""
+    """Return True if ``acl.decision.authorize`` returns True for one of the snapshots."""
     return any(
         authorize(snapshot, settings, principal, host, operation, resource_type, name)
         for snapshot in snapshots

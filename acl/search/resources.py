@@ -16,8 +16,8 @@ from authorizerd.acl.snapshot import AclSnapshot, rules_of
 class PatternAccess(msgspec.Struct, frozen=True, gc=False):
     """A pattern of resources, and the hosts from which they are allowed.
 
-    It is not about names that one of ``exceptions`` matches: there, less is allowed. If something
-    still is, another result says so.
+    Names that one of ``exceptions`` matches are excluded: there, less is allowed. Another result
+    lists what still is allowed.
     """
 
     resource_type: int
@@ -68,11 +68,11 @@ def find_resources(
 
     Args:
         operation, resource_type: codes, as for ``acl.decision.authorize``.
-        after: only patterns that follow this one in the result's order. A page costs a look at
-            every rule of the principal and of ``User:*``.
+        after: only patterns that follow this one in the result's order. Each page examines every
+            rule of the principal and of ``User:*``.
         limit: at most this many patterns, at least 1.
-        literals: whether single names are also listed. Else they are only exceptions, and a
-            principal with many of them is searched in a tenth of the time.
+        literals: whether single names are also listed. Otherwise they are only exceptions, and the
+            search is ten times as fast for a principal with many of them.
 
     Raises:
         InvalidQuestionError: the principal is ``User:*``, which means everyone.

@@ -31,7 +31,7 @@ PAGE_CHARACTERS_MAX: Final = 256 * 1024
 """A page ends once its names have this many characters, so that it is written in a short step."""
 
 LAST_NAME_MAX: Final = 3_000
-"""A page does not end early at a longer name, with which no request could ask for the next page."""
+"""A page never ends early at a longer name, since no request could continue from it."""
 
 
 class SubjectAccess(msgspec.Struct, frozen=True, gc=False):
@@ -45,11 +45,11 @@ class Subjects(msgspec.Struct, frozen=True, gc=False):
     """The principals that may do something.
 
     Attributes:
-        named: principals that are allowed from some host, and to which a rule of their own
-            applies, or that are super users. Sorted.
-        everyone: what holds for every other principal, and so for those that no ACL names.
+        named: sorted principals that are allowed from some host, and that have a rule of their own
+            or are super users.
+        everyone: the hosts of every other principal, including those that no ACL names.
         excluded: principals that are denied on a host from which ``everyone`` is allowed. Sorted.
-            One that is still allowed from other hosts is also in ``named``.
+            A principal that is still allowed from other hosts is also in ``named``.
         next_after: with a limit: the ``after`` of the next page, or None if this is the last one.
     """
 
@@ -84,7 +84,7 @@ def find_subjects(
 ) -> Subjects:
     """Return who may do ``operation`` on the resource.
 
-    A page costs a look at every principal, but only the principals of the page are decided.
+    Each page examines every principal, but decides only for the principals of the page.
 
     Args:
         operation, resource_type: codes, as for ``acl.decision.authorize``.
@@ -143,7 +143,7 @@ class _Search:
         self._mask: Final = ALLOWS[operation] | DENIES[operation]
 
     def join(self, others: JoinedRules, rules: Rules) -> JoinedRules:
-        """Return ``others`` and those of ``rules`` that apply to the name."""
+        """Return ``others`` and the part of ``rules`` that applies to the name."""
         any_host = look_up_at(rules.any_host, self._matching)
         hosts = find_host_bits(rules.hosts, self._matching, self._mask, self._releases)
         return join_bits(others, self._operation, any_host, hosts)

@@ -86,7 +86,7 @@ class Part(NamedTuple):
     is_joined: bool = False
 
     def __str__(self) -> str:
-        """Return the part by the keyword that people know."""
+        """Return the part with its familiar keyword."""
         word = "EMAILADDRESS" if self.attribute == _EMAIL else JAVA_KEYWORDS.get(self.attribute)
         return f"{word or self.attribute}={self.value}"
 
@@ -95,7 +95,7 @@ class Part(NamedTuple):
         return self.attribute[0].isdigit()
 
     def fold(self) -> tuple[str, str]:
-        """Return the attribute, and the value without what usually does not distinguish values."""
+        """Return the attribute, and the value without insignificant differences."""
         return self.attribute, " ".join(self.value.split()).casefold()
 
 
@@ -116,7 +116,7 @@ def split_name(name: str) -> tuple[Part, ...]:
 
 
 def _split_by_slashes(name: str) -> tuple[Part, ...]:
-    """Return the parts of ``/C=DE/CN=a``, which begins with what Java writes last."""
+    """Return the parts of ``/C=DE/CN=a``, which begins with the part that Java writes last."""
     pairs = [each.partition("=") for each in _SLASH.split(name)[1:]]
     return tuple(Part(_identify(word), value.strip(_BLANKS)) for word, _, value in reversed(pairs))
 

@@ -1,7 +1,7 @@
 """Upper and lower case of ASCII letters, for names that may be written in any case.
 
-Why not ``str.upper``? ``"wr\\u0131te".upper()`` is ``"WRITE"``: the daemon would read an operation
-in a word that a caller's own checks do not recognize as one.
+Why not ``str.upper``? ``"wr\\u0131te".upper()`` is ``"WRITE"``: the daemon would accept an
+operation that the caller's own checks do not recognize.
 """
 
 from __future__ import annotations

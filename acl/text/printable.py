@@ -1,4 +1,4 @@
-"""Escape text that comes from outside, such as names of resources, before it is printed."""
+"""Escape text from outside, such as names of resources, before it is printed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Principals that are easily confused, and how they differ.
 
 ACLs and ``super.users`` compare principals as text. So letter case, quotes, another type, a part of
-a distinguished name, or another way to write it make another principal.
+a distinguished name, or a different spelling make a different principal.
 
 **Invariant:** nothing here decides about access.
 """
@@ -35,7 +35,7 @@ class Likeness(IntEnum):
         SAME: they have the same name, written differently, or another type.
         PARTS: both have distinguished names with the same CN, and other parts differ.
         COMMON_NAME: one has a distinguished name, and its CN is the name of the other.
-        PATTERN: the other one has a star, and would match if that were a wildcard.
+        PATTERN: the other one has a star, and would match if the star were a wildcard.
     """
 
     SAME = 0
@@ -45,7 +45,7 @@ class Likeness(IntEnum):
 
 
 class Lookalikes:
-    """Finds the principals that resemble one, and how they differ from it."""
+    """Find the principals that resemble a given one, and how they differ from it."""
 
     def __init__(self, asked: str) -> None:
         self._asked: Final = asked
@@ -63,7 +63,7 @@ class Lookalikes:
         return max(pieces, key=len, default=self._name).casefold()
 
     def may_be_among(self, folded: str) -> bool:
-        """Return False if a text in folded case has no principal that resembles this one."""
+        """Return False if a case-folded text contains no principal that resembles this one."""
         return WILDCARD in folded or self._core.search(folded) is not None
 
     def compare(self, other: str) -> Likeness | None:

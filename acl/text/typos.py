@@ -25,10 +25,10 @@ def find_similar(word: str, known: Iterable[str]) -> str | None:
 def shorten(name: str) -> Iterator[str]:
     """Yield the name in lower case, and the same without each of its characters.
 
-    Two names have one of these in common if one typo turns one into the other: a character that is
+    Two names share one of these if a single typo turns one into the other: a character that is
     missing, added, replaced or swapped with the next.
 
-    Why not difflib? It takes a millisecond for a few names.
+    difflib would take a millisecond for a few names.
     """
     lower = ascii_lower(name)
     yield lower
