@@ -1,12 +1,12 @@
-"""The journal: the latest changes of ACLs in memory, in log order, for those who follow them.
+"""The journal: the latest changes of ACLs in memory, in log order, for followers.
 
 **Invariant:** the journal has every change of ACLs after ``floor``, once and in order, up to the
 offset of the newest applied state. A change is in the journal only once it is applied. It leaves
 only to keep the journal within its limit. The applier adds to it in the same step as it publishes
 the state, so a state's offset is always a position to continue from.
 
-A follower keeps only its position, a number. One that is too slow finds that its position is gone;
-it never makes the journal grow.
+A follower keeps only its position, a number. A follower that is too slow loses its position; it
+never makes the journal grow.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from authorizerd.actors.published import Published, View
 CHANGES_PER_PART: Final = 64
 PART_BYTES_MAX: Final = 64 * 1024
 CHANGE_BYTES: Final = 512
-"""The bytes of a change besides its texts: its objects, and its part's text."""
+"""The bytes of a change without its texts: its objects, and its share of the part's text."""
 _TEXT_COST: Final = 3
-"""Bytes per character: the text itself, and twice as much in a part's text."""
+"""Bytes per character: one for the text itself, and two in the part's text."""
 
 
 class AclChange(msgspec.Struct, frozen=True, gc=False):
@@ -42,7 +42,7 @@ class AclChange(msgspec.Struct, frozen=True, gc=False):
 class JournalPart:
     """Some changes of the batch at log offset ``offset``; ``is_last`` if they complete it.
 
-    ``text`` is what followers are told. The first of them to need it sets it, for all others.
+    ``text`` is sent to followers. The first follower that needs it sets it, for all others.
     """
 
     __slots__ = ("changes", "cost", "is_last", "offset", "text")
@@ -63,7 +63,7 @@ class AclJournal:
     """The journal of one process.
 
     Args:
-        bytes_max: limit of the memory of all parts, about. With 0, the journal keeps nothing.
+        bytes_max: approximate limit of the memory of all parts. With 0, the journal keeps nothing.
     """
 
     def __init__(self, bytes_max: int) -> None:
@@ -78,7 +78,8 @@ class AclJournal:
         self.offset = -1
         """The log offset up to which changes are applied."""
         self.stop_reason = ""
-        """Why decisions are stopped. Changes are applied meanwhile. Empty while they are not."""
+        """Why decisions are stopped, while changes are still applied. Empty while decisions are
+        made."""
 
     @property
     def news(self) -> View[int]:
@@ -139,7 +140,7 @@ class AclJournal:
             else:
                 acl, is_added = added.get(change.id) or before.acls.get(change.id), False
                 if acl is None:
-                    return  # applying the batch reports that it contradicts the state
+                    return  # the contradiction is reported when the batch is applied
             change_cost = _cost(acl)
             if part and (len(part) == CHANGES_PER_PART or cost + change_cost > PART_BYTES_MAX):
                 self._pending.append(JournalPart(tuple(part), cost))

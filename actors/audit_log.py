@@ -39,8 +39,8 @@ class AuditEvent(msgspec.Struct, frozen=True, gc=False):
     """One decision to log.
 
     ``time_s`` is in seconds since 1970, ``offset`` is the log offset of the snapshot, and
-    ``sample_rate`` the share of similar decisions that is logged. ``caller`` is who asked.
-    ``releases`` are the Kafka releases by whose rules it was decided, oldest first.
+    ``sample_rate`` the share of similar decisions that is logged. ``caller`` is the caller that
+    asked. ``releases`` are the Kafka releases by whose rules it was decided, oldest first.
     """
 
     time_s: float
@@ -83,7 +83,7 @@ class AuditStatistics:
 
     ``dropped_queue`` counts events dropped because the queue was full or closed, ``dropped_output``
     those lost because the output failed. ``failing`` is 1 while lines cannot be written, and
-    ``refusing`` while decisions are refused for that, or because the queue is full.
+    ``refusing`` while decisions are refused for that reason or because the queue is full.
     """
 
     written: int = 0
@@ -156,7 +156,7 @@ class AuditLog:
     def record(self, event: AuditEvent) -> None:
         """Queue ``event``, or drop and count it if the queue is full or closed. Never blocks."""
         if self._closed.is_set() or self._is_full:
-            # If the output fails now, its failure has filled the queue.
+            # If the output is failing, that is what filled the queue.
             if self.statistics.failing:
                 self.statistics.dropped_output += 1
             else:
@@ -164,7 +164,7 @@ class AuditLog:
             return
         self._events.append(event)
         self._characters += _characters_of(event)
-        if len(self._events) == 1:  # if others are queued, the writer is not waiting
+        if len(self._events) == 1:  # if events were queued before, the writer is not waiting
             self._arrived.set()
         # A required audit refuses as soon as the queue is full: the next event would be dropped.
         self._update_refusing()
@@ -231,8 +231,8 @@ class AuditLog:
     async def _write_some(self) -> None:
         """Format the queued events in slices. Write them, after any failed lines, in one call.
 
-        Why one call? Each call waits for a thread, which waits for the interpreter lock. While the
-        event loop is busy, that takes several turns of the loop, even for a small write.
+        One call, because each call waits for a thread, which waits for the interpreter lock. While
+        the event loop is busy, that takes several turns of the loop, even for a small write.
         """
         await self._format_some()
         lines = self._lines

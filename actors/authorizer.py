@@ -3,9 +3,9 @@
 **Invariant:** a listener uses an authorizer only through this interface. ``authorize`` is
 synchronous and never blocks. Operations that write or fetch return one awaitable per item.
 
-A class named by ``authorizer.class.name`` derives from it, and overrides what it does differently.
-The daemon passes one argument to its constructor: the built-in authorizer over the daemon's log,
-which it may wrap. The daemon calls all methods in the event loop's thread.
+A class named by ``authorizer.class.name`` derives from it, and overrides the methods that it
+changes. The daemon passes one argument to its constructor: the built-in authorizer over the
+daemon's log, which it may wrap. The daemon calls all methods in the event loop's thread.
 
 Source: KIP-504; KIP-679 (authorizeByResourceType), KIP-801 (aclCount).
 """
@@ -42,7 +42,7 @@ class Authentication(StrEnum):
     """How a caller has proved its principal to this daemon."""
 
     NONE = "none"
-    """Not at all: a listener without authentication, and no client certificate."""
+    """Not authenticated: a listener without authentication, and no client certificate."""
     CERTIFICATE = "certificate"
     PLAIN = "PLAIN"
     """By a password from the daemon's own configuration."""
@@ -61,8 +61,8 @@ class RequestContext(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     ``security_protocol`` is the listener's. These three are None for questions of the decision
     ports, which are about a request that the daemon does not see. ``authentication`` says how the
     daemon knows the principal. ``guard`` is the condition of a change, see
-    ``Authorizer.acl_offset``. ``requester`` is who asks, if that is not the principal itself: the
-    caller of a decision port, or the broker that forwards the request.
+    ``Authorizer.acl_offset``. ``requester`` is the asking party if it is not the principal itself:
+    the caller of a decision port, or the broker that forwards the request.
     """
 
     principal: str
@@ -87,7 +87,7 @@ class RequestContext(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             )
 
     def audited(self) -> AuditedCaller:
-        """Return what an audit line says about who asks."""
+        """Return the part of an audit line about the caller."""
         if self.requester is not None:
             return self.requester.audited()
         host = UNIX_ADDRESS if self.host is None else self.host
@@ -110,7 +110,7 @@ class Action(msgspec.Struct, frozen=True, gc=False):
 
 
 def probe_of(operation: int, resource_type: int) -> Action:
-    """Return the action that a question by resource type asks about first.
+    """Return the first action of a question by resource type.
 
     Its denial is logged at TRACE.
 
@@ -178,7 +178,7 @@ class Authorizer(ABC):
     """Manage ACLs, and use them to decide requests."""
 
     def configure(self, configs: Mapping[str, str]) -> None:
-        """Take the settings: every key of the configuration, as text.
+        """Accept the settings: every key of the configuration, as text.
 
         The daemon calls this once, before anything else.
 
@@ -195,7 +195,7 @@ class Authorizer(ABC):
         return {name: Completion.of(None) for name in server_info.endpoints}
 
     def learn_cluster_id(self, cluster_id: str) -> None:
-        """Take the id of the followed cluster, if ``start`` could not tell it.
+        """Accept the id of the followed cluster, if it was unknown at ``start``.
 
         The daemon calls this at most once, before it reports that the ACLs are loaded. If it
         raises, the daemon ends.
@@ -280,7 +280,7 @@ class Authorizer(ABC):
         """Return the log offset of the state that ``acls`` lists now, or None.
 
         An authorizer that returns an offset checks ``context.guard`` of each change in the same
-        step in which it decides on the change, and sets its ``written_offset``. One that wraps the
+        step in which it decides on the change, and sets its ``written_offset``. A wrapper of the
         built-in authorizer may return its offset if it passes on each request once, with its
         context. By default there is no offset, and listeners reject changes with a condition.
         """

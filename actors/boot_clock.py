@@ -1,4 +1,4 @@
-"""The clock of deadlines: seconds since the boot of the machine, also while it was suspended.
+"""The clock of deadlines: seconds since the machine's boot, including time suspended.
 
 Python's ``time.monotonic`` and trio's clock stand still on Linux while the machine is suspended, so
 a state would look younger than it is. All processes of a machine read the same clock.

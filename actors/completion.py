@@ -36,8 +36,8 @@ class Completion(Generic[T]):
         """Return a completion that ends together with this one.
 
         Args:
-            read: called once with this completion when it is done, and the other's result is
-                asked for. It returns the value, or raises the error.
+            read: called once with this completion, when it is done and the other's result is
+                requested. It returns the value, or raises the error.
         """
         # Without an event: there may be very many views.
         view = Completion.__new__(Completion)
@@ -64,7 +64,7 @@ class Completion(Generic[T]):
 
     @property
     def whole(self) -> Completion[Any]:
-        """The completion with which this one ends: itself, or the one that it is a view of."""
+        """The completion with which this one ends: itself, or the original of a view."""
         return self if self._viewed is None else self._viewed.whole
 
     def succeed(self, value: T) -> None:
@@ -108,8 +108,8 @@ class Completion(Generic[T]):
 class Completions(Sequence[Completion[T]]):
     """One completion per item, each a view that is created on access.
 
-    Why not a list? A request may have hundreds of thousands of items, and creating, completing and
-    freeing as many objects would block the event loop.
+    A list would block the event loop: a request may have hundreds of thousands of items, each of
+    which would be created, completed and freed.
 
     Args:
         view: returns the view of the item with this index.

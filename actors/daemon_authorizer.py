@@ -1,4 +1,4 @@
-"""An authorizer as the daemon runs it: it also names the rule for each answer, and counts it.
+"""An authorizer as the daemon runs it: it also names and counts the rule of each answer.
 
 **Invariant:** one request uses one ``DecisionState``: one snapshot and one set of settings.
 """
@@ -54,8 +54,8 @@ class DecisionCounts:
 class DecisionContext(msgspec.Struct, frozen=True, gc=False):
     """The facts needed to count and audit a decision, besides the question.
 
-    ``counts`` are those of the surface that asks. The other fields are for the audit log, and the
-    next three have the meaning and defaults of ``Action``. ``requester`` is who asks.
+    ``counts`` belong to the asking surface. The other fields are for the audit log; the next three
+    have the meaning and defaults of ``Action``. ``requester`` is the asking party.
     """
 
     request_name: str
@@ -109,10 +109,10 @@ class DaemonAuthorizer(Authorizer):
     @property
     @abstractmethod
     def refusal(self) -> str:
-        """Why every decision is refused now, without a final period; empty if some are made.
+        """Why every decision is refused now, without a final period; empty if any are made.
 
-        **Invariant:** surfaces and /readyz read it here, so that no reason is missing in one.
-        Super users alone do not count: before the ACLs are loaded, only they get decisions.
+        **Invariant:** surfaces and /readyz read it here, so that all know every reason. Decisions
+        for super users do not count: before the ACLs are loaded, only they get any.
         """
 
     async def wait_until_applied(self, offset: int) -> None:
@@ -124,13 +124,13 @@ class DaemonAuthorizer(Authorizer):
     def current_state(self) -> DecisionState:
         """Return the state for a request that begins now. Use it until the request ends.
 
-        Without a snapshot, it has no deadline: what is answered then does not depend on the ACLs.
+        Without a snapshot, it has no deadline: such answers do not depend on the ACLs.
         """
         snapshot, deadline = self._snapshot.read()
         return DecisionState(snapshot, self._settings, math.inf if snapshot is None else deadline)
 
     def has_expired(self, state: DecisionState) -> bool:
-        """Return True if a state must not decide any more, because it is too old.
+        """Return True if a state is too old for decisions.
 
         A request that lets other tasks run must ask this, or call ``check_current``, before it
         answers: the process may have been paused in between.
@@ -159,7 +159,7 @@ class DaemonAuthorizer(Authorizer):
     ) -> AuthorizeFields:
         """Return a function that answers many questions without naming the rules.
 
-        It has the decisions audited, and the caller counts them. It raises as ``decide``.
+        It audits the decisions; the caller counts them. It raises as ``decide``.
         """
         context = DecisionContext(request_name, DecisionCounts(), requester=requester)
 

@@ -18,11 +18,10 @@ class UpdateRefusedError(Exception):
 
 
 class RejectedUpdateError(Exception):
-    """An update was rejected by the cluster that is followed, or by the daemon's configuration.
+    """An update was rejected by the followed cluster, or by the daemon's configuration.
 
     Args:
-        code: the number of Kafka's error.
-        text: what a client is told.
+        code: the number of Kafka's error. text: the text for the client.
     """
 
     def __init__(self, code: int, text: str) -> None:

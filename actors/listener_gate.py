@@ -1,8 +1,8 @@
 """The ListenerGate: which endpoints are open.
 
-**Invariant:** an endpoint opens once the authorizer has started it. The built-in authorizer does so
-when the ACLs are loaded, or at once for an early start listener. An open endpoint stays open while
-the daemon runs.
+**Invariant:** an endpoint opens once the authorizer has started it. The built-in authorizer starts
+it when the ACLs are loaded, or at once for an early start listener. An open endpoint stays open
+while the daemon runs.
 
 Source: KIP-504, Authorizer.start; KIP-801, "Early Start Listeners".
 """

@@ -16,7 +16,7 @@ from authorizerd.actors.authorizer import Action, Authorizer, RequestContext
 from authorizerd.actors.completion import Completion
 from authorizerd.actors.errors import SecurityDisabledError
 
-# The texts below end in different ways because Kafka's do.
+# The texts below end differently, as Kafka's do.
 _NOT_CONFIGURED = "No Authorizer is configured"
 
 

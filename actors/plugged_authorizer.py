@@ -52,7 +52,7 @@ from authorizerd.actors.published_state import NOT_LOADED
 Value = TypeVar("Value")
 
 _ANYBODY: Final = "User:ANONYMOUS"
-"""A principal who is not a super user anywhere, unless everybody is one."""
+"""A principal that is never a super user, unless everybody is one."""
 
 
 class PluggedAuthorizer(DaemonAuthorizer):
@@ -133,14 +133,14 @@ class PluggedAuthorizer(DaemonAuthorizer):
         return self._authorize(self._authorizer.authorize, context, actions)
 
     def pinned(self) -> Authorize:
-        # Calls that are not pinned may still work.
+        # Unpinned calls may still work.
         unpinned: Authorize = self._authorizer.authorize
         return partial(self._authorize, self._ask(self._authorizer.pinned, in_doubt=unpinned))
 
     def decide(
         self, state: DecisionState, question: Question, context: DecisionContext
     ) -> Decision:
-        """Ask the authorizer, which has a state of its own, and name it as the rule."""
+        """Ask the authorizer, which has its own state, and name it as the rule."""
         action = Action(
             question.operation,
             question.resource_type,
@@ -259,7 +259,7 @@ class PluggedAuthorizer(DaemonAuthorizer):
         """Have the authorizer check ``configs``. Convert any error it raises to an Exception."""
         try:
             self._authorizer.validate_reconfiguration(configs)
-        # Any Exception may be its verdict on the values, so it is not reported as a failure.
+        # Any Exception may be its rejection of the values, so it is not reported as a failure.
         except Exception:
             raise
         except BaseException as error:

@@ -22,9 +22,9 @@ Value = TypeVar("Value")
 
 _ACLS_PER_SLICE: Final = 4096
 _ACLS_MAX: Final = 2**53
-"""A metric is a float, which is exact only up to this number."""
+"""The maximum exact value of a metric, which is a float."""
 _REASON_MAX: Final = 500
-"""The most characters of a text that an authorizer gives to callers."""
+"""The maximum length of a text that an authorizer gives to callers."""
 
 
 def check_completions(
@@ -160,7 +160,7 @@ def _fault_of(error: BaseException) -> AuthorizerFaultError:
 
 
 def with_reason(error: Exception) -> Exception:
-    """Return an error that an authorizer may raise, with a text that callers can be told.
+    """Return an error that an authorizer may raise, with a text that is safe for callers.
 
     It is one of the daemon's own classes, since a class of the authorizer may override ``__str__``.
     """
@@ -172,9 +172,9 @@ def with_reason(error: Exception) -> Exception:
 
 
 def check_reason(reason: object) -> str:
-    """Return a text that callers are told, with escapes for what no answer can contain.
+    """Return a text for callers, with escapes for characters that no answer can contain.
 
-    It may be empty, also if the text cannot be read.
+    It is empty if the text is empty or unreadable.
     """
     try:
         return escape_unprintable(str(reason)[:_REASON_MAX])

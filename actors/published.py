@@ -36,8 +36,8 @@ class View(Generic[T]):
     async def wait_until(self, accepts: Callable[[T], bool]) -> T:
         """Return the newest value as soon as ``accepts`` returns True for it.
 
-        This task may miss values that were replaced before it ran. So once ``accepts`` is true, it
-        should stay true for later values (``offset >= n``, never ``== n``).
+        This task may miss values that were replaced before it ran. So ``accepts`` should stay true
+        for later values (``offset >= n``, never ``== n``).
         """
         # Let other tasks run even if the newest value is accepted at once, as every trio call does.
         await trio.lowlevel.checkpoint()
@@ -58,11 +58,11 @@ class Published(View[T]):
 
 
 class Expiring(Published[T | None]):
-    """A value with a deadline: from then on, every reader sees None.
+    """A value with a deadline, after which every reader sees None.
 
     **Invariant:** value and deadline are replaced in one step, and each reading compares the clock.
-    No task has to run in time for that: neither a pause of the process nor a suspended machine lets
-    a reader see a value after its deadline.
+    No task needs to run on time for this: even if the process was paused or the machine suspended,
+    no reader sees a value after its deadline.
     """
 
     def __init__(self, *, deadline: float = math.inf, clock: Clock = boot_time) -> None:

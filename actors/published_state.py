@@ -1,9 +1,9 @@
 """The newest state, and whether decisions may use it.
 
 **Invariant:** the snapshot and the image of one offset are published together: a task that reads
-both without awaiting in between sees one state of the log. Each snapshot is judged by the Kafka
-releases that the image published with it proves. There is no snapshot to decide by while there is a
-reason not to: nothing is loaded, it is too old, decisions are suspended, or a release is untested.
+both without awaiting in between sees one state of the log. Each snapshot uses the rules of the
+Kafka releases that its image proves. No snapshot is available for decisions while nothing is
+loaded, the state is too old, decisions are suspended, or a release is untested.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class PublishedState:
         journal: is notified when decisions stop, and when they resume.
         judge: returns the releases whose rules judge the ACLs of an image.
         stops_if_newer: True to publish no snapshot while a release is newer than those tested.
-        deadline: how long the state decides before it is renewed.
-        why_expired: what callers are told once the deadline has passed.
+        deadline: how long the state may be used before it is renewed. why_expired: the text for
+            callers once the deadline has passed.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class PublishedState:
 
     @property
     def not_ready_reason(self) -> str:
-        """Why there is no snapshot to decide by, for callers. Only valid while there is none."""
+        """The text for callers while no snapshot is available for decisions. Invalid otherwise."""
         if self._why_stopped:
             return self._why_stopped
         if not self._is_loaded:
@@ -101,7 +101,8 @@ class PublishedState:
         return self._cluster
 
     async def _notice_expiry(self) -> None:
-        """Tell watchers and the log when the state becomes too old; decisions notice by themselves.
+        """Tell watchers and the log when the state becomes too old. Decisions check the deadline
+        anyway.
 
         This may be late: trio's clock does not count the time of a suspended machine.
         """
@@ -116,7 +117,7 @@ class PublishedState:
                 self._journal.stop(self._why_expired)
 
     def _publish(self, snapshot: AclSnapshot, cluster: ClusterImage) -> AclSnapshot:
-        """Publish both, and return the snapshot as it is published: with the rules in force.
+        """Publish both, and return the published snapshot, which has the rules in force.
 
         The image comes first, since other tasks wait for the snapshot's offset.
         """
@@ -158,11 +159,11 @@ class PublishedState:
 
     @property
     def _why_withheld(self) -> str:
-        """Why nobody decides by the newest state, empty if it is in use."""
+        """Why no decision uses the newest state; empty if decisions use it."""
         return "" if self._snapshot.newest is not None else self.not_ready_reason
 
     def _withhold_or_show(self, deadline: float) -> None:
-        """Publish no snapshot while there is a reason not to, and else the newest one."""
+        """Publish the newest snapshot, or none while there is a reason not to."""
         self._snapshot.publish_until(None if self._why_stopped else self._applied.newest, deadline)
         reason = self._why_withheld
         if reason and reason != self._journal.stop_reason:
@@ -172,5 +173,5 @@ class PublishedState:
 
 
 def _evidence(cluster: ClusterImage) -> tuple[int, int, int]:
-    """Return a check of whether an image proves the same releases as another that still exists."""
+    """Return a check whether an image proves the same releases as another, living image."""
     return id(cluster.features), id(cluster.nodes), id(cluster.voters)

@@ -1,8 +1,8 @@
 """The purgatory: requests that wait for completions.
 
 **Invariant:** a request whose completions are all done on arrival is never counted. A waiting
-request counts once, whatever it waits for, and leaves when the last completion is done, its time is
-up, or its caller is cancelled. The work it waits for continues in any case.
+request counts once, whatever it waits for. It leaves when the last completion is done, its time
+limit has passed, or its caller is cancelled. The work it waits for continues in any case.
 
 Source: KIP-504, "Purgatory metrics"; Kafka 4.3 DelayedFuturePurgatory.
 """
@@ -20,7 +20,7 @@ _ITEMS_PER_TURN: Final = 256
 
 
 class Purgatory:
-    """Count the requests that wait, and those whose time was up, for the metrics.
+    """Count the waiting requests, and those that timed out, for the metrics.
 
     ``timeout_ms`` may be changed. The new value applies to later waits.
     """
@@ -42,7 +42,7 @@ class Purgatory:
         try:
             with trio.move_on_after(self.timeout_ms / 1000) as limit:
                 for number, whole in enumerate(pending, 1):
-                    if not whole.is_done:  # most end together; skip needless waits
+                    if not whole.is_done:  # most completions end together; skip needless waits
                         await whole.wait_until_done()
                     elif number % _ITEMS_PER_TURN == 0:
                         await trio.lowlevel.checkpoint()

@@ -46,7 +46,7 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CaughtUp:
-    """Sent once, when a source has passed on everything up to the high water mark, ``offset``."""
+    """Sent once a source has passed on everything up to the high water mark, ``offset``."""
 
     offset: int
 
@@ -58,7 +58,8 @@ class Reset:
 
 @dataclass(frozen=True, slots=True)
 class Renew:
-    """The state that was passed on so far may decide until ``deadline``, a time of the clock."""
+    """The state passed on so far may be used for decisions until ``deadline``, a time of the
+    clock."""
 
     deadline: float
 
@@ -67,7 +68,7 @@ class Renew:
 class Suspend:
     """Stop publishing snapshots, so that only super users get answers.
 
-    ``reason`` is what others are told. It names no resource and no principal.
+    Others are told ``reason``. It names no resource and no principal.
     """
 
     reason: str
@@ -121,7 +122,7 @@ class RecordApplier(PublishedState):
         self.acls_changed_at = -1
         """The log offset of the last change of ACLs that was passed on, -1 before the first.
 
-        A checkpoint does not pass on deletions, so the last one may be as late as its end.
+        A checkpoint has no deletions, so the last change may be as late as the checkpoint's end.
         """
 
     def statistics(self) -> ApplierStatistics:
@@ -147,7 +148,7 @@ class RecordApplier(PublishedState):
                 nursery.start_soon(self._notice_expiry)
                 try:
                     await self._apply_all()
-                except UnfitChangeError as error:  # raised below: not in a group
+                except UnfitChangeError as error:  # raised below, so that it is not in a group
                     misfit = error
                 nursery.cancel_scope.cancel()
             if misfit is None:
@@ -262,8 +263,8 @@ def _apply_in_steps(
 ) -> Steps[AclSnapshot]:
     """Return the state after ``changes``. Append the one before each chunk to ``replaced``.
 
-    Each shares nearly everything with the next one, so each is freed quickly. Without the states in
-    between, freeing one that is ten thousand changes older than the next would block the thread.
+    Each state shares nearly everything with the next one, so each is freed quickly. Without the
+    intermediate states, freeing a state that is ten thousand changes older would block the thread.
     """
     for chunk in in_chunks(changes):
         replaced.append(snapshot)

@@ -1,4 +1,4 @@
-"""The StandardAuthorizer decides by the newest snapshot, and has its decisions audited.
+"""The StandardAuthorizer decides from the newest snapshot, and audits its decisions.
 
 **Invariant:** before the ACLs are loaded, only super users get answers, and only early start
 listeners are open. If the audit is required, nobody gets answers while it cannot be written.
@@ -48,7 +48,7 @@ class StandardAuthorizer(DaemonAuthorizer):
     """The built-in authorizer. It decides as Kafka's StandardAuthorizer does.
 
     Args:
-        updates: makes creations and deletions; None in a worker, which is asked for none.
+        updates: makes creations and deletions; None in a worker, which gets no such requests.
         auditor: None if nothing is audited.
         why_no_snapshot: returns the reason while there is no snapshot.
     """
@@ -74,7 +74,7 @@ class StandardAuthorizer(DaemonAuthorizer):
         self._settings = read_settings(configs)
 
     def reconfigure(self, configs: Mapping[str, str]) -> None:
-        """Use other settings for requests that begin from now on."""
+        """Use new settings for requests that begin from now on."""
         self._settings = read_settings(configs)
 
     @property
@@ -130,7 +130,7 @@ class StandardAuthorizer(DaemonAuthorizer):
     ) -> Decision:
         auditor = self._auditor
         try:
-            if auditor is not None and auditor.log.is_refusing:  # a call less
+            if auditor is not None and auditor.log.is_refusing:  # saves a call
                 auditor.check()
             if state.snapshot is not None:
                 decision = explain(state.snapshot, state.settings, question)
@@ -144,7 +144,7 @@ class StandardAuthorizer(DaemonAuthorizer):
         except InvalidQuestionError:
             context.counts.invalid += 1
             raise
-        if decision.allowed and (auditor is None or auditor.skips_allowed):  # most, and quick
+        if decision.allowed and (auditor is None or auditor.skips_allowed):  # most; kept fast
             context.counts.allowed += 1
         else:
             self.report(state, question, decision, context)
@@ -171,7 +171,7 @@ class StandardAuthorizer(DaemonAuthorizer):
         decision: Decision,
         context: DecisionContext,
     ) -> None:
-        """Count the decision, and have it audited."""
+        """Count and audit the decision."""
         if decision.allowed:
             context.counts.allowed += 1
         else:

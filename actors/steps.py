@@ -23,34 +23,34 @@ from authorizerd.acl.steps import Steps
 T = TypeVar("T")
 
 TURN_SECONDS: Final = 0.0005
-"""A checkpoint takes about a thirtieth of this. Many tasks may each take a turn in succession, and
-a decision waits for all of them."""
+"""A checkpoint takes about a thirtieth of this. Many tasks may take turns in succession, and a
+decision waits for all of them."""
 
 CONTAINERS_MIN: Final = 250
-"""So a collection takes about 0.3 ms: a container with objects that are in no cache costs a
-microsecond. The count leaves out tuples of which Python reuses the memory, so it may take three
-times as long."""
+"""With this many objects, a collection takes about 0.3 ms: scanning an uncached container takes
+about 1 µs. Recycled tuples are not counted, so it may take three times as long."""
 
 _ENDS_AT: Final[ContextVar[float]] = ContextVar("ends_at", default=0.0)
 """When the current task's turn ends. A task that has waited since then ends its turn early."""
 
 
 def begin_turn() -> None:
-    """Note that this task has just let others run. Without this, its next turn may be shorter."""
+    """Note that this task has just let others run. Without this call, its next turn may be
+    shorter."""
     _ENDS_AT.set(time.perf_counter() + TURN_SECONDS)
 
 
 def collect_if_many() -> bool:
     """Collect garbage if enough objects are new for a collection to be worth its time.
 
-    Freeze what is left, so that no collection looks at it again. Return True if it did. Return
-    False wherever collections run by themselves.
+    Freeze the remaining objects, so that no collection scans them again. Return True if collected.
+    Return False wherever collections run by themselves.
     """
     return gc.get_count()[0] >= CONTAINERS_MIN and _collect()
 
 
 def _collect() -> bool:
-    """Collect garbage and freeze what is left, unless collections run by themselves."""
+    """Collect garbage and freeze the rest, unless collections run by themselves."""
     if gc.isenabled():
         return False
     gc.collect()
@@ -62,7 +62,7 @@ async def pause_if_due() -> None:
     """Let other tasks run if this turn has lasted long enough."""
     if time.perf_counter() >= _ENDS_AT.get():
         await trio.lowlevel.checkpoint()
-        if collect_if_many():  # it may take as long as a turn
+        if collect_if_many():  # a collection may take as long as a turn
             await trio.lowlevel.checkpoint()
         begin_turn()
 
@@ -83,9 +83,9 @@ async def collect(items: Iterable[T]) -> list[T]:
 async def finish_in_turns(steps: Steps[T]) -> T:
     """Run a generator to its end, in turns. Return its value.
 
-    Why not a checkpoint after each chunk? It takes as long as reading ten ACLs, and a chunk must be
-    short even for the costliest items. Why the elapsed time? Reading the CPU time is a system call.
-    The elapsed time is never less, so a turn can only end earlier.
+    There is no checkpoint after each chunk: it takes as long as reading ten ACLs, and chunks are
+    short. Elapsed time is used, because reading the CPU time is a system call. It is never less
+    than the CPU time, so turns can only end earlier.
     """
     now = time.perf_counter
     ends_at = _ENDS_AT.get()
@@ -100,8 +100,9 @@ async def finish_in_turns(steps: Steps[T]) -> T:
             return result
         if now() >= ends_at:
             if is_collected:
-                # Only this work has run since then, and it leaves no cycles: nothing to look for.
+                # Only this work has run since then, and it leaves no cycles, so skip the
+                # collection.
                 gc.freeze()
             await pause_if_due()
-            is_collected = _collect()  # what others have left, so it takes little time
+            is_collected = _collect()  # collect what other tasks have left, which takes little time
             ends_at = _ENDS_AT.get()

@@ -105,7 +105,7 @@ class UpdateQueue:
 
     @property
     def checks_guards(self) -> bool:
-        """True: a request is planned against the end of the log, which only this queue writes."""
+        """Return True: requests are planned against the log's end, which only this queue writes."""
         return True
 
     def create(
@@ -144,7 +144,7 @@ class UpdateQueue:
         reject: Callable[[AclError], T | Exception],
         context: RequestContext | None,
     ) -> Sequence[Completion[T]]:
-        """Queue a request. ``items`` is a copy, since it is emptied once they are planned."""
+        """Queue a request. ``items`` is a copy: planning empties it."""
         count = len(items)
 
         def prepare(tail: LogTail) -> Steps[Plan[Change, Sequence[T | Exception]]]:
@@ -236,7 +236,7 @@ class UpdateQueue:
         """
         snapshot = self._snapshot.newest
         assert snapshot is not None, "nothing is flushed before the ACLs are loaded"
-        # The applier frees the published state in steps, unless it is kept after the planning.
+        # Keep no reference to the state after planning: the applier frees it in steps.
         acls = AclTail(snapshot, self._acls_changed_at())
         tail = LogTail(acls, self._image.newest)
         # Read once: requests that change nothing could otherwise extend this flush for ever.

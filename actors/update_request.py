@@ -1,7 +1,7 @@
 """A request to change the ACLs or other metadata: it is planned against the tail of the log.
 
-**Invariant:** a request is planned as a whole, and its plan advances the tail, so that the next one
-sees what it changes. One whose guard does not hold is rejected, and changes nothing.
+**Invariant:** a request is planned as a whole, and its plan advances the tail, so that the next
+request sees its changes. A request whose guard does not hold is rejected, and changes nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _do_nothing() -> None: ...
 
 @dataclass(slots=True, eq=False)
 class UpdateRequest(Generic[T]):
-    """A request, and once it is planned, its plan.
+    """A request and, once it is planned, its plan.
 
     Attributes:
         prepare: plans it in steps, and advances the tail.
@@ -56,7 +56,7 @@ class UpdateRequest(Generic[T]):
 
     @property
     def changes(self) -> tuple[Any, ...]:
-        """The changes of its plan."""
+        """The changes of the request's plan."""
         return () if self.plan is None else self.plan.changes
 
     def batch(self, last_offset: int) -> ChangeBatch:
@@ -79,7 +79,7 @@ class UpdateRequest(Generic[T]):
 
 
 class LogTail:
-    """The state after the requests that are planned so far. ``_images`` leads to ``image``."""
+    """The state after the requests planned so far. ``_images`` leads to ``image``."""
 
     def __init__(self, acls: AclTail, image: ClusterImage) -> None:
         self.acls: Final = acls
@@ -107,7 +107,7 @@ class LogTail:
 def list_probes(
     group: Sequence[UpdateRequest[Any]], last_offset: int
 ) -> Iterator[tuple[UpdateRequest[Any], int]]:
-    """Yield each request, and the offset of its last change; ``last_offset`` is that of all."""
+    """Yield each request, and the offset of its last change; all end at ``last_offset``."""
     # Each change is one record, so the offsets of the batches follow from their lengths.
     offset = last_offset - sum(len(request.changes) for request in group)
     for request in group:

@@ -1,7 +1,7 @@
 """Updates: the ways to change the ACLs and other metadata, no matter which process writes.
 
-**Invariant:** an item is acknowledged only once every decision, in this process and in the others,
-is made by a state that includes it. Accepted work is done even if its caller is cancelled.
+**Invariant:** an item is acknowledged only once every decision, in every process, uses a state that
+includes it. Accepted work is done even if its caller is cancelled.
 
 Source: KIP-504 (asynchronous ACL updates).
 """
@@ -33,7 +33,8 @@ PlanCluster: TypeAlias = Callable[[ClusterImage], ClusterPlan[T]]
 
 @dataclass(slots=True)
 class UpdateStatistics:
-    """The counters of updates. ``requests_waiting`` are accepted and not acknowledged yet."""
+    """The counters of updates. ``requests_waiting`` counts requests that are accepted but not
+    acknowledged yet."""
 
     requests_waiting: int = 0
     flushes: int = 0
