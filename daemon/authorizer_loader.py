@@ -1,7 +1,7 @@
 """Load the authorizer that ``authorizer.class.name`` names.
 
 **Invariant:** an unusable class prevents the start. The daemon never falls back to another
-authorizer, because that one might allow more.
+authorizer, because it might allow more.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ TRUSTSTORE: Final = "truststore"
 
 EXPIRES_SOON: Final = timedelta(days=14)
 LISTED_MAX: Final = 20
-"""Maximum number of certificates that are listed for one store: those that expire first."""
+"""Maximum number of certificates listed per store. Those that expire first are listed."""
 
 _logger = logging.getLogger("authorizerd")
 
@@ -74,8 +74,8 @@ class _Loaded:
 class Certificates:
     """Load, list and replace the certificates of every port with TLS.
 
-    Each listener has its own. The decision and admin ports share theirs; the metrics port has the
-    same ones, but never asks for client certificates. Which ports have TLS is fixed at the start.
+    Each listener has its own. The decision, admin and metrics ports share certificates; the metrics
+    port never asks for client certificates. Which ports have TLS is fixed at the start.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -136,8 +136,8 @@ class Certificates:
 
         Args:
             ports: the ports whose stores are read; None: all that have TLS.
-            keeps_names: True to reject a certificate with other names, unless the settings allow
-                them.
+            keeps_names: True to reject a certificate with different names, unless the settings
+                allow it.
 
         Raises:
             StartError: a store cannot be used, its certificate is not valid now while another
@@ -173,7 +173,7 @@ class Certificates:
     def prepare_change(
         self, values: Mapping[str, str], changed: Collection[str]
     ) -> Callable[[], None]:
-        """Read the stores of the ports that ``changed`` keys concern; see ``prepare_reload``.
+        """Read the stores of the ports that the ``changed`` keys affect; see ``prepare_reload``.
 
         As in Kafka, the server's name must stay, unless ``ssl.allow.dn.changes`` and
         ``ssl.allow.san.changes`` permit other names.
@@ -249,7 +249,7 @@ class Certificates:
             place, before = describe_place(settings.keystore), self._loaded.get(name)
             if before is not None and not loaded.has_chain_of(before):
                 raise StartError(f"{place}: the certificate {problem}")
-            # Start anyway: clients refuse this certificate, but the other ports are needed.
+            # Start anyway: clients will refuse this certificate, but the other ports still work.
             _logger.error(
                 "%s: the certificate in use %s: replace it, then send SIGHUP", place, problem
             )

@@ -1,6 +1,6 @@
 """Create the daemon's parts from its configuration and wire them together; run none of them.
 
-**Invariant:** each part is created after the parts that it holds, and closed before them. Ports are
+**Invariant:** each part is created after its dependencies, and closed before them. Ports are
 created elsewhere: ``endpoints`` binds them, and ``servers`` creates their servers.
 """
 
@@ -76,7 +76,7 @@ class DaemonServices:
         self.properties: Final = properties
         feed, inbox = trio.open_memory_channel[Message](BATCHES_WAITING_MAX)
         self.watchers: Final = new_watchers(configuration, serves=configuration.workers == 1)
-        # The daemon's own log changes only through it, so its state cannot become too old.
+        # Only the daemon changes its own log, so its state cannot become too old.
         deadline = math.inf if configuration.follow is None else -math.inf
         self.applier: Final = RecordApplier(
             inbox,
@@ -167,7 +167,8 @@ class DaemonServices:
         )
 
     def _may_alter(self, caller: RequestContext) -> bool:
-        """Return True if the caller may change ACLs now. The audit has its first check already."""
+        """Return True if the caller may change ACLs now. The audit log already has the first
+        check."""
         return Rights(self.authorizer).may(caller, Operation.ALTER, log_if_allowed=False)
 
     def _stop_deciding(self, error: UnfitChangeError) -> None:

@@ -1,4 +1,4 @@
-"""The configured endpoints: their names, bound addresses, and the addresses that clients are told.
+"""The configured endpoints: their names, bound addresses, and advertised addresses.
 
 **Invariant:** every address is bound before anything else starts. Reported addresses are the bound
 ones, which may differ from the configured ones (port 0).

@@ -24,7 +24,7 @@ class ForbiddenError(Exception):
 
 
 class PastRefusedError(Exception):
-    """A question about a moment that the log does not reach: too old, or in the future."""
+    """A question about a moment outside the log: too old, or in the future."""
 
 
 class PastTooFarError(PastRefusedError):

@@ -181,7 +181,7 @@ class Daemon:
 
         async def finish(scope: trio.CancelScope) -> None:
             parts.origin.updates.close()
-            if parts.applier.snapshot.newest is None:  # nothing was loaded, so nothing accepted
+            if parts.applier.snapshot.newest is None:  # nothing was loaded, so nothing was accepted
                 scope.cancel()
 
         return Stage(
@@ -285,7 +285,7 @@ class Daemon:
         """Load the log, then report that the daemon is ready."""
         parts, started = self._parts, trio.current_time()
         loaded = await load_log(parts)
-        self._cluster.cluster_id = parts.origin.cluster_id  # known by now, if not before
+        self._cluster.cluster_id = parts.origin.cluster_id  # known by now at the latest
         await self._gate.wait_until_all_open()
         for name in self._servers:
             await self._endpoints[name].wait_until_listening()

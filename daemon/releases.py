@@ -1,4 +1,4 @@
-"""The Kafka releases by whose rules the daemon judges: how it detects and logs them."""
+"""Detect and log the Kafka releases whose rules the daemon applies."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _logger = logging.getLogger("authorizerd")
 
 
 def new_judge(configuration: Configuration) -> Callable[[ClusterImage], ReleaseInForce]:
-    """Return the function that judges by which releases' rules an image's ACLs are judged."""
+    """Return the function that tells which releases' rules apply to an image's ACLs."""
     evidence, setting = configuration.evidence, configuration.kafka_release.chosen
     return lambda image: judge_release(image, evidence, setting)
 
@@ -36,7 +36,7 @@ async def log_releases(
 ) -> None:
     """Log the releases in force once the ACLs are loaded, and each later change, for ever.
 
-    For the daemon's own log with 4.3's rules, name the ACLs whose meaning 4.4's would change.
+    For the daemon's own log with 4.3's rules, name the ACLs whose meaning 4.4 would change.
     """
     await applied.wait_until(lambda newest: newest is not None)
     if is_own_log and releases.newest.rules == RULES_4_3 and applied.newest is not None:

@@ -228,7 +228,7 @@ def _new_kafka_listeners(
 
 
 def new_creation_rate(configuration: Configuration, per_second: int) -> CreationRate:
-    """Return a limit with Kafka's burst: all windows except the current one, which is not full."""
+    """Return a limit with Kafka's burst: all windows except the current, incomplete one."""
     full_windows = max(1, configuration.quota_window_num - 1)
     burst_s = full_windows * configuration.quota_window_size_seconds
     return CreationRate(per_second, burst_s, trio.current_time())

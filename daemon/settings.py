@@ -2,8 +2,8 @@
 
 **Invariant:** only this module changes settings, all at once, between requests. An invalid
 configuration changes nothing and is logged. Values in the log for guarded keys, or for keys that
-need a restart, are ignored. So are all of them if the log is that of a cluster that the daemon
-follows: they are meant for its brokers.
+need a restart, are ignored. In a followed cluster's log, all values are ignored: they are meant for
+its brokers.
 
 Source: KIP-226; Kafka 4.3 DynamicBrokerConfig.
 """
@@ -104,7 +104,7 @@ class Settings:
         self.store_keys: frozenset[str] = frozenset()
         """The keys for keystores and truststores of this node's ports, which clients may set."""
         self.changing: Final = trio.Lock()
-        """Held while stores are read and applied, so that a later reading is applied later."""
+        """Held while stores are read and applied, so that readings are applied in order."""
         self.reloads: Final = ReloadStatistics()
         self._limiter = trio.CapacityLimiter(READS_MAX)
 
@@ -194,7 +194,7 @@ class Settings:
         )
 
     def check(self, layers: Layers) -> None:
-        """Raise an error if ``layers`` cannot be applied.
+        """Check that ``layers`` can be applied.
 
         Raises:
             InvalidValueError: the authorizer rejects them.
@@ -314,7 +314,7 @@ def _apply_nothing() -> None:
 
 
 def needs_restart(before: Configuration, after: Configuration) -> bool:
-    """Return True if a setting differs that a reload does not apply.
+    """Return True if a setting that a reload does not apply has changed.
 
     A reload applies TLS settings, but does not switch TLS on or off.
     """

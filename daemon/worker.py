@@ -1,4 +1,4 @@
-"""One worker: a process that decides by the daemon's feed, and writes no log.
+"""One worker: a process that makes decisions from the daemon's feed, and writes no log.
 
 **Invariant:** a worker accepts connections only after the daemon's order. It ends at once if the
 daemon ends or an order fails, because an answer from an old state is worse than none. Workers
@@ -97,7 +97,7 @@ async def follow_feed(stream: trio.abc.Stream) -> None:
         set_log_format(configuration.log_format)
         audit = open_audit(configuration, begin.audit_secret, begin.audit_turns)
         with nullcontext() if audit is None else closing(audit):
-            assert begin.questions is not None, "a worker asks the query process"
+            assert begin.questions is not None, "a worker has a socket to the query process"
             questions = socket.fromfd(begin.questions, socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with questions:
                 worker = Worker(configuration, begin.places, audit, questions, begin.stores)
@@ -105,7 +105,7 @@ async def follow_feed(stream: trio.abc.Stream) -> None:
 
 
 class Worker(WorkerActions):
-    """Decide and serve on the decision ports, as the daemon orders.
+    """Make decisions and serve the decision ports, as the daemon orders.
 
     Args:
         places: where to accept connections once the daemon orders it.
@@ -234,7 +234,7 @@ class Worker(WorkerActions):
         async with trio.open_nursery() as nursery:
             for server in self._servers.values():
                 nursery.start_soon(server.drain)
-        # Last, since servers that drain still write audit lines.
+        # Do this last, since draining servers still write audit lines.
         await self._end_audit()
 
     def counters(self) -> dict[str, int]:

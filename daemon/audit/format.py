@@ -1,8 +1,8 @@
 """The format of an audit line: Kafka's own, or JSON.
 
 **Invariant:** one event is one line, and no name in a line can fake another line. Characters that
-break a line, control a terminal, or hide or reorder text are escaped. Apart from that, Kafka's
-format is the one that a broker's log4j layout ``[%d] %p %m (%c)%n`` writes.
+break a line, control a terminal, or hide or reorder text are escaped. Otherwise, Kafka's format is
+what a broker's log4j layout ``[%d] %p %m (%c)%n`` writes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _RANGES: Final = (
     *((0x2028, 0x202E), (0x2060, 0x206F), (0xFEFF, 0xFEFF), (0xFFF9, 0xFFFB), (0x110BD, 0x110CD)),
     *((0x13430, 0x1343F), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0001, 0xE007F)),
 )
-"""The first and the last code points between which these are. A search would take 0.1 s."""
+"""The first and last code points of these categories. Searching for them would take 0.1 s."""
 
 
 def _escape_by_code(character: str) -> str:
@@ -56,7 +56,8 @@ def _escape_as_json(character: str) -> str:
 
 
 def _new_table(escape: Callable[[str], str]) -> dict[int, str]:
-    """Return a table for ``str.translate``. Characters that it lacks stay, without any call."""
+    """Return a table for ``str.translate``. Characters that are not in it stay unchanged, at no
+    cost."""
     codes = (code for first, last in _RANGES for code in range(first, last + 1))
     return {code: escape(chr(code)) for code in codes if category(chr(code)) in _ESCAPED}
 

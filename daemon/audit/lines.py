@@ -1,4 +1,4 @@
-"""Read audit lines back: the reader for ``format``, the writer.
+"""Read the audit lines that ``format`` writes.
 
 **Invariant:** a line counts only if it has a single reading, so no name in it can fake another
 principal or answer. Names are those in the line: masked ones stay masked, and in Kafka's format,
@@ -38,7 +38,7 @@ _MARKERS: Final = (
     " on resource = ",
     " for request = ",
 )
-"""Where a name ends. A name that contains one gives the line another reading."""
+"""The texts that end a name. A name that contains one makes the line ambiguous."""
 _SEARCHES: Final = ("SubjectSearch", "ResourceSearch", "ActionSearch")
 """Requests whose lines are searches instead of decisions."""
 _TYPES: Final = {name: ResourceType(code) for code, name in AUDITED_RESOURCE_NAMES.items()}
@@ -74,7 +74,7 @@ def parse_lines(lines: Iterable[bytes]) -> Iterator[Recorded | None]:
 
 
 def _parse_text(line: str) -> Recorded | None:
-    # Before the match, which takes very long if names contain many markers.
+    # Check this before the match, which is very slow if names contain many markers.
     if sum(map(line.count, _MARKERS)) != len(_MARKERS) - 1:
         return None
     without = remove_caller(line)
@@ -119,5 +119,5 @@ def read_last_lines(path: Path) -> list[bytes]:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - LAST_BYTES_MAX))
         data = file.read(LAST_BYTES_MAX)
-    # The first part is the end of a line, unless the whole file was read; the last is unfinished.
+    # Unless the whole file was read, the first part is a cut line. The last is unfinished.
     return data.split(b"\n")[size > LAST_BYTES_MAX : -1]

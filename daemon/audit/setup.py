@@ -98,7 +98,7 @@ class Audit:
         return partial(self.use_secret, _read_secret_of(self._configuration))
 
     def use_secret(self, secret: bytes) -> None:
-        """Use another secret for hashes from now on, and reopen the file."""
+        """Replace the secret for hashes, and reopen the file."""
         self._formatter.masker = _new_masker(self._configuration, secret)
         self._output.reopen()
 

@@ -1,1 +1,2 @@
-"""The web console on the admin port: HTML pages that ask as any caller of the decision port."""
+"""The web console on the admin port: HTML pages that use the decision port like any other
+caller."""

@@ -22,12 +22,12 @@ class DeniedPrincipal(msgspec.Struct, frozen=True):
 
 
 class Denials(msgspec.Struct, frozen=True):
-    """The denials in the last lines of the file, of the principals with the most.
+    """The denials in the file's last lines, for the principals with the most denials.
 
     Attributes:
         since: the time of the first denial, None if there is none.
         count: the number of all denials.
-        unread: the number of lines that have no reading, or more than one.
+        unread: the number of lines that are unreadable or ambiguous.
         others: the number of principals that are left out.
     """
 

@@ -1,9 +1,9 @@
 """The console's handler: it finds the page, the visitor and the rights, and sends HTML.
 
-**Invariant:** a page is made only for a known caller, and only of answers that this caller gets
-from the decision port. No request changes anything but the visitor's own session. No page can run
-or load code that is not the console's own, even if it shows a hostile name. A page has a bounded
-number of rows and characters; the query process bounds the questions under way.
+**Invariant:** a page is made only for a known caller, and shows only what this caller gets from the
+decision port. No request changes anything but the visitor's own session. No page can run or load
+code that is not the console's own, even if it shows a hostile name. A page has a bounded number of
+rows and characters; the query process bounds the questions under way.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Console:
         decisions: the handler of the decision port.
         pages: by path. ``navigation`` lists those that every page links to, with their titles.
         posted: the paths of the pages that also answer POST requests.
-        log_in_only: the paths of the pages that refuse every visitor of a port that trusts all.
+        log_in_only: the paths of the pages that refuse all visitors if the port needs no login.
         cookie: the name of the cookie.
     """
 
@@ -122,7 +122,7 @@ class Console:
 
     async def __call__(self, request: Request) -> Response | StreamedResponse:
         """Answer one request."""
-        await trio.lowlevel.checkpoint()  # as the admin port: one answer per turn and connection
+        await trio.lowlevel.checkpoint()  # like the admin port: one answer per turn and connection
         response = await self._answer(request)
         headers = (*_SAFETY, *response.headers)
         if not any(name == _NO_STORE[0] for name, _ in headers):
@@ -177,7 +177,7 @@ class Console:
         return view_or_answer
 
     def _identify(self, request: Request) -> tuple[bytes | None, Caller | None]:
-        """Return the visitor's token, if it has one, and the visitor, if it is known."""
+        """Return the visitor's token and the visitor; None for what is missing or unknown."""
         token = bearer_token(request)
         secret = find_session_secret(request, self._cookie)
         if token is None and secret is not None and not self._callers.trusts_all:
@@ -233,7 +233,7 @@ class Console:
         return target if path in self._pages and _QUERY.fullmatch(query) else ROOT_PATH
 
     async def _show(self, request: Request, view: Shown, caller: Caller | None) -> Response:
-        """Return a page with what all pages have."""
+        """Return a page with the elements that all pages share."""
         context: dict[str, Any] = {
             "navigation": self._navigation if caller is not None else {},
             "here": request.path,

@@ -1,4 +1,4 @@
-"""What visitors type, in Kafka's terms, as the requests of the decision port (AuthZEN)."""
+"""Turn what visitors type, in Kafka's terms, into requests for the decision port (AuthZEN)."""
 
 from __future__ import annotations
 
@@ -99,6 +99,6 @@ class Questions:
         return {"type": found}
 
     def context(self, fields: Mapping[str, str]) -> dict[str, Any]:
-        """Return the host and the earlier moment, where they are given."""
+        """Return the host and the past moment, if they are given."""
         given = {"host": fields.get("host", ""), "as_of": fields.get("as_of", "")}
         return {name: value for name, value in given.items() if value}

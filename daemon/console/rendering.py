@@ -73,12 +73,12 @@ def load_templates() -> Environment:
     for name in environment.list_templates():
         environment.get_template(name)
     for name in _MACROS:
-        _ = environment.get_template(name).module  # made now, or within the first page
+        _ = environment.get_template(name).module  # compile now, not at the first page
     return environment
 
 
 async def render(template: str, context: Mapping[str, Any]) -> bytes:
-    """Return a page as UTF-8, after turns that are as short as those of other long work."""
+    """Return a page as UTF-8. Rendering yields to other tasks, like other long work."""
     parts = load_templates().get_template(template).generate(context)
     return "".join(await collect(parts)).encode()
 
@@ -96,5 +96,5 @@ def _make_printable(value: object) -> object:
 
 
 def _keep_as_is(value: str) -> Markup:
-    """Return a field's value for the attribute of its input: the next request must repeat it."""
+    """Return a field's value for its input's attribute, so that the next request repeats it."""
     return escape(value)

@@ -1,4 +1,4 @@
-"""Read a request to the console: its cookie, its form, and the site that has caused it."""
+"""Read a request to the console: its cookie, its form, and the site that caused it."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def is_foreign(request: Request) -> bool:
 def is_refused_as_foreign(request: Request) -> bool:
     """Return True if a page of another site must not cause this request (CSRF).
 
-    Why may it link to a page of the console? A link without a query asks nothing, so a runbook may
-    have it.
+    It may link to a page of the console: a link without a query asks nothing, so a runbook may have
+    it.
     """
     if not is_foreign(request):
         return False

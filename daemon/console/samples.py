@@ -11,7 +11,7 @@ import msgspec
 SECONDS_MIN: Final = 1.0
 """The time between two samples."""
 SPAN_SECONDS: Final = 10.0
-"""A rate is about at most this time, unless nobody has looked for longer."""
+"""A rate covers at most this time, unless nobody has looked for longer."""
 SAMPLES_MAX: Final = 60
 
 

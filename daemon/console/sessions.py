@@ -1,4 +1,4 @@
-"""Logins to the console: sessions that stand for tokens, and the limit on failed attempts.
+"""Logins to the console: a session for each token's login, and a limit on failed attempts.
 
 **Invariant:** a session has the rights of its token, and no more: the token is checked again for
 each request, so removing it from the tokens file ends its sessions. The browser gets a random
@@ -27,7 +27,7 @@ SECONDS_MAX: Final = 12 * 3600.0
 FAILED_SECONDS: Final = 1.0
 """How long a failed login waits for its answer."""
 FAILED_AT_ONCE_MAX: Final = 8
-"""How many failed logins may wait. While they do, further ones are refused at once."""
+"""How many failed logins may wait. Above this, further failed logins are refused at once."""
 
 _SECRET_BYTES: Final = 32
 
@@ -56,8 +56,8 @@ class Sessions:
     def open(self, token: bytes) -> str:
         """Return the secret of a new session for a valid token.
 
-        If there are too many sessions, of this token or of all, the one that was not used for the
-        longest time ends.
+        If this token has too many sessions, or all tokens together do, the least recently used
+        session ends.
         """
         now = self._clock()
         for digest in [key for key, each in self._sessions.items() if each.is_over(now)]:
@@ -96,8 +96,8 @@ def _digest(secret: str) -> bytes:
 class LogInLimit:
     """Slow down failed logins, and bound how many wait: ``FAILED_AT_ONCE_MAX``.
 
-    Why is a correct token accepted even then? Otherwise a few guesses per second would keep
-    everyone out. They would prevent nothing, because the decision port checks any number of tokens.
+    A correct token is accepted even then. Otherwise a few guesses per second would lock everyone
+    out, and gain nothing: the decision port checks any number of tokens.
     """
 
     def __init__(self) -> None:

@@ -89,7 +89,7 @@ def new_console(
     """Return the console with all its pages.
 
     Args:
-        addresses: those that are bound, by the names of the endpoints.
+        addresses: the bound addresses, by endpoint name.
         queries: those of the decision port.
     """
     questions = Questions(configuration)

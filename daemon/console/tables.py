@@ -1,4 +1,4 @@
-"""Pages of tables: the fields of a query that choose one, and the links to others."""
+"""Split tables into pages: the query fields that choose a page, and the links to the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A visit of one page: who visits it, what it asks, and what is shown."""
+"""A visit of one page: the visitor, the request, and what is shown."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class Visit:
     """A request for a page, by a known caller.
 
     Args:
-        token: what identifies the caller to the decision port, None if that is the certificate of
-            its connection, or nothing.
+        token: identifies the caller to the decision port; None if the connection's certificate
+            does, or nothing.
         parameters: the fields of the query, or of the form that was sent.
     """
 

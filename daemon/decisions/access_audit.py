@@ -1,7 +1,7 @@
 """Audit lines about the rights of callers.
 
-**Invariant:** such a line names the caller and the right, and no question that an ACL decides: its
-operation is ``ANY``, so no tool takes it for a decision. It is not counted as a question.
+**Invariant:** such a line names the caller and the right, but no decision by an ACL. Its operation
+is ``ANY``, so no tool takes it for a decision. It is not counted as a question.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def audit_access(
 ) -> None:
     """Audit that the caller was refused, or that it sees ACLs.
 
-    Other authorizers than the built-in one audit by themselves, and only what they decide.
+    Custom authorizers write their own audit, and only about their decisions.
     """
     principal = requester.principal
     if principal is None or not isinstance(authorizer, StandardAuthorizer):

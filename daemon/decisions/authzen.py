@@ -205,7 +205,8 @@ class AuthZenHandler(HttpSurface):
         state: DecisionState,
         body_size: int,
     ) -> Steps[Response]:
-        """Answer each evaluation of a batch by one state. One that is refused does not end it."""
+        """Answer each evaluation of a batch by one state. A refused evaluation does not end the
+        batch."""
         decide, context, offset = self._authorizer.decide, self._context_of(requester), state.offset
         vocabulary, semantic, defaults = self._vocabulary, batch.semantic, batch.defaults
         trusts_all = requester.caller.principal is None
@@ -282,13 +283,13 @@ class AuthZenHandler(HttpSurface):
 
 
 def _check_one_moment(context: Context, of_batch: Context | None) -> None:
-    """Reject an evaluation about another moment than the batch, which has one state."""
+    """Reject an evaluation about a different moment: a batch is judged by one state."""
     if of_batch is None or of_batch.as_of != context.as_of:
         raise AuthZenError("context.as_of: state it once, in the context of the whole batch")
 
 
 def _weigh(state: DecisionState, body_size: int) -> int:
-    """Return the weight of each evaluation in a body, 1 if any name in it needs few lookups."""
+    """Return the weight of each evaluation in a body; 1 if every name needs few lookups."""
     if state.snapshot is None:
         return 1
     return 1 + bound_explanation(state.snapshot, body_size) // LOOKUPS_PER_EVALUATION

@@ -35,10 +35,10 @@ class Caller(ABC):
 
     @abstractmethod
     def check(self, needs: Needs, about: str | None = None) -> None:
-        """Check that the caller may ask what ``needs`` stands for.
+        """Check that the caller has the right ``needs``.
 
         Args:
-            about: the principal that is asked about, None if the answer is about everyone.
+            about: the principal that the question is about; None if it is about everyone.
 
         Raises:
             ForbiddenError: it may not. The text names the key to set.
@@ -77,7 +77,7 @@ class Callers:
         self._trusted = Trusted() if tokens_file is None and not has_client_auth else None
         self.tokens = Tokens({})
         self.version = 0
-        """It changes with the tokens and the rights: what was checked before may not hold."""
+        """Changes whenever tokens or rights change, which makes earlier checks invalid."""
         self.holders: Mapping[Right, frozenset[str]] = dict.fromkeys(Right, frozenset())
 
     def reconfigure(self, settings: Configuration) -> None:
@@ -96,14 +96,14 @@ class Callers:
         return not self.trusts_all and request.principal is None
 
     def accepted_schemes(self) -> frozenset[str]:
-        """Return what identifies a caller: security schemes of ``openapi.json``, or none."""
+        """Return the security schemes of ``openapi.json`` that identify a caller, if any."""
         tokens = () if self._tokens_file is None else ("token", "tokenInQuery")
         return frozenset((*tokens, "certificate") if self._has_client_auth else tokens)
 
     def require_credentials(self) -> None:
         """Require a token or a certificate of every caller from now on.
 
-        A surface that keeps a caller longer than for a request must check ``trusts_all`` again.
+        A surface that keeps a caller for several requests must check ``trusts_all`` again.
         """
         self._trusted = None
         self._has_client_auth = True
@@ -171,8 +171,8 @@ def new_callers(configuration: Configuration) -> Callers:
 class _Known(Caller):
     """A caller whose principal is known, from its certificate or its token.
 
-    With a token, it may ask for as long as the file lists the token: a reload may remove it,
-    although its connection stays open.
+    With a token, it may ask as long as the file lists the token. A reload may remove the token
+    while the connection stays open.
     """
 
     __slots__ = ("_callers", "_token", "known_by", "principal")

@@ -1,8 +1,8 @@
 """A decision surface over HTTP: the checks and errors that AuthZEN and OPA share.
 
-**Invariant:** an answer is given only if the caller has the right once it is made, not only before
-it waited. An error is one line of plain text, never JSON, which could be cached as a denial. A
-question that is not decided is counted once, as invalid or not ready.
+**Invariant:** the caller must still have the right when the answer is ready, not only before the
+wait. An error is one line of plain text, never JSON, which could be cached as a denial. A question
+that is not decided is counted once, as invalid or not ready.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class HttpSurface(ABC):
     Args:
         name: the surface's name in the counts and in the audit log.
         unreadable: the error that is raised for a document that the surface cannot read.
-        queries: answers what takes long.
+        queries: answers the questions that take long.
     """
 
     def __init__(
@@ -162,8 +162,8 @@ class HttpSurface(ABC):
         """Return the query process's answer to a question; count the question if there is none.
 
         Args:
-            state: that by which the caller's rights were checked. An answer is not used once it has
-                expired.
+            state: the state that the caller's rights were checked against. Once it has expired, the
+                answer is not used.
 
         Raises:
             ForbiddenError: the caller may not ask about the past.
@@ -174,13 +174,13 @@ class HttpSurface(ABC):
         if question.as_of is not None:
             self._check(requester, PAST)
         try:
-            if isinstance(self._authorizer, StandardAuthorizer):  # others answer nothing
+            if isinstance(self._authorizer, StandardAuthorizer):  # other errors have no answer here
                 self._authorizer.check_ready(state)
         except NotReadyError:
             counts.not_ready += 1
             raise
         offset = state.offset
-        state = msgspec.structs.replace(state, snapshot=None)  # else it would be freed late
+        state = msgspec.structs.replace(state, snapshot=None)  # otherwise it would be freed late
         try:
             found = await self._queries.open(question, caller=requester.principal, offset=offset)
         except (BusyError, PastUnavailableError):

@@ -14,7 +14,7 @@ from authorizerd.acl.snapshot import AclSnapshot
 CHARACTERS_PER_LOOKUP: Final = 512
 """Slicing and hashing this many characters takes about as long as the rest of a lookup."""
 LOOKUPS_PER_UNINDEXED: Final = 8
-"""Comparing a question with one unindexed ACL takes at most as long as this many lookups."""
+"""Comparing a question with one unindexed ACL costs at most this many lookups."""
 
 
 def bound_lookups(snapshot: AclSnapshot, name_size: int) -> int:

@@ -56,7 +56,7 @@ from authorizerd.tls.server import TlsServer
 SURFACE: Final = "Stream"
 NEEDS: Final = DECISIONS  # the rights that the stream requires of its callers
 QUESTIONS_PER_TURN: Final = 120
-QUESTIONS_PER_TURN_MIN: Final = 32  # while very many connections wait for their turn
+QUESTIONS_PER_TURN_MIN: Final = 32  # an upper bound, for when very many connections wait
 QUESTION_NS: Final = 2000
 """About how long a question takes."""
 LOOKUPS_PER_QUESTION: Final = 8
@@ -136,7 +136,7 @@ class _Conversation:
         )
         self._answers = bytearray()
         self._questions_left = 0
-        self._requester: PortRequester  # since the hello, which comes before any question
+        self._requester: PortRequester  # set by the hello, which precedes any question
 
     async def run(self) -> None:
         """Read and answer in turn until the peer or an invalid frame ends the connection."""
@@ -200,7 +200,7 @@ class _Conversation:
         return max(QUESTIONS_PER_TURN_MIN, min(share, QUESTIONS_PER_TURN))
 
     async def _take_turn(self, questions: int) -> None:
-        """Count questions in this slice, or in the next one if this would become too long."""
+        """Count questions in this slice, or in the next slice if this one would become too long."""
         self._questions_left -= questions
         if self._questions_left >= 0:
             return
@@ -257,7 +257,7 @@ class _Conversation:
                 decisions = self._decide(state, ask.questions)
             else:
                 decisions = await self._decide_in_turns(state, ask.questions, weight)
-                # A reload may have taken the right, or the token, meanwhile.
+                # A reload may have removed the right or the token meanwhile.
                 self._check_rights(ask.questions)
         except ForbiddenError:
             self._server.counts.invalid += len(ask.questions)
@@ -281,7 +281,7 @@ class _Conversation:
         return decisions
 
     def _weight_of_each(self, questions: Sequence[StreamQuestion], state: DecisionState) -> int:
-        """Return how many questions each of ``questions`` counts as within a turn."""
+        """Return the cost of each of ``questions`` within a turn, counted in questions."""
         snapshot = state.snapshot
         if snapshot is None or self._server.bound_lookups(snapshot) < LOOKUPS_PER_QUESTION:
             return 1

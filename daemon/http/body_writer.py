@@ -1,8 +1,8 @@
 """Send the body of one streamed answer, part by part.
 
 **Invariant:** at most one part of a connection waits in memory, and the port's budget counts it. A
-peer that does not accept a part in time loses its connection. A live body ends soon after its peer,
-and it ends completely when the server drains.
+peer that does not accept a part in time loses its connection. A live body ends soon after its peer
+disconnects, and is completed when the server drains.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from authorizerd.protocol.http.connection import ServerConnection
 from authorizerd.protocol.http.streamed import StreamedResponse
 
 _WAITED_NS_MIN: Final = 1_000_000
-"""A part that took longer has probably waited for its reader, so its time is not work."""
+"""If a part took longer, it probably waited for its reader, so its time does not count as work."""
 
 
 class BodyWriter:
@@ -79,7 +79,7 @@ class BodyWriter:
             raise errors.pop()
 
     async def _end_with_peer(self) -> None:
-        """Close the connection once the peer has: the next part would come too late to notice."""
+        """Close the connection once the peer has closed it; the next send would notice too late."""
         await self._connection.wait_until_disconnected()
         self._connection.scope.cancel()
 

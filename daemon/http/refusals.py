@@ -31,7 +31,7 @@ INTERNAL_ERROR: Final = text_response(500, "internal error")
 
 
 def encode_last(response: Response, echo: bytes) -> bytes:
-    """Return the last bytes of a connection, which answer an incomplete request with this echo."""
+    """Return a connection's last bytes, which answer an incomplete request with this echo."""
     return encode_response(response, connection=echo + CONNECTION_CLOSE)
 
 

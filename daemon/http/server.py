@@ -42,13 +42,13 @@ class HttpServer(ConnectionServer):
     If a request arrives complete and alone, and ``handler`` answers without waiting, no task runs.
 
     Args:
-        handler: called with one request of a connection at a time. Its exceptions, and those of
-            what it returns, are logged and answered with 500.
+        handler: called with one request of a connection at a time. If it raises, or what it returns
+            does, the exception is logged and answered with 500.
         http_limits: the limits of a request's size.
         allowed_hosts: the accepted values of a Host header; None accepts any. Without this check
             a web page could send requests through its visitor's browser (DNS rebinding).
-        is_anonymous: returns True for a request that needs no credentials, although the others of
-            this port do. Its answer does not establish the connection.
+        is_anonymous: returns True for a request that needs no credentials on a port where others
+            do. Its answer does not establish the connection.
         authenticates: returns True if the port answers other requests only to those who prove who
             they are.
     """
@@ -149,7 +149,7 @@ class _Conversation:
         await send_last(self._stream, b"")
 
     async def _wait(self) -> None:
-        """Wait until something has arrived that is not answered at once, or nothing will."""
+        """Wait for input that is not answered at once, or for the end of input."""
         connection, server, selector = self._connection, self._server, self._server.selector
         if self._protocol.receiving:
             if connection.phase is not _RECEIVING:
@@ -172,12 +172,13 @@ class _Conversation:
         self._has_ended = True
 
     def hold_unsent(self, size: int) -> None:
-        """See ``Channel``. The memory is there: ``receive`` has just checked it."""
+        """See ``Channel``. ``receive`` has just checked that there is enough memory."""
         self._connection.enter(_SENDING)
         self._connection.reserve_answer(size)
 
     def receive(self, data: bytes) -> bytes | None:
-        """See ``Channel``. Begin a request that arrives whole and alone, and leave all else.
+        """See ``Channel``. Begin a request that arrives whole and alone; leave the rest to the
+        task.
 
         It is never refused for overload: refusing would take as long as answering. A draining
         server also leaves it to the task, which ends the connection.
@@ -257,7 +258,8 @@ class _Conversation:
             connection.finish_answer()
 
     def _begin(self, request: Request) -> bytes | StreamedResponse | Awaitable[AnyResponse]:
-        """Return the answer to a request, or what its handler returns if that is not the whole."""
+        """Return the answer to a request, or what its handler returns if the answer is
+        incomplete."""
         server, connection, protocol = self._server, self._connection, self._protocol
         server.statistics.requests += 1
         if connection.has_expired:  # the request still names the certificate's principal

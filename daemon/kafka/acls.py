@@ -1,8 +1,8 @@
 """DescribeAcls, CreateAcls and DeleteAcls.
 
 **Invariant:** each item gets its own result; a failed item does not affect the others. A request
-that expects an offset changes nothing unless the authorizer checks it, and only its answer, or that
-of a listing that asks for it, has our tagged field. docs/conformance.md has all differences
+that expects an offset changes nothing unless the authorizer checks it. Only such answers, and
+listings that ask for the offset, have our tagged field. docs/conformance.md has all differences
 from a broker's answers.
 
 Source: KIP-140, KIP-504, KIP-801; Kafka 4.3 AclApis.
@@ -92,7 +92,8 @@ class AclHandlers:
     async def describe(
         self, asked: DescribeAclsRequest, context: RequestContext
     ) -> DescribeAclsAnswer:
-        # Before the listing: if it is newer, a change that expects this offset is only rejected.
+        # Read before the listing: if the listing is newer, a change that expects this offset is
+        # merely rejected.
         offset = None if asked.offset is None else self._authorizer.acl_offset()
         version = version_of(context)
         groups = AclGroups(version, flexible=APIS[ApiKey.DESCRIBE_ACLS].is_flexible(version))
@@ -196,7 +197,7 @@ def _resource_error(acl: Acl) -> ApiError | None:
 
 @cache
 def _invalid_request(text: str) -> ApiError:
-    """Return INVALID_REQUEST, cached: there are few texts, but a request may have many items."""
+    """Return INVALID_REQUEST, cached: there are few different texts, but many items per request."""
     return ApiError(ErrorCode.INVALID_REQUEST, text)
 
 

@@ -1,6 +1,6 @@
 """ApiVersions: what a listener serves, the features, and whether a client is at the right node.
 
-**Invariant:** the finalized features and their epoch are of one state.
+**Invariant:** the finalized features and their epoch come from one state.
 
 Source: KIP-511, KIP-584, KIP-1242; Kafka 4.4 KafkaApis, ApiVersionsRequest, ApiVersionsResponse,
 BrokerFeatures, KRaftMetadataCache.
@@ -28,7 +28,7 @@ from authorizerd.protocol.kafka.responses import (
 _NO_NODE: Final = -1
 _UNKNOWN_EPOCH: Final = -1
 _ZERO_ALLOWED: Final = 4
-"""The first version that may state a lowest level of 0 (KAFKA-17011)."""
+"""The first version in which a feature's minimum level may be 0 (KAFKA-17011)."""
 
 
 class ApiVersionsHandler:
@@ -47,7 +47,7 @@ class ApiVersionsHandler:
         self._applied = applied
 
     def is_misrouted(self, asked: ApiVersionsRequest, listener_name: str) -> bool:
-        """Return True if the client means another cluster, or another node of it.
+        """Return True if the client expects a different cluster or node.
 
         As in Kafka, controllers do not check this. Until the cluster's id is known, any id
         is accepted.

@@ -1,7 +1,7 @@
 """Metadata, DescribeCluster and FindCoordinator: the cluster as clients see it.
 
-**Invariant:** this node is the whole cluster, and serves no topic. A caller sees those topics of
-the log that it may describe, with its other rights to them.
+**Invariant:** this node is the whole cluster, and serves no topic. A caller sees the topics that it
+may describe, with its other rights to them.
 
 Source: KIP-430, KIP-699, KIP-919; Kafka 4.3 KafkaApis, AuthHelper.
 """
@@ -55,7 +55,7 @@ class Node(msgspec.Struct, frozen=True):
 class Cluster(msgspec.Struct):
     """The nodes by listener.
 
-    ``cluster_id`` is empty until it is known: the daemon learns that of a followed cluster.
+    ``cluster_id`` is empty until it is known: a followed cluster's id is learned later.
     """
 
     cluster_id: str

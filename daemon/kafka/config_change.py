@@ -1,8 +1,8 @@
-"""The changes of one AlterConfigs request: planned, checked, written, and in force.
+"""Plan, check, write and apply the changes of one AlterConfigs request.
 
 **Invariant:** the keystores and truststores that a request changes are read before anything is
 written. If one is unusable, nothing of its resource changes. Guarded keys come into force only if
-the caller is still a super user then, because a reload may have removed it while it waited.
+the caller is still a super user then: a reload may have removed it meanwhile.
 
 **Invariant:** a resource is changed completely or not at all. The right to alter configs is not
 enough to become a super user or to disable the audit: only super users can change guarded keys, the

@@ -33,7 +33,7 @@ from authorizerd.protocol.kafka.responses import ConfigEntry, ConfigSynonym, Des
 _DESCRIBABLE: Final = frozenset((2, BROKER_CONFIGS, 8, 16, 32))
 """Kafka's resource types: topic, broker, broker logger, client metrics, group."""
 _NUMBER_CHARACTERS_MAX: Final = 20
-_DOCS: Final = {key.name: key.doc for key in KEYS}  # here, since reading them takes several ms
+_DOCS: Final = {key.name: key.doc for key in KEYS}  # read once here: it takes several ms
 
 
 @dataclass(slots=True)

@@ -72,7 +72,7 @@ _FILE_ALONE: Final = invalid_request(
 Resource = tuple[int, str]
 _Altered: TypeAlias = ResourceToAlter | ResourceToReplace
 Want: TypeAlias = Callable[[Sequence[Alteration]], Wanted]
-"""A function that checks one resource's alterations and returns the changes that they ask for."""
+"""A function that checks one resource's alterations and returns the requested changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ class ConfigHandlers:
             return invalid_request(str(error))
 
     def _is_alterable(self, kind: int, name: str) -> bool:
-        """Return True if ``_alter_error`` returns None, but describe no error of another node."""
+        """Return True if ``_alter_error`` returns None, without creating an error's text."""
         is_here = kind == BROKER_CONFIGS and name in (EVERY_NODE, str(self._node_id))
         return is_here and not self._settings.is_changed_by_file_alone
 

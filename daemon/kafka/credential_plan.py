@@ -47,7 +47,7 @@ CredentialChange = CredentialAdded | CredentialRemoved
 
 # A structure without garbage collection: a request may have thousands.
 class WantedChange(msgspec.Struct, frozen=True, gc=False):
-    """One user's change that a request asks for, or an error that does not depend on the log."""
+    """A requested change of one user, or an error that does not depend on the log."""
 
     user: str
     change: CredentialChange | ApiError

@@ -1,9 +1,9 @@
 """Envelope: a request that a broker forwards, handled as if the client had sent it here itself.
 
 **Invariant:** CLUSTER_ACTION is checked before anything is decoded; from then on only the inner
-principal's rights count. Errors of the inner request go into the inner answer. Only
-AUTHORIZER_NOT_READY is reported in the outer one, so that the forwarder retries, and faults of the
-Envelope itself: a request that Kafka 4 does not have gets UNSUPPORTED_VERSION.
+principal's rights count. Errors of the inner request go into the inner answer. The outer answer
+reports only faults of the Envelope itself, and AUTHORIZER_NOT_READY, so that the forwarder retries.
+A request that Kafka 4 does not have gets UNSUPPORTED_VERSION.
 
 Source: KIP-590, KIP-801; Kafka 4.3 EnvelopeUtils, ControllerApis.
 """
@@ -51,7 +51,7 @@ class EnvelopeHandler:
     ) -> tuple[list[Chunk], float, str]:
         """Answer an Envelope with the answer to its inner request, or with an outer error.
 
-        Return the answer, and the name of the API as which the request counts in metrics.
+        Return the answer, and the name of the API under which metrics count the request.
         As in Kafka, that is the API of the inner request, or Envelope if there is an outer error.
 
         Raises:

@@ -1,4 +1,4 @@
-"""A Kafka listener: accepts connections, logs them in if required, and answers their requests.
+"""A Kafka listener: accepts connections, authenticates them if required, and answers requests.
 
 **Invariant:** the requests of one connection are answered in order, one at a time, so each request
 is judged after the earlier ones have taken effect. A misbehaving peer ends only its own connection.
@@ -107,7 +107,7 @@ class KafkaListener(ConnectionServer):
         is_super_user: returns True if a principal may use a reserved slot once authenticated.
         rates: limits of how fast connections are accepted; None: no limit.
         is_controller: True if it serves the APIs of Kafka's controllers instead of the brokers'.
-        clock: that of sessions (`connections.max.reauth.ms`).
+        clock: measures sessions (`connections.max.reauth.ms`).
     """
 
     def __init__(
@@ -292,7 +292,7 @@ class _Conversation:
         return await write_body(request, answer)
 
     async def _accept_raw_token(self, token: bytes) -> list[Chunk]:
-        """Log in like clients before SaslAuthenticate existed: the answer is also a bare token."""
+        """Log in a client that predates SaslAuthenticate: the answer is also a bare token."""
         self._connection.phase = Phase.ANSWERING
         result = await self._authenticate(token)
         if result is None or self._sasl.has_failed:
@@ -342,7 +342,7 @@ class _Conversation:
         """
         self._connection.hold_answer(sum(map(len, chunks)))
         together = bytearray()
-        chunks.reverse()  # popped from the end, each chunk is freed once it is sent
+        chunks.reverse()  # popping from the end frees each chunk once it is sent
         while chunks:
             together += chunks.pop()
             if len(together) >= SEND_BYTES:

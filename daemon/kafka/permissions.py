@@ -19,7 +19,7 @@ NOT_AUTHORIZED: Final = ApiError(
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED.text
 )
 UNEXPLAINED: Final = ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-"""The same without a text, as some of Kafka's answers have it."""
+"""The same error without a text, as in some of Kafka's answers."""
 
 
 class RefusedError(Exception):

@@ -65,7 +65,8 @@ class QuorumHandler:
     async def describe(
         self, asked: DescribeQuorumRequest, context: RequestContext
     ) -> DescribeQuorumAnswer:
-        # As in Kafka, a malformed request ends any caller's connection, so this comes after it.
+        # As in Kafka, a malformed request ends the connection even without the right, so check
+        # later.
         self._rights.require(context, Operation.DESCRIBE)
         leadership = self._leadership()
         if not _is_the_metadata_log(asked.topics):

@@ -45,7 +45,8 @@ class QuotaHandlers:
 
 
 def _filter_error(components: Sequence[QuotaFilterComponent]) -> ApiError | None:
-    """Return the first error, or None. At most four components are read: three types, no repeat."""
+    """Return the first error, or None. At most four components are read: there are three types, and
+    none may repeat."""
     seen: set[str] = set()
     for component in components:
         error = _component_error(component, seen)

@@ -98,7 +98,7 @@ def _count_uses(asked: Sequence[RequestedUser]) -> dict[str, bool]:
 def _list_users(credentials: Credentials) -> Iterator[str]:
     """Yield every user with a credential once, in no particular order."""
     for user, mechanism in credentials:
-        # List a user with its first credential. A set of all users would take long to free.
+        # List a user at its first credential. Freeing a set of all users would take long.
         if mechanism == next((m for m in ScramMechanism if (user, m) in credentials), None):
             yield user
 

@@ -55,7 +55,7 @@ class _Wanted(NamedTuple):
 
 
 class TopicAnswers:
-    """The answers to one request, in order, added some at a time; ``node_id`` is this node's.
+    """The answers to one request, in order, added a few at a time; ``node_id`` is this node's.
 
     The operations of a topic, which take many decisions, are found as its answer is written.
     """

@@ -98,8 +98,8 @@ class LogQueue:
             if is_written:
                 self._report_lost()
             with self._changed:
-                # Not before the write: a hanging reader would make the process hold twice the
-                # limit.
+                # Do this after the write: otherwise a hanging reader would double the memory in
+                # use.
                 self._size -= len(item)
                 if not is_written:
                     self._unreported += 1
@@ -154,7 +154,7 @@ class QueueHandler(logging.Handler):
 
 
 class LogLimit(logging.Filter):
-    """Pass a limited number of records of each kind per second, and count the others.
+    """Limit the records of each kind per second, and count those that are dropped.
 
     The next record that passes reports how many were dropped. A kind is a logger's message before
     its arguments are inserted, so there are few kinds.
@@ -182,7 +182,8 @@ class LogLimit(logging.Filter):
 
 @dataclass(slots=True)
 class _Passed:
-    """How many records of one kind passed and were dropped. ``since`` is when this second began."""
+    """How many records of one kind passed and were dropped. ``since`` is the start of the current
+    second."""
 
     since: float = -math.inf
     count: int = 0

@@ -177,7 +177,7 @@ def _report_defect(
             logger.critical("%s", error, exc_info=(kind, error, traceback))
         else:
             lines = "".join(format_exception(kind, error, traceback)).splitlines()
-            # A part of an exception's text must not look like an event, so no line begins with it.
+            # No part of an exception's text may begin a line, or it could look like an event.
             handler.queue.put("\n  ".join(map(escape_unprintable, lines)))
         return
     sys.__excepthook__(kind, error, traceback)
@@ -194,7 +194,7 @@ def report_fault(text: str) -> None:
     for handler in _handlers():
         handler.queue.put(handler.formatter.fault(text))
         return
-    # A part of the text must not look like an error of its own, so no further line begins with it.
+    # No part of the text may begin another line, or it could look like a separate error.
     lines = "\n  ".join(map(escape_line, text.split("\n")))
     sys.stderr.write(f"authorizerd: {lines}\n")
 

@@ -2,8 +2,8 @@
 
 **Invariant:** other tasks run after each ACCEPTS_PER_TURN connections, however many wait.
 
-``OpenConnections`` decides which connection gives way if every slot is taken. If there is none,
-the new connection is refused. A busy connection is never closed for another.
+If every slot is taken, ``OpenConnections`` chooses a connection to evict. If there is none, the new
+one is refused. A busy connection is never closed for another.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from authorizerd.daemon.net.open_connections import Guest, OpenConnections
 from authorizerd.daemon.net.socket_stream import send_last
 
 ACCEPTS_PER_TURN: Final = 8
-"""About half a millisecond's work. Why not one? If the kernel's queue is full, it drops newcomers,
-and these try again only after a second."""
+"""About half a millisecond's work. With only one per turn, the kernel's queue may fill up; it then
+drops new connections, which retry only after a second."""
 ACCEPT_DELAY_SECONDS_MIN: Final = 0.05
 ACCEPT_DELAY_SECONDS_MAX: Final = 1.0
 """Delay before the next try after a failure; doubles each time."""
@@ -71,9 +71,9 @@ class Acceptor:
     async def accept_all(self, listener: trio.abc.Listener[Stream]) -> None:
         """Accept connections from a listener until cancelled; cancellation closes the listener.
 
-        Each connection is taken after the server's delay. Until then the listener accepts no other
-        connection; they wait in the socket's queue. A listener of sockets gives sockets, because
-        most of a flood's are closed again before a stream would pay.
+        Each connection is accepted after the server's delay. Until then, others wait in the
+        socket's queue. It accepts plain sockets, because most connections of a flood are closed
+        before they need a stream.
 
         No system error ends it: a shortage of descriptors (EMFILE, ENFILE) or memory (ENOBUFS) may
         pass in a moment, and a firewall's rejection (EPERM) concerns one peer.
@@ -123,7 +123,8 @@ class Acceptor:
         self._take(accepted)
 
     def _take(self, accepted: Accepted) -> None:
-        """Give an accepted connection a slot, or refuse it; one that is closed again gets none."""
+        """Give an accepted connection a slot or refuse it; a connection that is already closed gets
+        none."""
         server = self._server
         server.statistics.connections_accepted += 1
         if not isinstance(accepted, socket.socket):

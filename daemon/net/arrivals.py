@@ -1,10 +1,10 @@
 """The arrivals of one endpoint: connections that wait to be served, without a task of their own.
 
-A connection that was accepted waits here until its peer has sent something to answer. So one that
-sends nothing, or a part of a TLS hello, costs a few system calls. Then it is served in its turn.
+An accepted connection waits here until its peer has sent something to answer; then it is served in
+its turn. So a peer that sends nothing, or part of a TLS hello, costs only a few system calls.
 
 **Invariant:** in each turn of the event loop, at most STARTS_PER_TURN arrivals begin to be served.
-Nothing is read of an arrival's bytes: its connection finds them all.
+An arrival's bytes are not read here: its connection reads them all.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Opening(Enum):
     """Whether the first bytes of a connection can be answered."""
 
     PARTIAL = auto()
-    """More must follow before anything can be answered."""
+    """More bytes are needed before anything can be answered."""
     READY = auto()
     DOUBTFUL = auto()
     """The peer has yet to show that it waits for an answer, so it comes after the others.
@@ -78,8 +78,8 @@ class Opening(Enum):
 class ArrivalQueue:
     """Arrivals that have sent enough to be served; all operations take constant time.
 
-    **Invariant:** networks take turns, however many arrivals each has. Of one network, the newest
-    comes first: if more arrive than can be served, the others would wait too long in any order.
+    **Invariant:** networks take turns, however many arrivals each has. Within a network, the newest
+    comes first: under overload, the older ones have waited too long anyway.
     """
 
     def __init__(self) -> None:
@@ -115,7 +115,7 @@ class Arrivals:
         classify: says what the first bytes of a connection are. It may answer them, and raise
             OSError if the connection is broken.
         may_start: returns True while another connection may be served.
-        start: serves a connection from now on.
+        start: begins to serve a connection.
         end: ends a connection whose peer has closed it. Both call ``discard`` first.
     """
 
@@ -165,11 +165,11 @@ class Arrivals:
         self._forget(arrival)
 
     def wake(self) -> None:
-        """Look again whether another connection may be served."""
+        """Check again whether another connection may be served."""
         self._may_go_on.set()
 
     def find_late(self, accepted_before: float) -> list[Arrival]:
-        """Return the connections that wait since before this time."""
+        """Return the connections that have waited since before this time."""
         late = []
         for arrival in self._waiting:
             if arrival.accepted_at > accepted_before:
@@ -178,7 +178,7 @@ class Arrivals:
         return late
 
     def finish(self) -> bool:
-        """Serve each connection whose opening has arrived, and end all others, from now on.
+        """From now on, serve each connection whose first request has arrived, and end all others.
 
         Return True if there was one to serve.
         """
@@ -194,7 +194,7 @@ class Arrivals:
         return self._serve_all()
 
     def _serve_all(self) -> bool:
-        """Serve all whose opening has arrived; return True if there was one."""
+        """Serve all connections whose first request has arrived; return True if there was one."""
         is_any_served = bool(self._ready or self._doubtful)
         for queue in (self._ready, self._doubtful):
             while queue:

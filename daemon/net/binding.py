@@ -21,8 +21,8 @@ from authorizerd.daemon.errors import StartError
 from authorizerd.protocol.worker_feed import WorkerAddress
 
 BACKLOG: Final = 1024
-"""Connections that wait to be accepted. If the daemon is too slow, each waits for all before it, so
-more would only wait longer."""
+"""The maximum number of connections that wait to be accepted. A longer queue would only make each
+wait longer."""
 UNIX_MODE: Final = 0o660
 """Permissions of a Unix socket: its owner and its group may connect, and so may ask questions."""
 
@@ -166,8 +166,8 @@ async def bind(host: str | None, port: int, key: str, *, is_shared: bool = False
         is_shared: worker processes of this daemon bind the same addresses; nobody else may.
 
     Raises:
-        StartError: an address is in use, or is not this machine's, or ``localhost`` stands for
-            one that others reach; the error names ``key``.
+        StartError: an address is in use, or is not this machine's, or ``localhost`` is not a
+            loopback address; the error names ``key``.
     """
     sockets: list[trio.socket.SocketType] = []
     wanted = port
@@ -182,7 +182,8 @@ async def bind(host: str | None, port: int, key: str, *, is_shared: bool = False
             _set_options(bound)
             resolved = HttpEndpoint(host=str(address[0]), port=port)
             if is_local and not is_loopback(resolved):
-                # Callers on loopback are trusted without credentials, so the name must not lie.
+                # Loopback callers are trusted without credentials, so check what the name resolves
+                # to.
                 raise OSError(loopback_error(resolved))
             wanted_address = (address[0], port, *address[2:])
             if is_shared:

@@ -1,8 +1,8 @@
 """One connection of a server: its phase, when the phase began, and how much memory it holds.
 
 A connection is *established* once its peer has logged in or sent its hello. On ports with neither,
-it is established once its first request has been answered; on a port that requires credentials, the
-first request that needs them. Until then it may hold little memory, and only for a short time.
+it is established by the first answered request (where credentials are required, by the first that
+needs them). Until then it may hold little memory, and only for a short time.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Phase(Enum):
     ANSWERING = auto()
     SENDING = auto()
     STREAMING = auto()
-    """A live answer has begun, and its next part is not there yet. No timeout applies."""
+    """A live answer has begun, and its next part is not available yet. No timeout applies."""
 
 
 class Owner(Protocol):
@@ -64,7 +64,7 @@ class Connection:
 
     Args:
         is_confined: True if it may hold at most FREE_BYTES until it is established.
-        arrival: the arrival that it was; None if it was accepted as a stream.
+        arrival: its former arrival; None if it was accepted as a stream.
     """
 
     def __init__(
@@ -94,15 +94,15 @@ class Connection:
         self.since = server.next_sweep
         self.accepted_at = self.since if arrival is None else arrival.accepted_at
         # The principal of the client's certificate; None without one, and on ports without TLS.
-        # It holds between two times of the wall clock, which is compared whenever it is used: the
-        # clock may be set, and this process may be paused, so that no timer would be exact.
+        # It is valid between two wall-clock times, checked at each use: no timer would be exact,
+        # since the clock may be set or the process paused.
         self.principal: str | None = None
         self.valid_from, self.expires_at = -math.inf, math.inf
         # The client was asked for another TLS hello before it was served.
         self.retried = None if arrival is None else arrival.retried
         self.is_confined = is_confined
         self.is_established = False
-        self.is_known = False  # the peer has proved who it is
+        self.is_known = False  # the peer is authenticated
         self.ending: Ending | None = None
         # Sent to a peer that does not complete a request in time. `converse` sets it at its end.
         self.too_slow = b""
@@ -205,7 +205,7 @@ class Connection:
         await self.admission.wait()
 
     async def pause(self) -> None:
-        """Wait before reading more, because the last request was refused for overload."""
+        """Wait before reading more if the last request was refused for overload."""
         self.admission.is_deferred = False
         if self._server.is_draining:
             return
@@ -251,7 +251,7 @@ class Connection:
     async def wait_until_disconnected(self) -> None:
         """Return once the peer has ended the connection. Read nothing of what it sends.
 
-        If the peer has sent more, which is then unread, this looks only once per second. Without a
+        If unread bytes are waiting, this checks only once per second. Without a
         socket, it never returns.
         """
         if self._socket is None:

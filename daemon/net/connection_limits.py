@@ -92,9 +92,10 @@ class ConnectionLimits:
         return UNLIMITED if _is_loopback(address) else self.connections_per_address_max
 
     def source_of(self, address: str | None) -> str | None:
-        """Return what counts the connections of ``address``: its network, or itself if overridden.
+        """Return the key that counts connections of ``address``: its network, or itself if
+        overridden.
 
-        Unlike Kafka, which counts single IPv6 addresses, of which one host has any number.
+        Kafka counts single IPv6 addresses, but one host may have any number of these.
         """
         return address if address in self.overrides else network_of(address)
 
@@ -111,7 +112,7 @@ class ConnectionLimits:
 
 @lru_cache(maxsize=_ADDRESSES_CACHED)
 def network_of(address: str | None) -> str | None:
-    """Return the network of which one host may use every address: IPv4 as it is, IPv6 by /64.
+    """Return the network whose addresses may all be one host's: IPv4 as is, IPv6 by /64.
 
     Args:
         address: in the form that Kafka compares: an IPv6 address has all its eight numbers.

@@ -52,7 +52,7 @@ class ConnectionServer(ABC):
         tls_expected: sent in clear to a peer that does not speak TLS.
         tls: encrypts all connections; None for a port without TLS.
         requires_login: True if a connection must identify itself before its first request.
-        selector: answers requests of plain sockets at once; None if no request can be.
+        selector: answers requests of plain sockets at once; None if that is impossible.
     """
 
     statistics: ConnectionStatistics
@@ -106,7 +106,7 @@ class ConnectionServer(ABC):
     def holds_request(self, opening: bytes) -> bool:
         """Return True if the first bytes of a plain connection hold a whole request.
 
-        It is only about who is served first, so an invalid request may count as a whole one.
+        This only decides who is served first, so an invalid request may count as a whole one.
         """
 
     def reserve_accept(self) -> float:
@@ -152,7 +152,7 @@ class ConnectionServer(ABC):
         """
         self._accepting.cancel()
         if self._arrivals.finish():
-            # Wait until the connections that begin now also wait for their requests.
+            # Wait until connections that begin now are also waiting for requests.
             await trio.lowlevel.checkpoint()
             await trio.lowlevel.checkpoint()
         self.is_draining = True
@@ -177,7 +177,7 @@ class ConnectionServer(ABC):
             self._drained.set()
 
     async def _sweep(self) -> None:
-        """End the connections whose time is up, and note which ones may be replaced by others."""
+        """End the connections that have timed out, and note which may be evicted."""
         while True:
             await trio.sleep_until(self.next_sweep)
             now = trio.current_time()
@@ -295,7 +295,7 @@ class ConnectionServer(ABC):
         if connection.is_established:
             return
         connection.is_established = True
-        # It may have given way since its request arrived.
+        # It may have been evicted since its request arrived.
         if connection not in self._open:
             return
         connection.is_known = is_known or connection.principal is not None
@@ -333,7 +333,7 @@ class ConnectionServer(ABC):
                 if self._handshakes is not None:
                     await self._handshakes.secure(connection)
                 await self.converse(connection)
-            # An idle peer gets no answer: it would mistake one for the answer to its next request.
+            # An idle peer gets no answer: it would take that for the answer to its next request.
             is_too_slow = connection.ending is Ending.TIMED_OUT and not self.is_draining
             if is_too_slow and connection.phase is Phase.RECEIVING and connection.too_slow:
                 await send_last(connection.stream, connection.too_slow)

@@ -11,9 +11,9 @@ class ConnectionStatistics:
 
     ``handshakes`` counts the TLS handshakes that succeeded. ``connections_expired`` counts
     connections that were closed because the client's certificate had expired or was no longer
-    trusted. ``connections_refused_per_ip`` counts those of ``connections_refused`` whose address
-    had as many connections as max.connections.per.ip allows. ``connections_never_established``
-    counts those of ``connections_timed_out`` that were not established.
+    trusted. ``connections_refused_per_ip`` is the part of ``connections_refused`` whose address
+    had as many connections as max.connections.per.ip allows. ``connections_never_established`` is
+    the part of ``connections_timed_out`` that were not established.
     """
 
     connections_open: int = 0
@@ -36,9 +36,9 @@ class ConnectionStatistics:
 class HttpStatistics(ConnectionStatistics):
     """The counters of one HTTP server.
 
-    ``requests`` counts complete, valid requests, and ``requests_failed`` those of them that ended
-    in an internal error. ``requests_bad`` counts invalid or too large requests; ``requests`` does
-    not include these.
+    ``requests`` counts complete, valid requests, and ``requests_failed`` those that ended in an
+    internal error. ``requests_bad`` counts invalid or too large requests; ``requests`` does not
+    include these.
     """
 
     requests_bad: int = 0

@@ -1,7 +1,7 @@
 """The TLS handshakes of one server: which ones begin, and how they end.
 
-**Invariant:** no handshake begins while HANDSHAKES_STARTED_MAX wait for a thread or are in one. For
-a while after that, a new client must answer once before its handshake takes a thread's time.
+**Invariant:** no handshake begins while HANDSHAKES_STARTED_MAX others wait for a thread or run in
+one. For a while after that, a new client must answer once before its handshake gets a thread.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Handshakes:
         self._tls_expected: Final = tls_expected
         self._wake: Final = wake
         self._pressed_until = -math.inf
-        self.started = 0  # that wait for a thread, or are in one
+        self.started = 0  # handshakes that wait for a thread, or run in one
 
     def may_start(self) -> bool:
         """Return True if another handshake may begin; otherwise, put new clients under pressure."""

@@ -42,7 +42,7 @@ class Reservation:
 
         Otherwise return False, and keep the bytes held before. Holding fewer bytes always succeeds.
         """
-        if size <= FREE_BYTES and not self._reserved:  # the usual case, and quick
+        if size <= FREE_BYTES and not self._reserved:  # the usual case, kept fast
             self.size = size
             return True
         return self._hold(size, self._budget.bytes_max)

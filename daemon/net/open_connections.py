@@ -1,15 +1,15 @@
-"""The slots of one endpoint: who has one, and who gives way to a newcomer.
+"""The slots of one endpoint: which connections have one, and which are evicted for a new one.
 
-**Invariant:** only a peer that has proved who it is becomes safe from eviction. A stranger's
-connection gives way whenever it waits for its peer, however many requests it has sent. It gives way
-to its own network's newcomers first: no network takes the slots of one that has fewer.
+**Invariant:** only an authenticated peer becomes safe from eviction. A stranger's connection may be
+evicted whenever it waits for its peer, however many requests it has sent. New connections evict
+those of their own network first: no network takes the slots of one that has fewer.
 
 A full endpoint ends, in this order:
 
-1. The oldest connection of which nothing was answered, in the network with the most connections.
+1. The oldest connection without an answer, in the network with the most such connections.
 2. A connection of a stranger, roughly the one that has been quiet for the longest time, in the
-   network with the most connections. It comes before 1 if the newcomer's network has more
-   connections than each network of 1.
+   network with the most connections. This comes before 1 if the new connection's network has more
+   connections than any network in 1.
 3. The connection of a known peer that has been idle for IDLE_SECONDS_MIN.
 """
 
@@ -39,7 +39,7 @@ Guest = Connection | Arrival
 
 
 class _Strangers:
-    """The strangers of one network, by whether one of their requests was answered."""
+    """The strangers of one network: those with an answered request, and those without."""
 
     __slots__ = ("answered", "unanswered")
 
@@ -52,10 +52,10 @@ class _Strangers:
 
 
 class OpenConnections:
-    """The open connections of one endpoint, and its arrivals: all that have a slot.
+    """The open connections of one endpoint, and its arrivals: everything with a slot.
 
     Args:
-        end: ends a connection that gives way, and frees its slot.
+        end: ends an evicted connection, and frees its slot.
     """
 
     def __init__(self, end: Callable[[Guest], None]) -> None:
@@ -87,7 +87,7 @@ class OpenConnections:
         self.open[connection] = None
 
     def establish(self, connection: Connection, *, is_known: bool) -> None:
-        """Note that a request of the peer was answered, or that it has proved who it is."""
+        """Note that a request of the peer was answered, or that the peer is authenticated."""
         strangers = self._strangers[connection.network]
         strangers.unanswered.pop(connection, None)
         if not is_known:
@@ -96,7 +96,7 @@ class OpenConnections:
             del self._strangers[connection.network]
 
     def remove(self, guest: Guest) -> bool:
-        """Free the slot of ``guest``; return False if it had none any more."""
+        """Free the slot of ``guest``; return False if it no longer had one."""
         strangers = self._strangers.get(guest.network)
         if isinstance(guest, Connection):
             if guest not in self.open:
@@ -118,7 +118,8 @@ class OpenConnections:
         return True
 
     def note_idle(self, idle: Sequence[Connection]) -> None:
-        """Replace the known peers' connections that may give way if they are still idle."""
+        """Replace the list of known peers' connections that may be evicted if they are still
+        idle."""
         self._idle = deque(idle[:_LOOKED_AT_MAX])
 
     def evict(self, network: str | None) -> bool:
@@ -161,7 +162,7 @@ class OpenConnections:
         oldest = next(filter(self._gives_way, strangers.unanswered), None)
         if oldest is not None:
             return oldest
-        # Look at some, and at others the next time.
+        # Look at a few connections, and at different ones the next time.
         compared = list(islice(strangers.answered, _COMPARED_MAX))
         for each in compared:
             del strangers.answered[each]

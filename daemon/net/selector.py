@@ -4,8 +4,8 @@ A request that can be answered at once costs one read and one write. It wakes no
 descriptor stays registered for the next request. Any other request wakes the connection's own task.
 
 **Invariant:** bytes that were read are passed to their connection, and nothing else reads them. A
-descriptor is registered exactly while a task waits for it, so a number that the kernel uses again
-never belongs to a connection that has ended.
+descriptor is registered exactly while a task waits for it, so a number that the kernel reuses never
+refers to an ended connection.
 
 Source: the name and the idea are those of Kafka's org.apache.kafka.common.network.Selector.
 """
@@ -40,7 +40,7 @@ class Channel(Protocol):
 
 
 class _Waiter:
-    """A task that waits, and what it is woken with."""
+    """A waiting task, and the value that wakes it."""
 
     __slots__ = ("channel", "error", "task", "unsent")
 
@@ -55,7 +55,7 @@ class Selector:
     """Serve the plain sockets of one server. Use it as a context manager around ``run``."""
 
     def __init__(self) -> None:
-        # Why not trio's own epoll? It would cost a system call and a task's turn per request.
+        # trio's own epoll would cost a system call and a task's turn per request.
         self._epoll: Final = select.epoll()
         self._waiters: Final[dict[int, _Waiter]] = {}
         self._events: list[tuple[int, int]] = []
@@ -97,7 +97,7 @@ class Selector:
             return trio.lowlevel.Abort.SUCCEEDED
 
         await trio.lowlevel.wait_task_rescheduled(abort)
-        # An error that refers to itself, by the frames of its traceback, would never be freed.
+        # An error whose traceback's frames refer to it would never be freed.
         error, waiter.error = waiter.error, None
         try:
             if isinstance(error, OSError):
@@ -113,7 +113,7 @@ class Selector:
         poll, get_waiter = self._epoll.poll, self._waiters.get
         while True:
             # Serve every reported connection before the next poll, also across turns: otherwise
-            # those that ask without a pause would always come before the others.
+            # busy connections would always come first.
             events = self._events
             while events:
                 descriptor, _ = events.pop()

@@ -1,10 +1,9 @@
-"""Turns: connections with more to do than one request continue one after another, a slice at a
-time.
+"""Turns: connections with several requests waiting take turns, one slice at a time.
 
 trio runs every task that is ready in each turn of its loop, and only then looks for new requests.
 If 256 connections have requests waiting, a client with a single request would wait for a slice of
-each of them. So only as many of them continue in one turn as fit into WORK_NS. The others wait in
-the order in which they came. A connection with a single request never waits here.
+each of them. So in each turn, only as many continue as fit into WORK_NS. The others wait in order
+of arrival. A connection with a single request never waits here.
 
 **Invariant:** while connections wait, as many as may continue have been released for the next turn.
 The first of those to run begins it and releases the next ones, so none waits for ever.
@@ -21,7 +20,7 @@ import trio
 WORK_NS: Final = 500_000
 """The work of all slices in one turn."""
 SHARED_WORK_NS_MAX: Final = 5_000_000
-"""The same while other requests take longer: then the slices get as much time as they do."""
+"""WORK_NS while other requests take longer than it: then the slices get as much time as these."""
 ROUND_NS: Final = 12_500_000
 """The time in which each waiting connection should get its turn."""
 SLICES_MAX: Final = 64
@@ -39,15 +38,15 @@ class Turns:
     """The queue of one event loop, which all its ports share."""
 
     def __init__(self) -> None:
-        # Why not a dict? Finding its first item takes longer the more were removed before it.
+        # Not a dict: finding its first item takes longer the more items were removed before it.
         self._waiting: OrderedDict[trio.lowlevel.Task, None] = OrderedDict()
         self._released = 0  # for the next turn
         self._resuming = 0  # of those that were released for this turn, the ones still to run
         self._begun = 0  # in this turn
         self._slices = 1  # at most in one turn
         self._slice_ns = WORK_NS  # of recent slices, on average
-        self._worked_ns = 0  # by this thread, when this turn began or the first one waited
-        self._is_timed = False  # True if the turn has been timed from its beginning
+        self._worked_ns = 0  # this thread's CPU time at the start of the turn
+        self._is_timed = False  # True if the turn was timed from its start
 
     @property
     def waiting(self) -> int:
@@ -140,14 +139,14 @@ def current_turns() -> Turns:
 class Admission:
     """Decide when one connection continues, and whether its next request is admitted.
 
-    **Invariant:** a request that arrives while no earlier one of its connection is unanswered is
-    never refused. So a client that waits for each answer is never refused, however many such
-    clients there are. Only work counts, measured as the CPU time of the loop's thread. Elapsed time
-    does not count, because the machine may pause the process for a moment, which is no reason to
-    refuse requests.
+    **Invariant:** if all earlier requests of its connection are answered, a request is never
+    refused. So a client that waits for each answer is never refused, however many such clients
+    there are. Only work counts, measured as the CPU time of the loop's thread. Elapsed time does
+    not count, because the machine may pause the process for a moment, which is no reason to refuse
+    requests.
 
     A refusal sets ``is_deferred``; ``Connection.pause`` clears it. ``has_backlog`` is True after
-    the client has sent more than one request at once, or a part of one: its next bytes may then
+    the client has sent more than one request at once, or a part of one: then its next bytes may
     also have to wait.
 
     Args:

@@ -1,4 +1,5 @@
-"""A followed cluster as the origin of the ACLs: its source, its copy, and how changes reach it."""
+"""A followed cluster as the origin of the ACLs: its source, its copy, and the path of changes to
+it."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class OwnLogOrigin:
             applier.cluster,
             requests_max=configuration.queued_max_requests,
             new_id=partial(next, _random_ids()),
-            # A checkpoint has what is left at its end. It may lack every ACL that changed before.
+            # A checkpoint has only the state at its end, without the ACLs that changed before.
             acls_changed_at=lambda: max(applier.acls_changed_at, progress.checkpoint_offset),
             applied_everywhere=dependencies.applied_everywhere,
         )

@@ -1,7 +1,7 @@
 """Hold SIGHUP back until the daemon can obey it.
 
 **Invariant:** SIGHUP never ends the daemon. From the first step of ``serve`` until the daemon
-receives signals, the kernel holds SIGHUP back; the daemon obeys it afterwards.
+receives signals, the kernel holds SIGHUP back; then the daemon obeys it.
 
 This module imports only what loads fast, because SIGHUP ends the process until ``hold_sighup`` has
 run.

@@ -47,7 +47,7 @@ class ForcedEnd:
         if self._timer is not None:
             return
         self._timer = threading.Timer(seconds, self._give_up, (seconds,))
-        self._timer.daemon = True  # the process must not wait for it at the end
+        self._timer.daemon = True  # the process must not wait for this thread at its end
         self._timer.start()
         signal.setitimer(signal.ITIMER_REAL, seconds + KERNEL_SECONDS)
 

@@ -4,10 +4,10 @@ A collection scans every container created since the last freeze and everything 
 One ACL change creates about fifteen map nodes with hundreds of references, so after 100,000 changes
 an automatic collection stops the loop for a fifth of a second, even if all that was loaded is
 frozen. Instead, garbage is collected every 50 ms, and between two turns of long work
-(``actors.steps``), if there are many new objects. What is left then is frozen: never scanned again.
+(``actors.steps``), if there are many new objects. The survivors are frozen: never scanned again.
 
 A frozen object that becomes part of a cycle later is leaked. Requests and connections leave no
-cycles, so such leaks do not add up. Errors of threads would leave some: see
+cycles, so such leaks do not add up. Errors in threads would leave cycles: see
 ``daemon.process.threads``.
 """
 

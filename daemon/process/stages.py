@@ -1,6 +1,6 @@
 """Run services in stages: the stages start in order, and end in reverse order.
 
-**Invariant:** a service runs for as long as any service of a later stage. A fault in any service
+**Invariant:** a service outlives every service of a later stage. A fault in any service
 cancels all stages, the last one first.
 """
 
@@ -41,7 +41,7 @@ async def run_stages(
     body: Callable[[], Awaitable[None]],
     on_end: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Start the stages, run ``body``, then end the stages; each has ended before the next one ends.
+    """Start the stages, run ``body``, then end the stages one after another.
 
     Args:
         on_end: called with the name of each stage that begins to end.

@@ -1,4 +1,4 @@
-"""How soon, and how often, another thread gives up the interpreter to the event loop."""
+"""Limit how long and how often another thread keeps the interpreter from the event loop."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REST_S_MAX: Final = 0.02
 
 
 class Pace:
-    """Make a thread that works for long rest for an equal time.
+    """Make a long-running thread rest as long as it works.
 
     While it works, the loop takes the interpreter back only after ``SWITCH_INTERVAL_S``, several
     times for one request, and still later if the kernel has stopped the thread meanwhile.
@@ -43,7 +43,7 @@ class Pace:
 
     def rest_if_due(self) -> None:
         """Sleep if the thread has worked for long enough. Call this after each short step."""
-        if self._began is None:  # not earlier: each thread has a clock of its own
+        if self._began is None:  # not earlier: each thread has its own clock
             self._began = self._clock()
         worked = self._clock() - self._began
         if worked >= WORK_S:

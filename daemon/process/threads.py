@@ -34,5 +34,5 @@ async def run_in_thread(
         captured.append(outcome.capture(function, *arguments))
 
     await trio.to_thread.run_sync(run, abandon_on_cancel=abandon_on_cancel, limiter=limiter)
-    # The error's traceback has this frame, so no name in it may hold the outcome.
+    # The error's traceback refers to this frame, so no local name may hold the outcome.
     return captured.pop().unwrap()

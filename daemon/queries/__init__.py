@@ -1,1 +1,1 @@
-"""The query process: it answers what takes much longer than a decision, so decisions never wait."""
+"""The query process: it answers slow questions, so decisions never wait for them."""

@@ -1,4 +1,4 @@
-"""The rows of *Who can* and *What can*: what a search has found, with everyone and the denied.
+"""The rows of *Who can* and *What can*: the results of a search, everyone else, and those denied.
 
 **Invariant:** the rows of all pages of a search are the whole answer. A principal that no row names
 has the rights of the row for everyone else, or none if there is no such row.
@@ -35,7 +35,7 @@ class Row(Protocol):
     """A row. Its fields are those of a line of JSON."""
 
     def cells(self) -> tuple[str, ...]:
-        """Return the texts of its columns."""
+        """Return the texts of the row's columns."""
 
 
 class PrincipalRow(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -74,7 +74,7 @@ class ResourceRow(
     Attributes:
         pattern: None for all names that no ACL's pattern matches.
         excepted: patterns inside this one for which the row says nothing.
-        except_left_out: how many more of these there are.
+        except_left_out: the number of further ones.
     """
 
     resource_type: str
@@ -105,11 +105,11 @@ class OperationRow(msgspec.Struct, frozen=True, gc=False):
 
 
 def _describe(pattern: Pattern | None) -> str:
-    """Return which names a pattern means."""
+    """Describe the names that a pattern matches."""
     if pattern is None:
         return "every name that no ACL matches"
     if pattern.pattern_type == _PREFIXED:
-        return "every name that begins so"
+        return "every name with this prefix"
     return "every name" if pattern.resource_name == WILDCARD else "this name"
 
 

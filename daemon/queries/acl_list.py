@@ -37,7 +37,7 @@ class AclListHandler(AclSurface):
         asked = ListingQuestion(wanted, state.settings, as_of, request.view)
         check = new_check(self._authorizer, state, lambda: caller.check(ACLS))
         offset = state.offset
-        del state  # else it would be freed late
+        del state  # otherwise it would be freed late
         found = await self._queries.open(asked, caller=caller.principal, offset=offset)
         try:
             check()

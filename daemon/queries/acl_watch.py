@@ -1,9 +1,9 @@
 """``GET /v1/watch``: every change of ACLs after an offset, as server-sent events.
 
-**Invariant:** a watcher gets every change after its offset, once and in order, and none before
-decisions use it; or it is told to list the ACLs again. It keeps a position in the journal and the
-one event that is being sent, so a slow watcher takes no more memory than a quick one. No change is
-sent unless the caller may still see ACLs.
+**Invariant:** a watcher gets every change after its offset, once and in order, but only after
+decisions use it; otherwise the watcher is told to list the ACLs again. It keeps a position in the
+journal and the one event that is being sent, so a slow watcher takes no more memory than a quick
+one. No change is sent unless the caller may still see ACLs.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ HEARTBEAT_SECONDS: Final = 10.0
 """After this time without an event, a comment is sent, and the caller's right is checked again."""
 STALL_SECONDS: Final = 30.0
 AHEAD_SECONDS: Final = 5.0
-"""How long a watch waits for an offset that another daemon or worker has already applied."""
+"""How long a watch waits for an offset that only another daemon or worker has applied."""
 
 _OFFSET: Final = re.compile(r"-?\d{1,18}", re.ASCII)
 _LAST_EVENT_ID: Final = b"last-event-id"
@@ -70,7 +70,7 @@ class AclWatchHandler(AclSurface):
         if after is not None:
             with trio.move_on_after(AHEAD_SECONDS):
                 await self._authorizer.wait_until_applied(after)
-        # In one step: a batch that is applied in between would be missing, or sent twice.
+        # Do both in one step: a batch applied in between would be missing, or sent twice.
         check_may_list(self._authorizer, caller)
         journal = self._watchers.journal
         after = journal.offset if after is None else after
@@ -98,7 +98,7 @@ class _Watch:
 
     Args:
         after: the offset after which its changes begin.
-        position: that of the first of them in the journal.
+        position: the first change's position in the journal.
     """
 
     def __init__(
@@ -169,10 +169,10 @@ class _Watch:
         await self._journal.news.wait_until(lambda newest: newest != seen)
 
     async def _send_news(self, send: Send) -> None:
-        """Send all events that are there. While decisions are suspended, send no changes."""
+        """Send all available events. While decisions are suspended, send no changes."""
         journal = self._journal
         while self._has_news():
-            # A change wakes all watchers: each must wait for its turn before it does more.
+            # A change wakes all watchers, so each waits for its turn first.
             await send(b"")
             if bool(journal.stop_reason) != self._is_suspended:
                 self._is_suspended = not self._is_suspended
@@ -182,7 +182,7 @@ class _Watch:
             part = None if self._is_suspended else journal.look_up(self._position)
             if part is None:
                 continue
-            # For each part, since a slow reader may take a batch for minutes.
+            # Check for each part: a slow reader may take minutes to read a batch.
             check_may_list(self._authorizer, self._caller)
             await send(_encode(part))
             self._position += 1
@@ -211,7 +211,7 @@ def _encode(part: JournalPart) -> bytes:
 def _read_offset(request: Request) -> int | None:
     """Return the offset from which to resume, or None to begin with the newest one.
 
-    A browser sends the same URL again when it resumes, so the header is the newer of the two.
+    When a browser resumes, it sends the same URL again, so the header is newer.
 
     Raises:
         QueryError: it is not a number, or the query has other parameters.

@@ -1,8 +1,8 @@
 """Which question is answered next, and how many may wait.
 
-**Invariant:** the callers take turns: before a caller gets another turn, every other caller that
-waits has had one. A caller that can be told apart has one question answered at a time, so a slot
-is left for others, and it never has all slots for those that wait, nor all listings.
+**Invariant:** the callers take turns: before a caller gets another turn, every other waiting caller
+has had one. A caller that can be told apart has one question answered at a time, which leaves a
+slot for others. It never has all waiting slots, nor all listings.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class Waiting(Protocol):
 
     @property
     def is_listing(self) -> bool:
-        """True if the answer is read as fast as its client likes."""
+        """True if the client decides how fast the answer is read."""
 
 
 Q = TypeVar("Q", bound=Waiting)
 
 
 class AdmissionControl(Generic[Q]):
-    """The questions that wait, those that are answered, and listings that are read."""
+    """The waiting questions, those being answered, and the listings being read."""
 
     def __init__(self) -> None:
         self._waiting: Final[OrderedDict[str | None, deque[Q]]] = OrderedDict()
@@ -100,6 +100,6 @@ class AdmissionControl(Generic[Q]):
 
 
 def _has_slot(caller: str | None, held: list[Q], running: list[Q], most: int) -> bool:
-    """Return True if there are fewer than ``most``, and the caller has fewer than half of them."""
+    """Return True if there are fewer than ``most``, and the caller has fewer than ``most / 2``."""
     own = sum(each.caller == caller for each in (*held, *running))
     return len(held) < most and (caller is None or own < most // 2)

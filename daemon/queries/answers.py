@@ -1,6 +1,6 @@
 """Answer one question, in a child of the query process.
 
-Nothing waits for a child but its caller, so its code is plain, and may take long.
+Only the caller waits for a child, so its code is simple and may take long.
 """
 
 from __future__ import annotations

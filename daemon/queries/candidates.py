@@ -1,6 +1,6 @@
 """Candidate ACLs, as visitors of the console paste them, and what they would change.
 
-**Invariant:** the changes are computed on values of their own: nothing in force changes. What is
+**Invariant:** the changes are computed on copies: nothing in force changes. What is
 read, compared and judged is bounded.
 """
 
@@ -98,8 +98,7 @@ def read_candidates(text: str) -> tuple[Acl, ...]:
 def find_present(snapshot: AclSnapshot, principals: frozenset[str]) -> list[tuple[bytes, Acl]]:
     """Return the ids and ACLs of some principals.
 
-    Raises:
-        QueryError: they are too many.
+    Raises: QueryError: there are too many.
     """
     present = [item for item in snapshot.acls.items() if item[1].principal in principals]
     if len(present) > PRESENT_MAX:
@@ -113,11 +112,11 @@ def find_present(snapshot: AclSnapshot, principals: frozenset[str]) -> list[tupl
 def compare(
     present: Sequence[tuple[bytes, Acl]], candidates: Sequence[Acl], *, replaces: bool
 ) -> tuple[AclChanges, list[PastChange]]:
-    """Return the changes, and the same as what `apply_candidates` takes.
+    """Return the changes, and the argument that `apply_candidates` needs.
 
     Args:
         present: the ACLs of the candidates' principals.
-        replaces: True if these should be the candidates and no others; False if they all stay.
+        replaces: True if the candidates replace these ACLs; False if these all stay.
 
     Raises:
         QueryError: Kafka would refuse a candidate.
@@ -146,7 +145,7 @@ def apply_candidates(snapshot: AclSnapshot, undone: Sequence[PastChange]) -> Acl
 
 
 def _is_question(recorded: Recorded) -> bool:
-    """Return False for a search, and for a caller that was refused: no ACL decided it."""
+    """Return False for a search and for a refused caller: no ACL decided those."""
     return recorded.principal != WILDCARD_PRINCIPAL and recorded.operation != Operation.ANY.name
 
 
@@ -156,7 +155,7 @@ def judge(
     settings: AuthorizerSettings,
     lines: Iterable[Recorded | None],
 ) -> Traffic:
-    """Return which recorded requests get another answer after the changes."""
+    """Return the recorded requests whose answer would change."""
     groups: dict[tuple[str, str | None, str, str, str], list[Recorded]] = {}
     unread = requests = allowed = 0
     for recorded in lines:

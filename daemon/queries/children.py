@@ -3,9 +3,9 @@
 A child shares the state's memory with its parent until one of them writes to a page of it. Python
 counts references in the objects themselves, so even reading copies pages.
 
-**Invariant:** a child keeps no descriptor but its question's and standard streams, takes no signal
-of its parent's, dies with it, and ends without running anything of its parent's. Whatever happens
-in it, only its own question has no answer.
+**Invariant:** a child keeps only its question's descriptors and the standard streams. It ignores
+its parent's signals, dies with its parent, and runs none of the parent's clean-up at its end.
+Whatever fails in it, only its own question stays unanswered.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from authorizerd.protocol.queries import (
 )
 
 OWN_BYTES_MAX: Final = 512 * 1024 * 1024
-"""How much memory a child may take beyond a copy of all that its parent has."""
+"""How much memory a child may use in addition to a copy of its parent's."""
 LINES_BYTES_MAX: Final = 256 * 1024 * 1024
 """The maximum size of the lines of a listing, which are compressed to about a tenth."""
 NICENESS: Final = 5
@@ -40,7 +40,7 @@ NICENESS: Final = 5
 OOM_SCORE: Final = 500
 """If the machine runs out of memory, the kernel ends a child first, not the daemon."""
 GRACE_SECONDS: Final = 1.0
-"""How long after its time a child is killed, if its caller has not noticed."""
+"""How long after its time limit a child is killed, unless the caller has acted before."""
 ENDED: Final = "ended"
 """The name of ``EndCounts`` in the process's counters."""
 _PR_SET_PDEATHSIG: Final = 1
@@ -62,10 +62,10 @@ class EndCounts:
 
 
 class Question:
-    """A question that waits for its turn, is answered, or whose lines are read.
+    """A question that is waiting or being answered, or whose lines are being read.
 
-    ``child`` is 0 unless it is answered. ``is_greedy`` is True once the child was killed for its
-    memory.
+    ``child`` is 0 unless a child is answering. ``is_greedy`` is True once the child was killed for
+    its memory.
 
     Args:
         lines: the descriptor of the file for the lines of a listing, -1 without one.
@@ -86,7 +86,7 @@ class Question:
         """Fork the child; return a descriptor that ends when the child has ended.
 
         Args:
-            notes: returns what the child is to send to that descriptor at its end.
+            notes: returns the bytes that the child sends to that descriptor at its end.
 
         Raises:
             OSError: the system cannot start another process.
@@ -107,7 +107,7 @@ class Question:
 
     @property
     def is_late(self) -> bool:
-        """True once its caller does not wait for it any more."""
+        """True once its caller no longer waits for it."""
         return time.monotonic() >= self.deadline
 
     def kill(self) -> None:
@@ -127,7 +127,7 @@ class Question:
             self.lines = -1
 
     def close(self) -> None:
-        """Close what the question has brought."""
+        """Close the question's descriptors."""
         self.drop_lines()
         self.link.close()
 
@@ -151,7 +151,7 @@ def _answer(
             if size > LINES_BYTES_MAX:
                 raise MemoryError("a listing has more lines than allowed")
             _write(question.lines, part)
-            with suppress(BlockingIOError):  # its reader is slow, and will look for more anyway
+            with suppress(BlockingIOError):  # its reader is slow, and will check again anyway
                 link.send(b"+", socket.MSG_DONTWAIT)
         if question.lines >= 0:
             _write(question.lines, frame())
@@ -167,10 +167,10 @@ def _answer(
 
 
 def _isolate(question: Question, alive: int, parent: int) -> None:
-    """Drop what the child has inherited, and limit what it may take."""
+    """Drop what the child has inherited, and limit its resources."""
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_DFL)
-    signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # an error instead
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # fail with an error instead
     left = max(question.deadline - time.monotonic(), 0)
     signal.setitimer(signal.ITIMER_REAL, left + GRACE_SECONDS)
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -1,7 +1,7 @@
 """Ask the query process, from a process that has decision ports.
 
-**Invariant:** a caller waits for a limited time, however the query process fares. An answer counts
-only as a whole.
+**Invariant:** a caller's wait is limited, even if the query process hangs. Only a complete answer
+counts.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ class OpenAnswer(Protocol):
         """
 
     def close(self) -> None:
-        """Tell the query process that nothing more is wanted."""
+        """Tell the query process to stop."""
 
 
 class Queries(ABC):
-    """What answers questions that take long."""
+    """Answers questions that take long."""
 
     async def ask(self, question: QueryQuestion, *, caller: str | None, offset: int) -> Answer:
         """Return the answer to a question without lines. Errors: as ``open``."""
@@ -72,7 +72,7 @@ class Queries(ABC):
 
         Args:
             caller: the principal that asks, None if callers cannot be told apart.
-            offset: that of the state by which this process decides.
+            offset: the offset of this process's state.
 
         Raises:
             BusyError: it cannot be answered now, or the time is over.
@@ -81,7 +81,7 @@ class Queries(ABC):
 
 
 class NoQueries(Queries):
-    """Answers nothing: another authorizer's decisions do not depend on the ACLs alone."""
+    """Refuses every question: another authorizer's decisions do not depend on the ACLs alone."""
 
     async def open(self, question: QueryQuestion, *, caller: str | None, offset: int) -> OpenAnswer:
         raise PastRefusedError("as_of: authorizer.class.name names a class without a past")
@@ -95,8 +95,8 @@ class QueryClient(Queries):
 
     Args:
         questions: the socket from which the query process receives them.
-        timeout_ms: the maximum time of a question, including its wait. What looks at all ACLs may
-            take ``LISTING_SECONDS_MAX``.
+        timeout_ms: the maximum time of a question, including its wait. A question about all ACLs
+            may take ``LISTING_SECONDS_MAX``.
     """
 
     def __init__(self, questions: socket.socket, timeout_ms: int) -> None:
@@ -141,8 +141,8 @@ class _OpenAnswer(OpenAnswer):
 
     def __init__(self, questions: socket.socket, header: Header, opened: set[_OpenAnswer]) -> None:
         self._file = -1
-        self._is_complete = False  # whether nothing more will be in the file
-        self._position = 0  # the descriptor's own is that of the child, which writes
+        self._is_complete = False  # True once the file is complete
+        self._position = 0  # the descriptor's own position is used by the child, which writes
         ours, theirs = socket.socketpair()
         self._link: Final = trio.socket.from_stdlib_socket(ours)
         self._frames: Final = Frames()
@@ -175,7 +175,7 @@ class _OpenAnswer(OpenAnswer):
 
         async def send() -> None:
             left = memoryview(question)
-            with suppress(OSError):  # there may be a refusal nevertheless
+            with suppress(OSError):  # there may still be a refusal to read
                 while left:
                     left = left[await self._link.send(left) :]
 

@@ -1,4 +1,4 @@
-"""How a question's descriptors get from a decision port to the query process."""
+"""Pass a question's descriptors from a decision port to the query process."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def send_header(questions: socket.socket, header: Header, *descriptors: int) -> 
 
 
 def receive_header(questions: socket.socket) -> tuple[Header, socket.socket, int] | None:
-    """Return the next header, its socket, and its file or -1; None for one without a socket.
+    """Return the next header, its socket, and its file or -1; None if it has no socket.
 
     Raises:
         BlockingIOError: there is none.

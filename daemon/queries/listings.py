@@ -51,7 +51,7 @@ def stream(
         with trio.move_on_after(LISTING_SECONDS_MAX) as limit:
             while lines := await found.next_lines():
                 try:
-                    check()  # for each part, since a slow reader may take minutes
+                    check()  # check for each part: a slow reader may take minutes
                 except (ForbiddenError, NotReadyError) as error:
                     raise ClosingError(f"a listing ended early: {error}") from error
                 await send(lines)

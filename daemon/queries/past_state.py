@@ -78,7 +78,7 @@ class PastState:
     changes: tuple[PastChange, ...]
 
     def describe(self, question: Question) -> AsOfAnswer:
-        """Return what an answer says about its moment, and when the answer changed afterwards.
+        """Return an answer's facts about its moment, and when the answer changed afterwards.
 
         Raises:
             InvalidQuestionError: the principal is ``User:*``.
@@ -134,7 +134,7 @@ class PastReader:
         return self._index.encode() if self._has_read else b""
 
     def adopt_notes(self, notes: bytes) -> None:
-        """Take over what a child has noted of the log, so that others begin further on.
+        """Take over a child's notes on the log, so that later children begin further on.
 
         A child that is killed while it writes them leaves only a part, which is ignored.
         """
@@ -174,10 +174,10 @@ class PastReader:
     def _read_answers(
         self, as_of: AsOf, question: Question, now: AclSnapshot, settings: AuthorizerSettings
     ) -> AnswersSince:
-        """Return the answers since a moment, however many ACLs have changed since.
+        """Return the answers since a moment, no matter how many ACLs have changed.
 
         Only ACLs that concern the question are kept, at most ``CHANGES_MAX``. This reads the log
-        from the checkpoint before the moment on, so it takes longer than ``state_at``.
+        from the last checkpoint before the moment, so it is slower than ``state_at``.
         """
         selected = 0
 
@@ -217,7 +217,7 @@ class PastReader:
 
 @contextmanager
 def named_errors() -> Iterator[None]:
-    """Translate errors of the log into those for callers, without file paths."""
+    """Translate errors of the log into errors for callers, without file paths."""
     try:
         yield
     except TooManyChangesError as error:

@@ -1,7 +1,7 @@
 """The query process: one loop without threads, so that it may fork.
 
-It takes the daemon's changes like a worker, and questions from the decision ports. Each question is
-answered by a child (``children``). The loop itself does nothing that takes long.
+It receives the daemon's changes, like a worker, and questions from the decision ports. Each
+question is answered by a child (``children``). The loop itself does only short work.
 
 **Invariant:** a question is answered by a state that includes the offset that its caller has seen.
 The process ends with the daemon. A caller that has gone frees its slot.
@@ -67,11 +67,11 @@ _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _SOURCE: Final = "the daemon's configuration"
 
 NewWork = Callable[[ReplicatedState, PastReader, PageTokens], Work]
-"""Returns what answers questions by a state."""
+"""Returns a function that answers questions by a state."""
 
 
 def new_work(state: ReplicatedState, past: PastReader, tokens: PageTokens) -> Work:
-    """Return what answers questions by ``state``."""
+    """Return a function that answers questions by ``state``."""
     return Answering(state, past, tokens).answer
 
 
@@ -87,9 +87,9 @@ def run_query_process(
         feed_descriptor: this end of the feed, a socket.
         questions_descriptor: the socket with which the decision ports send questions.
     """
-    for number in _SIGNALS:  # they are sent to all processes of the daemon, which ends this one
+    for number in _SIGNALS:  # they reach all processes; the daemon ends this one
         signal.signal(number, signal.SIG_IGN)
-    # Children are forked from frozen objects. What the loop itself leaves in cycles is little.
+    # Children are forked from frozen objects. The loop itself leaves few cycles.
     gc.disable()
     with (
         socket.socket(fileno=feed_descriptor) as feed,
@@ -180,7 +180,7 @@ class QueryProcess:
             case Loaded():
                 self._replica.finish_load(order.offset)
                 gc.freeze()
-            case _:  # settings arrive with each question, and the ports check all else
+            case _:  # settings arrive with each question; the ports check everything else
                 pass
         return True
 
@@ -224,7 +224,7 @@ class QueryProcess:
 
     def _start_next(self) -> None:
         while (question := self._admission.begin_next(self._replica.offset)) is not None:
-            gc.freeze()  # else a collection in the child would copy all of the state's pages
+            gc.freeze()  # otherwise a collection in the child would copy all pages of the state
             try:
                 state = self._replica.find(question.offset)
                 work = self._new_work(state, self._past, self._tokens)
@@ -250,7 +250,7 @@ class QueryProcess:
         self._unwatch(ended)
         os.close(ended)
         code = question.wait()
-        # Without its descriptor, the caller has gone, and the child was killed for that.
+        # If the descriptor is closed, the caller has gone, and the child was killed for that.
         is_wanted = question.link.fileno() in self._handlers
         if code and is_wanted:
             self._ended.memory += question.is_greedy
@@ -271,4 +271,4 @@ class QueryProcess:
             if private_bytes(question.child) > question.bytes_max:
                 _logger.error("a question takes too much memory, so it is not answered")
                 question.is_greedy = True
-                question.kill()  # without a refusal, which might become a part of its answer
+                question.kill()  # send no refusal: it might end up inside the answer

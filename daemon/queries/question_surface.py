@@ -1,9 +1,9 @@
-"""One question on the decision port: ``POST /v1/explain`` says why it is decided as it is, and
+"""One question on the decision port: ``POST /v1/explain`` explains its decision, and
 ``POST /v1/history`` gives every answer to it since a moment.
 
-**Invariant:** both show ACLs of others, so a caller needs the surface's right, even for a question
-about itself. An explanation gives the answer that was decided and audited. The answers of a history
-are those that decisions at each offset would have had with today's settings.
+**Invariant:** both show other principals' ACLs, so a caller needs the surface's right even for a
+question about itself. An explanation gives the answer that was decided and audited. The answers of
+a history are those that decisions at each offset would have had with today's settings.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The errors with which a child refuses a question, as its caller raises them."""
+"""The errors with which a child refuses a question; the caller's process raises them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ERRORS: Final[dict[str, type[Exception]]] = {error.__name__: error for error in 
 
 
 def refuse(error: Exception) -> Refusal:
-    """Return the refusal that has the caller's process raise ``error``."""
+    """Return the refusal that makes the caller's process raise ``error``."""
     return Refusal(type(error).__name__, str(error))
 
 

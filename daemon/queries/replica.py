@@ -30,8 +30,8 @@ from authorizerd.protocol.worker_feed import (
 )
 
 STATES_KEPT_MAX: Final = 256
-"""So that a question is answered by the state that its process decides by, although a few more have
-arrived since."""
+"""The number of states kept, so that a question is answered by its sender's state even if newer
+ones have arrived."""
 
 
 class ReplicatedState(msgspec.Struct, frozen=True, gc=False):
@@ -63,7 +63,7 @@ class Replica:
         return self.states[-1].snapshot.offset if self.states else -1
 
     def find(self, offset: int) -> ReplicatedState:
-        """Return the state at this log offset, or if it is not kept, the newest."""
+        """Return the state at this log offset, or the newest if that one is not kept."""
         newest = self.states[-1]
         exact = (state for state in reversed(self.states) if state.snapshot.offset == offset)
         return next(exact, newest)

@@ -80,7 +80,7 @@ class SearchHandler(HttpSurface):
     """Answer searches.
 
     Args:
-        authorizer: it decides by the ACLs that are searched.
+        authorizer: decides by the ACLs that are searched.
     """
 
     def __init__(

@@ -31,7 +31,7 @@ from authorizerd.protocol.decisions.searches import PAGE_LIMIT_MAX, Query, Searc
 from authorizerd.protocol.queries import SearchQuestion
 
 ROWS_AT_ONCE: Final = sys.maxsize
-"""A page may have fewer, because of their lengths."""
+"""A page may have fewer rows if these are long."""
 
 
 def find_next_page(
@@ -63,7 +63,7 @@ def find_next_page(
 
 
 def find_rows(query: Query, searched: State) -> tuple[list[Row], SearchContext]:
-    """Return the rows of all results, and the facts of all pages as if they were one.
+    """Return the rows of all results, and the facts of all pages combined.
 
     Raises:
         InvalidQuestionError, SearchLimitError: see ``find_page``.

@@ -1,6 +1,6 @@
 """Rows as the console shows and sends them: pages of sorted tables, CSV and lines of JSON.
 
-**Invariant:** a page is a part of all rows with the text that is searched for, in order. No cell of
+**Invariant:** a page is part of all matching rows, in order. No cell of
 a CSV file is a formula for a spreadsheet.
 """
 
@@ -91,7 +91,7 @@ def cut(text: str) -> str:
 
 
 def make_page(rows: Iterable[Cells], view: TableView) -> tuple[tuple[Cells, ...], int]:
-    """Return the rows of a page, and how many all pages have."""
+    """Return the rows of a page, and the number of rows of all pages."""
     total = 0
 
     def select() -> Iterator[Cells]:

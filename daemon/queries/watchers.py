@@ -26,8 +26,8 @@ class WatchStatistics:
 
     ``watchers_ended_closed`` counts watches that the client closed, or that ended with the daemon.
     ``slow`` are those whose client did not read, ``expired`` those that fell behind the journal,
-    ``forbidden`` those that lost their right, and ``not_ready`` those that ended since rights could
-    not be decided.
+    ``forbidden`` those that lost their right, and ``not_ready`` those that ended because rights
+    could not be decided.
     """
 
     watchers_open: int = 0

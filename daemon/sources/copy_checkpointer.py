@@ -79,7 +79,7 @@ class CopyCheckpointer:
 
     async def _write(self) -> None:
         begin = await run_in_thread(self._copy.begin_checkpoint)
-        # Why not wait for the next state? A state is published before it is saved in the copy.
+        # Poll instead of waiting for a state: a state is published before it is saved in the copy.
         while not self._is_usable(self._applied.newest, begin):  # noqa: ASYNC110 - see above
             await trio.sleep(_POLL_SECONDS)
         snapshot = self._applied.newest

@@ -1,7 +1,7 @@
 """Check at the start that a directory may hold the copy of a followed cluster.
 
-**Invariant:** a log of its own never becomes a copy, nor a copy a log of its own: the first would
-destroy ACLs that only this log has, the second would fork the cluster's.
+**Invariant:** a daemon's own log never becomes a copy, because that would destroy ACLs that only
+this log has. A copy never becomes a daemon's own log, because that would fork the cluster's ACLs.
 """
 
 from __future__ import annotations

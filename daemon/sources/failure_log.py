@@ -1,4 +1,4 @@
-"""Which failures of the contact with a cluster were logged.
+"""Remember which failures to reach a cluster were logged.
 
 **Invariant:** a failure of one kind is logged at most once in ``LOGGED_AGAIN_SECONDS``. The memory
 is bounded, although servers choose their error codes and texts.
@@ -23,7 +23,7 @@ class FailureLog:
         self._logged_at = 0.0
 
     def is_due(self, kind: str) -> bool:
-        """Return True if a failure of this kind must be logged, and note that it is now.
+        """Return True if a failure of this kind must be logged, and record it as logged.
 
         It is logged once, until the contact is good again.
         """
@@ -34,7 +34,8 @@ class FailureLog:
         return True
 
     def is_due_again(self, kind: str) -> bool:
-        """Do as ``is_due`` for failures that need no good contact in between to be logged again."""
+        """Like ``is_due``, for failures that are logged again even without good contact in
+        between."""
         self.note_contact()
         return self.is_due(kind)
 

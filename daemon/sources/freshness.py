@@ -1,8 +1,8 @@
-"""Say until when the state of a followed cluster may decide, or that it cannot be trusted.
+"""Limit how long the state of a followed cluster may be used for decisions.
 
-**Invariant:** each state decides until a deadline. Only an answer of the cluster moves it, by the
-time at which that answer was true. Each reader of the state compares the clock, so no timer has to
-run in time. After a fault, decisions never resume.
+**Invariant:** each state has a deadline. Only an answer of the cluster extends it, counted from the
+time at which the answer was true. Each reader of the state checks the clock, so no timer needs to
+be exact. After a fault, decisions never resume.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class Freshness:
     """Set the deadline of the state.
 
     Args:
-        applier: a channel of its own to the applier, in which it may wait.
-        status: its clock is that of all times.
+        applier: a separate channel to the applier, in which it may wait.
+        status: its clock gives all times.
         stale_max_ms: how long decisions continue after the last contact. Before the first contact,
             the time counts from ``begin``.
     """
@@ -53,8 +53,8 @@ class Freshness:
         """Note that everything passed on so far was the cluster's complete state.
 
         Args:
-            as_of: the clock's time at which it was. It may be long ago, if the answer was read late
-                or the disk was slow.
+            as_of: the clock's time when this was true: long ago if the answer was read late or the
+                disk was slow.
 
         Returns: False if that is too long ago to decide by. Nothing has changed then.
         """
@@ -63,7 +63,7 @@ class Freshness:
             return False
         status.contact_time, status.deadline = as_of, deadline
         status.last_error = ""
-        # The applier reads this after all that was passed on, to which it applies.
+        # The applier reads this after everything that was passed on before.
         await self._applier.send(Renew(deadline))
         return True
 

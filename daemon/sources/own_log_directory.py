@@ -53,7 +53,7 @@ def new_uuid(random_bytes: Callable[[int], bytes] = os.urandom) -> str:
         data[6] = data[6] & 0x0F | 0x40
         data[8] = data[8] & 0x3F | 0x80
         text = base64.urlsafe_b64encode(data).decode().rstrip("=")
-        if not text.startswith("-"):  # or a shell command would read it as an option
+        if not text.startswith("-"):  # otherwise a shell command would read it as an option
             return text
 
 

@@ -1,7 +1,7 @@
 """The source that reads the daemon's own log and passes each batch, in order, to the RecordApplier.
 
-**Invariant:** everything passed on is at or below the high water mark, which for a log with one
-writer is its end. A worker thread reads the files; the loop decodes them in slices.
+**Invariant:** everything passed on is at or below the high water mark: with a single writer, the
+log's end. A worker thread reads the files; the loop decodes them in slices.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BYTES_PER_READ: Final = 1024 * 1024
 A single batch may be larger: a checkpoint's batches have up to 8 MiB.
 """
 CHANGES_PER_PART: Final = 256
-"""How many differences are sent at once."""
+"""The number of differences that are sent at once."""
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ class LocalLogSource:
         written: None if the log is only read.
 
     Attributes:
-        progress: how far reading has come.
+        progress: how much has been read.
         replay: the replay of the log, which knows its features and its record types.
     """
 

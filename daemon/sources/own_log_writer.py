@@ -91,7 +91,8 @@ class OwnLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointPolicy:
-    """When a checkpoint is due, and how much is kept. -1 and 0 mean the same as in the settings."""
+    """When a checkpoint is due, and how many files are kept. -1 and 0 mean the same as in the
+    settings."""
 
     bytes_between: int
     interval_ms: int
@@ -176,11 +177,11 @@ class Checkpointer:
     def _state(self) -> CheckpointState:
         """Return the content of a checkpoint.
 
-        It refers to the snapshot's ACLs, not to the snapshot itself, because freeing a snapshot
-        late blocks the loop, and blocks it longer the more has changed since.
+        It refers to the snapshot's ACLs, not to the snapshot itself: freeing a snapshot late blocks
+        the loop, the longer the more has changed.
         """
         snapshot = self._snapshot.newest
-        assert snapshot is not None, "a snapshot stays loaded"
+        assert snapshot is not None, "a loaded snapshot never becomes None"
         return CheckpointState(
             end_offset=snapshot.offset + 1,
             epoch=self._writer.epoch,
@@ -213,7 +214,7 @@ class Checkpointer:
             await self._retire()
 
     async def _retire(self) -> None:
-        # Set first, so that a retirement that fails is tried again.
+        # Set first, so that a failed retirement is tried again.
         self._is_retirement_due = True
         try:
             await run_in_thread(self._retire_files)

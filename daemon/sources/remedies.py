@@ -1,4 +1,5 @@
-"""What to change if a node of the followed cluster cannot be used: the key, or a right there."""
+"""What to change if a node of the followed cluster is unusable: a key, or a right in the
+cluster."""
 
 from __future__ import annotations
 
@@ -66,7 +67,7 @@ WRONG_NODES: Final[Mapping[SourceKind, tuple[str, str]]] = {
         "name brokers in authorizerd.source.bootstrap.servers",
     ),
 }
-"""The reason and the remedy for the address of a node of the other kind."""
+"""The reason and the remedy if an address belongs to a node of the other kind."""
 
 _RIGHTS: Final[Mapping[SourceKind, Operation]] = {
     SourceKind.QUORUM: Operation.CLUSTER_ACTION,
@@ -75,7 +76,7 @@ _RIGHTS: Final[Mapping[SourceKind, Operation]] = {
 
 
 def remedy(kind: SourceKind, cause: Cause | None) -> str:
-    """Return what to change in the settings, or an empty text if they cannot help."""
+    """Return the settings to change, or an empty text if none can help."""
     template = "" if cause is None else _REMEDIES.get(cause, "")
     return template.format_map(_KEYS[kind])
 
@@ -100,12 +101,12 @@ def missing_right(kind: SourceKind, user: str | None) -> str:
 
 
 def missing_alter(user: str | None) -> str:
-    """Return the same for a change of ACLs that the daemon makes in its own name."""
+    """Return the same for a change of ACLs that the daemon sends under its own name."""
     return _describe_lack(Operation.ALTER, user)
 
 
 def excess_rights(user: str | None, held: Set[Operation], excess: Set[Operation]) -> str:
-    """Return how to take operations on the cluster from the daemon's user, which holds others too.
+    """Return how to revoke excess operations on the cluster from the daemon's user.
 
     A super user holds every operation, and so does a user with an ACL for ALL.
     """

@@ -37,7 +37,7 @@ class Source(Protocol):
 
 
 class Destination(Protocol):
-    """The node of a followed cluster that takes changes, as its source knows it."""
+    """The node of a followed cluster that accepts changes, as far as its source knows."""
 
     @property
     def address(self) -> Address | None:
@@ -53,5 +53,5 @@ class Destination(Protocol):
 
         Args:
             created: bindings that are known to be committed.
-            deleted: filters that match only what is known to be deleted.
+            deleted: filters that match only bindings known to be deleted.
         """

@@ -26,17 +26,18 @@ class SourceStatus:
             the first answer. Inclusive, unlike Kafka's.
         read_offset: the last offset that was passed on to the applier, -1 before the first.
         contact_time: the clock's time of the last answer that confirmed the state; None before it.
-        lag_since: trio's time from which committed records are missing here; None if none are.
-        leader_id: the id of the node that is read from: the leader, or the pinned broker.
+        lag_since: trio's time since which committed records have been missing here; None if none
+            are.
+        leader_id: the id of the node in use: the leader, or the pinned broker.
         errors: failed exchanges by reason: an error code's name, a ``Cause``'s, or ``connection``,
             ``garbage`` or ``snapshot``; or ``other``, once there are ``REASONS_MAX``.
         last_error: why the last exchange failed, empty after one that confirmed the state.
         fault: why decisions have stopped until an operator acts, empty if nothing is wrong.
         fault_offset: the log offset at which ``fault`` was found, or -1.
         copy_fault: why the local copy cannot be written, empty if it can.
-        deadline: the clock's time until which the last contact lets decisions continue.
+        deadline: the clock's time at which decisions stop unless there is new contact.
         stale_max_s: how long decisions continue after a contact, in seconds.
-        clock: that of ``contact_time`` and ``deadline``.
+        clock: measures ``contact_time`` and ``deadline``.
     """
 
     kind: SourceKind
@@ -67,7 +68,7 @@ class SourceStatus:
         return None if self.contact_time is None else self.clock() - self.contact_time
 
     def fail(self, reason: str, offset: int = -1) -> None:
-        """Record the reason for which decisions stop; the first one stays."""
+        """Record why decisions stop; later reasons are ignored."""
         if not self.fault:
             self.fault, self.fault_offset = reason, offset
 

@@ -31,7 +31,7 @@ from authorizerd.protocol.http.messages import (
 
 
 class _One(Collector):
-    """A metric by itself."""
+    """A single metric."""
 
     def __init__(self, metric: Metric) -> None:
         self._metric = metric
@@ -48,7 +48,7 @@ class AdminHandler:
     """Answer the requests of the admin port or the metrics port.
 
     Args:
-        metrics_age_max_s: how long a collected list of metrics is sent again, in seconds.
+        metrics_age_max_s: how long a collected list of metrics is reused, in seconds.
         is_public: True if everybody may ask.
         document: answers at /openapi.json; None if the port has no description.
     """
@@ -95,7 +95,7 @@ class AdminHandler:
         return await answer()
 
     async def _metrics(self) -> Response:
-        # One at a time, so that many scrapes at once are answered by one collection.
+        # One at a time, so that one collection answers many simultaneous scrapes.
         async with self._is_collecting:
             now = trio.current_time()
             if now >= self._collected_until:
@@ -110,7 +110,7 @@ class AdminHandler:
         return text_response(200, "alive")
 
     async def _readyz(self) -> Response:
-        """Answer 200 while decisions are made, and 503 with the reason while none is."""
+        """Answer 200 while decisions are made, otherwise 503 with the reason."""
         readiness = self._readiness
         text = readiness.public_text if self._is_public else readiness.text
         return text_response(200 if readiness.is_ready else 503, text)

@@ -1,8 +1,8 @@
-"""The version of this program, and what tells its builds apart.
+"""The version of this program, and a hash that tells its builds apart.
 
 The version is set by hand, so all commits between two releases share one: ``1.1.0.dev0``. The build
 is a hash of the program's source files. It needs neither git nor a step of the build, and is the
-same for a checkout and for a wheel that was built from it.
+same for a checkout and for a wheel built from it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _list_recorded(package: Distribution) -> Iterator[str]:
 
 
 def _list_modules() -> Iterator[str]:
-    """Yield the modules that are imported, as RECORD has them."""
+    """Yield the imported modules in RECORD's form."""
     root = Path(authorizerd.__path__[0])
     # In a checkout, the packages are links, which rglob does not follow.
     for start in (root, *filter(Path.is_symlink, root.iterdir())):

@@ -1,4 +1,4 @@
-"""One statement for each metric: its name and texts, and where its values come from."""
+"""One declaration for each metric: its name, its texts, and the source of its values."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class MetricFamily:
         help: the help text of the exposition, word for word.
         advice: what an operator should do about unusual values.
         condition: when the metric is exported, if not always.
-        read: returns the value; with one label, the values by its values; with several labels, the
-            values by tuples of theirs; None if the metric is not exported.
+        read: returns the value; with one label, the values by label value; with several labels, the
+            values by tuples of label values; None if the metric is not exported.
     """
 
     name: str

@@ -59,8 +59,8 @@ class Scrape:
     """The values of all metrics at one moment, of all processes.
 
     Attributes:
-        decisions: the numbers of questions by surface. Workers serve the decision ports: this
-            process then counts the console's questions, and Kafka's.
+        decisions: the numbers of questions by surface. If workers serve the decision ports, this
+            process counts only the console's and Kafka's questions.
         servers: the counters of the servers, by protocol and name.
     """
 

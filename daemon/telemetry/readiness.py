@@ -20,7 +20,7 @@ from authorizerd.daemon.sources.status import SourceStatus
 from authorizerd.daemon.workers.pool import WorkerPool
 
 SHOWN_MAX: Final = 500
-"""The most characters of an error, since servers choose its text."""
+"""The maximum length of an error, since servers choose its text."""
 
 
 class Readiness:
@@ -28,7 +28,7 @@ class Readiness:
 
     Args:
         authorizer: decides for the surfaces of this process.
-        is_listening: return True once every endpoint that this process serves listens.
+        is_listening: returns True once every endpoint of this process listens.
         workers: None if the daemon makes all decisions itself.
     """
 
@@ -60,7 +60,8 @@ class Readiness:
     def text(self) -> str:
         """One line: what the daemon waits for, or the number of ACLs and their log offset.
 
-        It has no secret, but may name servers of the followed cluster and the daemon's principal.
+        It reveals no secret, but may name servers of the followed cluster and the daemon's
+        principal.
         """
         statistics, status = self._applier.statistics(), self._source.status
         contact = "" if status is None else f", {_describe_contact(status)}"
@@ -78,7 +79,8 @@ class Readiness:
 
     @property
     def public_text(self) -> str:
-        """The same for everybody: without the last error, and without the reason of a fault."""
+        """The same line for everybody: without the last error, and without the reason of a
+        fault."""
         return self._describe_wait(is_public=True) or self.text
 
     def _describe_wait(self, *, is_public: bool = False) -> str:
@@ -111,7 +113,7 @@ class Readiness:
             return f"loading: read up to log offset {self._source.high_watermark}"
         if status.fault:
             place = "" if status.fault_offset < 0 else f" at log offset {status.fault_offset}"
-            # It may name ACLs, users and servers, and the cluster chooses a part of its text.
+            # The fault may name ACLs, users and servers, and the cluster chooses part of its text.
             fault = "the log says why" if is_public else _shorten(status.fault)
             return f"decisions have stopped{place}: {fault}"
         if status.is_stale:

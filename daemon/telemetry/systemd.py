@@ -28,7 +28,8 @@ from authorizerd.daemon.telemetry.readiness import Readiness
 
 STATUS_SECONDS: Final = 1.0
 EXTENSION_SECONDS: Final = 180
-"""While loading, each message extends the start timeout by this: workers may take two minutes."""
+"""While loading, each message extends the start timeout by this time: workers may take two
+minutes."""
 MESSAGES_MAX: Final = 16
 PERIOD_SECONDS_MIN: Final = 0.01
 
@@ -70,7 +71,7 @@ class ServiceManager:
         task_status.started()
         if self._socket is None:
             return
-        # Half the period, as sd_watchdog_enabled(3) recommends.
+        # Use half the period, as sd_watchdog_enabled(3) recommends.
         between = max(self._watchdog_seconds / 2, PERIOD_SECONDS_MIN)
         beats = 1 if math.isinf(between) else math.ceil(between / STATUS_SECONDS)
         for beat in count():
@@ -139,7 +140,7 @@ class ServiceManager:
             return False
         while self._unsent:
             try:
-                # Why not connect once? A restarted systemd has a new socket at this address.
+                # Connect each time: a restarted systemd has a new socket at this address.
                 self._socket.sendto(self._unsent[0].encode(), self._address)
             except OSError as error:
                 # Warn once, not at every message until systemd answers.

@@ -1,7 +1,7 @@
 """The counters of all workers, reported as plain numbers and summed.
 
-**Invariant:** a sum never decreases. When a worker ends, its last reported counts stay in the sum;
-only its open connections, its watches and its current failures are removed.
+**Invariant:** a sum never decreases. When a worker ends, the sum keeps its last reported counts,
+except open connections, watches and current failures.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WATCH: Final = "watch"
 _CURRENT: Final = ("connections_open", "failing", "refusing", "watchers_open")
 _SEPARATOR: Final = "/"
 AUDIT_REFUSING: Final = f"{_AUDIT}{_SEPARATOR}refusing"
-"""The name of the counter that is 1 while a worker refuses decisions for lack of an audit."""
+"""The name of the counter that is 1 while a worker refuses decisions because it cannot audit."""
 
 Statistics = TypeVar("Statistics", bound="DataclassInstance")
 
@@ -72,7 +72,7 @@ class Totals:
 
     def sum(self, running: Iterable[Mapping[str, int]]) -> Sums:
         """Return the sums of the ended workers and of the ``running`` ones."""
-        # A copy, so that the running workers do not count as ended.
+        # Use a copy, so that running workers do not count as ended.
         total = Counter(self._ended)
         for counters in running:
             # ``update`` adds counts; the operator ``+`` would also drop counts of 0.

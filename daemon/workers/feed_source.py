@@ -1,9 +1,9 @@
 """The source of a worker: it passes the daemon's feed, in order, to the RecordApplier.
 
-**Invariant:** an order is reported as done only once the worker decides by it. When the daemon
+**Invariant:** an order is reported as done only once the worker's decisions use it. When the daemon
 ends, the source and the worker end too, because no further changes would reach the worker. The
-worker decides only until the deadline of the last ``Report``: also if it is paused while the daemon
-is replaced by another, which may acknowledge changes that never reach this worker.
+worker decides only until the deadline of the last ``Report``: even if it is paused while another
+daemon takes over, which may acknowledge changes that never reach this worker.
 """
 
 from __future__ import annotations
@@ -65,11 +65,12 @@ class FeedSource:
         self._stream = stream
         self._reader = order_reader()
         self._texts = SharedTexts()
-        # A drain reports while other orders are carried out, and messages must not mix.
+        # A drain reports while other orders are carried out, and their messages must not
+        # interleave.
         self._sending = trio.Lock()
 
     async def begin(self) -> Begin | None:
-        """Return the first order, None if the daemon ends before it.
+        """Return the first order, or None if the daemon ends first.
 
         Raises:
             DecodeError: the message is invalid.
@@ -135,7 +136,7 @@ class FeedSource:
             if not order.is_end:
                 return False
         else:
-            self._texts.clear()  # texts recur mostly within the snapshot
+            self._texts.clear()  # most repeated texts are within the snapshot
             await applier.send(CaughtUp(order.offset))
         await applied.wait_until(
             lambda newest: newest is not None and newest.offset >= order.offset

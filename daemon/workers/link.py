@@ -1,9 +1,8 @@
 """One worker as the daemon sees it: its orders, its progress, and whether it is alive.
 
-**Invariant:** a worker is killed if it does not complete its current order in time, or if more
-changes wait for it than allowed. No change waits for it while its state is sent. Tasks that wait
-for the worker resume only once its process has ended, because until then it might answer from an
-old state.
+**Invariant:** a worker is killed if it does not complete its current order in time, or if too many
+changes wait for it. While its state is sent, no change waits for it. Tasks that wait for the worker
+resume only once its process has ended, since until then it might answer from an old state.
 """
 
 from __future__ import annotations
@@ -120,7 +119,7 @@ class WorkerLink:
     def order_state(
         self, newest: Callable[[], State], later: Callable[[AclSnapshot], Iterable[ChangeBatch]]
     ) -> None:
-        """Queue the order to take over the newest state; once done, the worker may listen.
+        """Queue the order to load the newest state; once done, the worker may listen.
 
         Args:
             later: returns the batches that were passed on already and are not in a snapshot.
@@ -145,7 +144,7 @@ class WorkerLink:
         self._post(_QueuedOrder(number, encode_changes(number, batch), len(batch.changes)))
 
     def order_report(self) -> None:
-        """Ask for the counters, and renew the lease, unless the worker has yet to do so."""
+        """Ask for the counters, and renew the lease, unless such an order is pending."""
         if self._report_number <= self._done.newest:
             self._order_report_now()
 
@@ -212,7 +211,8 @@ class WorkerLink:
                     for frame in ordered.frames:
                         await self._stream.send_all(frame)
                         if not self.is_loaded:
-                            # It reads the snapshot, which may take minutes. Nothing else shows it.
+                            # The worker reads the snapshot, which may take minutes. Nothing else
+                            # shows that it is alive.
                             self._progress_time = trio.current_time()
                 except trio.BrokenResourceError:
                     return  # the worker has ended; the reading task notices that next
@@ -245,7 +245,7 @@ class WorkerLink:
         if self.is_loaded and not was_loaded:
             # From here on updates wait for it, and all earlier acknowledged changes precede this
             # order in its feed. So it has every acknowledged change before it listens. Its lease
-            # begins now: one that began before the load may have passed.
+            # begins now: a lease from before the load may have expired.
             self._order_report_now()
             self._listen_number = self.order(Listen)
         if done.number == self._listen_number:

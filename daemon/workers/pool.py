@@ -2,10 +2,11 @@
 
 Every worker receives every committed change, in log order.
 
-**Invariant:** an update is acknowledged only after every listening worker has applied it, so any
-worker that a client reaches afterwards answers by it. A worker that hangs or dies is removed and
+**Invariant:** an update is acknowledged only after every listening worker has applied it, so every
+worker that a client reaches afterwards uses it. A worker that hangs or dies is removed and
 replaced; the others keep serving. A new worker starts from the daemon's snapshot, the differences
-of newer ones and the changes made since, and listens only once acknowledgements wait for it too.
+to newer snapshots and the changes made since. It listens only once acknowledgements wait for it
+too.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class WorkerPool:
         configuration: the keys that the daemon started with, as text.
         files: returns the loaded content of the files that the configuration names.
         timeout_ms: time limit for one order to a worker; a slower worker is killed.
-        deadline: how long the state decides before the first ``Renew``.
+        deadline: how long the state may be used before the first ``Renew``.
     """
 
     def __init__(
@@ -113,17 +114,18 @@ class WorkerPool:
 
     @property
     def offset(self) -> int:
-        """The lowest log offset that a worker decides by, -1 if none listens."""
+        """The lowest log offset that a worker's decisions use; -1 if none listens."""
         return min((link.offset for link in self._links if link.is_listening), default=-1)
 
     @property
     def is_ready(self) -> bool:
-        """True once all have listened, as long as one still does; dead ones are replaced."""
+        """True once all workers have listened, as long as one still does; dead ones are
+        replaced."""
         return self.is_complete and self.listening > 0
 
     @property
     def refusal(self) -> str:
-        """Why every worker refuses every decision, empty if one decides."""
+        """Why every worker refuses every decision; empty if any worker decides."""
         if self._stop_reason:
             return self._stop_reason
         listening = [link for link in self._links if link.is_listening]
@@ -141,7 +143,7 @@ class WorkerPool:
         await self._changes.wait_until(lambda _: self.is_complete)
 
     async def relay(self) -> None:
-        """Pass on what arrives through ``feed``, to the workers and to the daemon's own applier."""
+        """Pass on the feed's messages to the workers and to the daemon's own applier."""
         async with self._inbox, self._applier:
             async for message in self._inbox:
                 match message:
@@ -179,7 +181,7 @@ class WorkerPool:
             link.order(lambda number: StopDecisions(number, self._stop_reason))
 
     def _new_report(self, number: int) -> Report:
-        """Return the order that renews a worker's lease, as far as the state may decide."""
+        """Return the order that renews a worker's lease, up to the state's deadline."""
         return Report(number, min(self._deadline, self._clock() + self._lease_s))
 
     def _pass_on(self, batch: ChangeBatch) -> None:
@@ -193,7 +195,7 @@ class WorkerPool:
             self._unapplied.popleft()
 
     async def applied_everywhere(self) -> None:
-        """Return once every worker, listening or about to, has applied what was passed on.
+        """Return once every worker, listening or about to listen, has applied what was passed on.
 
         A worker that is too slow for that has been killed by then.
         """
@@ -208,7 +210,7 @@ class WorkerPool:
             link.order(lambda number: TakeSettings(number, self._texts))
 
     def prepare_reload(self) -> Callable[[], None]:
-        """Return a function that sends every worker the files' content that is loaded by then."""
+        """Return a function that sends every worker the files' currently loaded content."""
 
         def apply() -> None:
             for link in self._links:

@@ -1,8 +1,8 @@
 """The worker processes of earlier daemons of a log directory, which may outlive their daemon.
 
 **Invariant:** a daemon begins only when no worker of an earlier one answers any more. While such a
-worker lives, it keeps the directory's lock, which it has inherited. If it does not end although its
-daemon has, it is suspended; its lease expires before the new daemon begins.
+worker lives, it keeps the directory's lock, which it has inherited. A worker that outlives its
+daemon is suspended; its lease expires before the new daemon begins.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class WorkersLock:
     ) -> None:
         """Block until no worker of an earlier daemon can answer, then take the lock.
 
-        This usually returns at once, because workers end with their daemon. The caller has the lock
-        of the directory against other daemons.
+        This usually returns at once, because workers end with their daemon. The caller holds the
+        directory's lock, which keeps other daemons out.
         """
         ends_at = clock() + LEASE_SECONDS_MAX
         has_told = False
@@ -68,7 +68,7 @@ class WorkersLock:
                     LEASE_SECONDS_MAX,
                 )
             sleep(min(left, _LOOK_SECONDS))
-        # Shared, so that those of an earlier daemon, whose lease has passed, may still exist.
+        # A shared lock: an earlier daemon's workers with expired leases may still hold it.
         self._try(fcntl.LOCK_SH)
 
     def _try(self, mode: int) -> bool:

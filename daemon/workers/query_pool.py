@@ -22,10 +22,11 @@ _logger = logging.getLogger("authorizerd")
 
 
 class QueryPool(WorkerPool):
-    """Start, feed, watch and replace the query process; the arguments are those of a pool of one.
+    """Start, feed, watch and replace the query process; its arguments are those of a pool with one
+    worker.
 
     ``questions`` is the socket with which decision ports send questions. It stays the same when the
-    process is replaced. ``descriptor`` is that from which the process receives them.
+    process is replaced. The process receives them from ``descriptor``.
     """
 
     questions: socket.socket

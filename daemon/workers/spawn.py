@@ -3,7 +3,7 @@ feed.
 
 **Invariant:** a worker inherits standard output and error, its feed, the sockets that it accepts
 from, the lock of the audit and that of all workers, and no other descriptor. If it held its
-parent's end of a feed, it would not notice that the parent has ended.
+parent's end of a feed, it would not notice its parent's end.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ CALLER_MUTANTS: Final = (
     Mutant(
         name="a listing goes on after a reload has taken its caller's right",
         file="daemon/queries/listings.py",
-        text="check()  # for each part, since a slow reader may take minutes",
+        text="check()  # check for each part: a slow reader may take minutes",
         becomes="pass",
         found_by="tests/daemon/queries/test_acl_list.py::test_listing_ends_once_the_right_is_gone",
     ),

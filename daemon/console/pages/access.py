@@ -1,7 +1,7 @@
 """The pages *Who can* and *What can*: AuthZEN's searches as tables, and their downloads.
 
 **Invariant:** all rows of a table or a download are of one state of the ACLs. A download has
-everything that is allowed from any host, for every host that was not left out by the question.
+everything that is allowed from any host that the question does not exclude.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def ask_who(questions: Questions, fields: Mapping[str, str]) -> Query:
 
 
 def ask_what(questions: Questions, fields: Mapping[str, str]) -> Query:
-    """Return the search for a principal's resources, or for what it may do to a named one."""
+    """Return the search for a principal's resources, or for its operations on a named resource."""
     document = {"subject": questions.subject(fields), "context": _context(questions, fields)}
     if fields.get("resource_name"):
         return Query(
@@ -108,7 +108,7 @@ def ask_what(questions: Questions, fields: Mapping[str, str]) -> Query:
 
 
 def _context(questions: Questions, fields: Mapping[str, str]) -> dict[str, Any]:
-    """Return the context of a search that leaves out nothing because of hosts."""
+    """Return the context of a search that excludes nothing by host."""
     return {**questions.context(fields), "list_hosts": True}
 
 

@@ -22,7 +22,7 @@ _FIELDS: Final = (*FILTER_PARAMETERS, AS_OF_PARAMETER)
 
 
 def _names(codes: type[Code]) -> tuple[str, ...]:
-    """Return the names that a filter may have, but for ANY."""
+    """Return the names that a filter may have, except ANY."""
     return tuple(code.name for code in codes if code.name not in ("UNKNOWN", "ANY"))
 
 

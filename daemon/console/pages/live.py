@@ -82,7 +82,7 @@ class LivePage:
         )
 
     async def _find_denials(self, caller: Caller) -> tuple[Denials | None, str]:
-        """Return the latest denials, or why there are none to see."""
+        """Return the latest denials, or the reason why none can be shown."""
         if self._audit_file is None:
             return None, "Set authorizerd.audit.log to a file to see denials here."
         try:

@@ -1,4 +1,4 @@
-"""The first page: whether the daemon is ready, and what it decides by."""
+"""The first page: whether the daemon is ready, and which ACLs and rules it uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The page *What if*: what candidate ACLs would change, and which recorded requests with them.
+"""The page *What if*: what candidate ACLs would change, and which recorded requests that would
+affect.
 
 **Invariant:** nothing in force changes. A visitor needs the right to read ACLs.
 """
@@ -94,7 +95,7 @@ class PlanPage:
             fields.get("acls", ""), mode == "replace", self._audit_file, state.settings
         )
         offset = state.offset
-        del state  # else it would be freed late
+        del state  # otherwise it would be freed late
         answer = await self._queries.ask(asked, caller=caller.principal, offset=offset)
         check()
         return msgspec.json.decode(answer.bodies[0], type=Plan)

@@ -22,7 +22,7 @@ class QuestionPage:
 
     Args:
         name: of the template.
-        path: where the decision port is asked; ``answer`` is the type of what it answers.
+        path: the path at the decision port; ``answer`` is the type of its answer.
     """
 
     def __init__(self, questions: Questions, name: str, path: str, answer: type[Any]) -> None:

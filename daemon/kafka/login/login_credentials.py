@@ -60,7 +60,7 @@ class LoginCredentials:
         return self._snapshot.newest is not None
 
     async def wait_until_loaded(self) -> None:
-        """Wait until the log is loaded: before, a removed credential may still be in the image."""
+        """Wait until the log is loaded: until then, the image may have removed credentials."""
         await self._snapshot.wait_until(lambda snapshot: snapshot is not None)
 
     def look_up(self, user: str, mechanism: ScramMechanism) -> Candidate:

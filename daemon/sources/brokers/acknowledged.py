@@ -9,10 +9,10 @@ from typing import Final
 from authorizerd.daemon.sources.brokers.messages import Quorum
 
 KEPT_SECONDS: Final = 60.0
-"""After this time, a listing that lacks a change is the truth: another client has undone it."""
+"""After this time, a listing without a change is believed: another client has undone the change."""
 
 LAG_SECONDS: Final = 2.0
-"""A broker that lacks what was committed this long ago is not current."""
+"""A broker is not current if it lacks a change that was committed this long ago."""
 
 
 @dataclass(slots=True)
@@ -21,8 +21,8 @@ class _Change:
 
     Attributes:
         made_at: the time of the acknowledgement.
-        high_watermark: one of the quorum that includes the change, None if none is known yet.
-        covered_at: listings that are asked for from then on include the change, or what undid it.
+        high_watermark: a high watermark of the quorum that includes the change; None until known.
+        covered_at: listings requested from then on include the change, or whatever undid it.
     """
 
     made_at: float
@@ -46,7 +46,7 @@ class Acknowledged:
 
     @property
     def high_watermark(self) -> int:
-        """The high watermark that a broker needs to have them all, as far as known; or -1."""
+        """The high watermark that a broker needs to have all known changes; or -1."""
         known = (change.high_watermark or -1 for change in self._changes.values())
         return max((self._forgotten_high_watermark, *known))
 
@@ -55,7 +55,7 @@ class Acknowledged:
         self._changes[key] = _Change(now)
 
     def forget_old(self, now: float) -> None:
-        """Forget changes that no later listing must show, as while every listing fails.
+        """Forget changes that later listings need not show, for example while every listing fails.
 
         A new broker still needs the high watermark that includes them.
         """
@@ -68,13 +68,14 @@ class Acknowledged:
             del self._changes[key]
 
     def note_commit(self, high_watermark: int, asked: float) -> None:
-        """Note a high watermark that was asked for at ``asked``, after these changes."""
+        """Note a high watermark that was requested at ``asked``, after these changes."""
         for change in self._changes.values():
             if change.high_watermark is None and change.made_at <= asked:
                 change.high_watermark = high_watermark
 
     def note_applied(self, log_end: int, since: float) -> None:
-        """Note that the broker's answers have everything below ``log_end`` from ``since`` on."""
+        """Note that from ``since`` on, the broker's answers include everything below
+        ``log_end``."""
         for change in self._changes.values():
             if change.high_watermark is not None and change.high_watermark <= log_end:
                 change.covered_at = (
@@ -82,12 +83,12 @@ class Acknowledged:
                 )
 
     def restart(self) -> None:
-        """Forget what was applied: another broker answers from now on."""
+        """Forget what was applied: from now on, a different broker answers."""
         for change in self._changes.values():
             change.covered_at = None
 
     def count_lacking(self, shown: Collection[int], asked: float) -> int:
-        """Return how many changes a listing lacks that was asked for at ``asked``."""
+        """Return how many changes are missing in a listing that was requested at ``asked``."""
         return sum(
             each.made_at <= asked < each.made_at + KEPT_SECONDS
             and key not in shown
@@ -96,7 +97,7 @@ class Acknowledged:
         )
 
     def find_shown(self, shown: Collection[int], asked: float) -> frozenset[int]:
-        """Return the changes that a listing includes which was asked for at ``asked``."""
+        """Return the changes included in a listing that was requested at ``asked``."""
         return frozenset(
             key
             for key, each in self._changes.items()
@@ -104,7 +105,7 @@ class Acknowledged:
         )
 
     def remove(self, shown: Collection[int], asked: float) -> None:
-        """Expect these changes no longer, nor those that are too old."""
+        """Stop expecting these changes, and those that are too old."""
         self._changes = {
             key: each
             for key, each in self._changes.items()

@@ -1,4 +1,4 @@
-"""The connection to one server, and what the machine asks of it: brokers, quorum, listing.
+"""The connection to one server, and the machine's requests to it: brokers, quorum, listing.
 
 A connection that breaks, or answers garbage, is closed. It is never used again.
 """
@@ -134,7 +134,7 @@ class Exchange:
         return Refused(f"DescribeQuorum: {described}")
 
     async def ask_listing(self) -> Answer | Refused | Broken:
-        """Ask for all ACLs. Nothing of the answer is decoded except its start."""
+        """Ask for all ACLs. Only the start of the answer is decoded."""
         started = trio.current_time()
         try:
             version, body = await self._request(LISTING_CALL)
@@ -163,7 +163,7 @@ class Exchange:
             RequestFailedError: the node does not serve the API.
         """
         node = self._node
-        assert node is not None, "the machine connects first"
+        assert node is not None, "a call needs an open connection"
         if trio.current_time() >= node.renewal_time:
             raise _BrokenError("the session of the connection ends")
         try:

@@ -1,7 +1,7 @@
-"""The copy of the listings: a log in Kafka's format, whose records and offsets are ours.
+"""The copy of the listings: a log in Kafka's format, with our own records and offsets.
 
 **Invariant:** the differences of one listing become visible together, also after a crash: those
-that exceed a batch are framed as a metadata transaction. With them, the log keeps the quorum's high
+that exceed a batch are framed as a metadata transaction. The log also keeps the quorum's high
 watermark, in a config record that has no other use. Without such a record, no listing was accepted.
 """
 
@@ -54,7 +54,7 @@ class ListingCopy:
 
     Attributes:
         high_watermark: the quorum's after the last listing that changed anything, -1 if it was
-            unknown, None if no listing was ever accepted.
+            unknown, None before the first accepted listing.
     """
 
     def __init__(
@@ -124,8 +124,8 @@ class ListingCopy:
     ) -> None:
         """Save the differences of one listing, pass them on, and wait until they are applied.
 
-        What was found out about the brokers' ``releases`` becomes visible with them. It is not
-        saved, because it may be wrong at the next start.
+        The brokers' ``releases`` become visible with them, but are not saved: they may be wrong at
+        the next start.
 
         After the first listing, also report that the applier has caught up.
 

@@ -1,17 +1,17 @@
-"""Decide which broker to ask, how often, and which of its listings to put in force. Without I/O.
+"""Decide, without I/O, which broker to ask, how often, and which listings to put in force.
 
 A broker answers from its own copy of the metadata, which only moves forward while it runs, so
 listings of one connection never go back. Another broker, or the same one after a restart, may be
 older than what was published.
 
-**Invariant:** the first listing of a connection is accepted only if the broker is known to have
-everything that was published or acknowledged before:
+**Invariant:** a connection's first listing is accepted only if the broker surely has everything
+published or acknowledged before:
 
 - A broker's log must have reached the quorum's high watermark that is first reported to the
   connection, plus ``SETTLE_SECONDS``, since it applies records after it has fetched them. So its
   first listing is also current. A watermark below that of the last accepted listing is not
   believed.
-- Where the quorum's state cannot be had, the listing must show all acknowledged changes, and a
+- If the quorum's state is unavailable, the listing must show all acknowledged changes, and a
   listing that differs from what is in force must still differ a poll later.
 
 Source: KIP-595, KIP-836; Kafka 4.3 KafkaRaftClient, BrokerMetadataPublisher.
@@ -46,12 +46,12 @@ from authorizerd.daemon.sources.brokers.messages import (
 from authorizerd.daemon.sources.brokers.pauses import JITTER, Pauses
 
 SETTLE_SECONDS: Final = 1.0
-"""How long a broker may take to apply what is in its log: two of its fetches, and more."""
+"""How long a broker may take to apply its log: more than two of its fetches."""
 CATCH_UP_SECONDS: Final = 10.0
 """How long a new broker may lag before another is tried."""
 CATCH_UP_POLL_SECONDS: Final = 0.5
 TRIES_MAX: Final = 3
-"""Failures or late answers in a row after which another broker is tried."""
+"""After this many failures or late answers in a row, another broker is tried."""
 
 T = TypeVar("T")
 
@@ -68,7 +68,7 @@ class _FailedError(Exception):
 
 @dataclass(slots=True)
 class _Pin:
-    """The broker that is read from, and what is known of its connection.
+    """The broker in use, and what is known about its connection.
 
     Attributes:
         has_quorum: True if the quorum's state is checked.
@@ -130,12 +130,12 @@ class Machine:
         return next(self._script) if event is None else self._script.send(event)
 
     def acknowledge(self, key: int, now: float) -> None:
-        """Note changes that the cluster has acknowledged: listings must show them from now on."""
+        """Note changes that the cluster has acknowledged: from now on, listings must show them."""
         self._acknowledged.add(key, now)
         self._pauses.become_eager()
 
     def forget_old_changes(self, now: float) -> None:
-        """Forget acknowledged changes that listings asked for from now on need not show."""
+        """Forget acknowledged changes that listings requested from now on need not show."""
         self._acknowledged.forget_old(now)
 
     def _run(self) -> _Script[None]:
@@ -213,7 +213,7 @@ class Machine:
             yield Wait(CATCH_UP_POLL_SECONDS)
 
     def _find_lack(self, broker_id: int, quorum: Quorum, committed: int) -> str:
-        """Return what the broker lacks of what was committed or acknowledged, or an empty text."""
+        """Return which committed or acknowledged changes the broker lacks, or an empty text."""
         demanded = max(committed, self._acknowledged.high_watermark)
         log_end = quorum.log_ends.get(broker_id, -1)
         if log_end >= demanded:
@@ -252,7 +252,7 @@ class Machine:
                 tries = 0
 
     def _poll(self, pin: _Pin) -> _Script[None]:
-        """Ask for one listing, accept it if it is not older than what is in force, and rest.
+        """Ask for one listing, accept it unless it is older than the state in force, and rest.
 
         Raises:
             _FailedError: there was no complete listing, or the broker is not current.
@@ -291,7 +291,7 @@ class Machine:
         return "the first listing of this connection differs: it must still differ a poll later"
 
     def _is_new_enough(self, pin: _Pin, asked: float) -> bool:
-        """Return True if a broker's listing is known to be as new as what is in force."""
+        """Return True if a broker's listing is known to be as new as the state in force."""
         if pin.first_asked is None:
             pin.first_asked = asked
         has_waited = asked - pin.first_asked >= (1 - JITTER) * self._poll_seconds
@@ -339,7 +339,7 @@ def _describe(event: Event) -> str:
 
 
 def _hides_brokers(quorum: Quorum, brokers: Sequence[Target]) -> bool:
-    """Return True if the quorum has a leader, which names none of the brokers.
+    """Return True if the quorum's leader names none of the brokers.
 
     A proxy may give the brokers other ids.
     """

@@ -1,4 +1,4 @@
-"""The actions that the machine asks of its task, and the answers: one to each action."""
+"""The machine's actions, which its task carries out, and the answer to each of them."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Unserved:
-    """The quorum's state cannot be had here: no such API, or not allowed."""
+    """The quorum's state is not available here: no such API, or not allowed."""
 
     reason: str
 

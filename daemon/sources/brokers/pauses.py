@@ -10,7 +10,7 @@ from authorizerd.daemon.sources.brokers.messages import Listed
 JITTER: Final = 0.1
 """The part of a pause by which it varies, up or down."""
 PAUSE_PER_LISTING: Final = 10.0
-"""A pause is at least this many times as long as the request before it, so large answers are rarer.
+"""A pause is at least this many times as long as the request before it, so slow requests are rarer.
 """
 EAGER_SECONDS_MIN: Final = 0.05
 RETRY_SECONDS_MIN: Final = 0.1
@@ -50,7 +50,7 @@ class Pauses:
         return pause
 
     def before_eager(self, listed: Listed) -> float:
-        """Return the shortest pause after a listing: half the time stays without requests."""
+        """Return the shortest pause after a listing: half of the time is free of requests."""
         return max(EAGER_SECONDS_MIN, listed.seconds, listed.throttle_seconds)
 
     def become_eager(self) -> None:

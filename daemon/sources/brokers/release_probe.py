@@ -1,10 +1,10 @@
 """Ask every broker which levels of metadata.version it supports, again at each poll.
 
-A connection to each broker stays open, and its process cannot change meanwhile. So an answer counts
-while the connection lives, also if the next one is slow.
+A connection to each broker stays open, so its process stays the same. An answer therefore counts
+while the connection lives, even if the next answer is slow.
 
-**Invariant:** a broker that cannot be reached is one of an unknown level. So is one that the
-cluster no longer names, for ``FORGOTTEN_SECONDS``: it may be restarting.
+**Invariant:** the level of an unreachable broker is unknown. For ``FORGOTTEN_SECONDS``, so is that
+of a broker that the cluster no longer names: it may be restarting.
 
 Source: KIP-584; Kafka 4.3 BrokerFeatures.
 """
@@ -30,9 +30,9 @@ from authorizerd.kafka_client.connection import NO_FEATURES, Features, Node, Ope
 from authorizerd.kafka_client.errors import ConnectionFailedError, RequestFailedError
 
 FIRST_LOOK_SECONDS: Final = 10.0
-"""How long the first look waits for answers: nothing is decided before it."""
+"""How long the first probe waits for answers. Decisions begin after it."""
 LOOK_SECONDS: Final = 1.0
-"""How long a later look waits for brokers that are slow."""
+"""How long a later probe waits for slow brokers."""
 ASK_SECONDS: Final = 10.0
 """Time limit of one answer, with the connection and authentication."""
 FORGOTTEN_SECONDS: Final = 600.0
@@ -102,7 +102,7 @@ class ReleaseProbe:
         """Ask every broker. Return once all have answered or failed, or after a time limit.
 
         Args:
-            brokers: those that the cluster names, with their ids.
+            brokers: the brokers that the cluster names, by id.
         """
         now = trio.current_time()
         for target in brokers:

@@ -138,15 +138,15 @@ class BrokersSource:
         return UNKNOWN_LEVEL if self._probe is None else self._probe.finalized
 
     async def confirm(self, created: Sequence[Acl], deleted: Sequence[AclFilter]) -> bool:
-        """Return True once decisions are made by a listing that shows changes of ACLs.
+        """Return True once decisions use a listing that shows these changes of ACLs.
 
         The listing was asked for after the call. It contains every created binding, and none that
         a deleted filter matches; or it is known to be newer than the call, so that another client
-        has undone a change. After a failover, no listing is accepted without the changes: call
-        this only with changes that the cluster has acknowledged, also if nobody waits for them
-        any more. Without any, it waits for the next listing.
+        has undone a change. After a failover, a listing without the changes is rejected: so pass
+        only changes that the cluster has acknowledged, even if nobody waits for them any more.
+        Without changes, this waits for the next listing.
 
-        If cancelled, listings must still show the changes.
+        Even after a cancellation, listings must show the changes.
 
         Return False if too many changes are waited for, if the source does not run yet, or if no
         listing has shown the changes in a minute.
@@ -204,7 +204,7 @@ class BrokersSource:
     ) -> None:
         copy, status = self._copy, self.status
         status.cluster_id = copy.cluster_id or ""
-        # What a copy says may be old, unless it is to be served until there is contact.
+        # A copy may be old: use it only if it may be served before the first contact.
         decides = copy.high_watermark is None or self._settings.serve_copy
         await self._freshness.begin(decides=decides)
         if copy.high_watermark is None:
@@ -219,7 +219,7 @@ class BrokersSource:
         await self._applied.wait_until(lambda newest: newest is not None)
 
     async def _look_first(self, probe: ReleaseProbe) -> None:
-        """Look at the releases before decisions begin by the copy."""
+        """Probe the releases before decisions use the copy."""
         for server in self._settings.servers:
             opened = await self._exchange.open(Target(server.host, server.port))
             if isinstance(opened, Opened) and opened.brokers:
@@ -284,7 +284,7 @@ class BrokersSource:
         await self._forget_pending()
         self._forget_old_barriers()
         self._listed_as_of = self.status.clock()
-        # Not later: the answer may be older than barriers that are made while it is awaited.
+        # Read this now: barriers that are added during the wait may be newer than the answer.
         expectations = {key: each.expectation for key, each in self._barriers.items()}
         answer = await self._exchange.ask_listing()
         if not isinstance(answer, Answer):

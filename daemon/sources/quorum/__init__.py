@@ -1,1 +1,1 @@
-"""The source that follows a KRaft quorum: a pure state machine, and a task that moves its bytes."""
+"""The source that follows a KRaft quorum: a pure state machine, and a task that does its I/O."""

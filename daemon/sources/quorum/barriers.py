@@ -1,7 +1,7 @@
-"""Barriers: waits until everything is applied that was committed when the wait began.
+"""Barriers: wait until everything that was committed when the wait began is applied.
 
-**Invariant:** a barrier passes only after everything below the high watermark was passed on that
-the leader reported in a Fetch sent later than the barrier was added.
+**Invariant:** a barrier passes only once the leader has reported a high watermark in a Fetch sent
+after the barrier was added, and everything below it was passed on.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Goal:
     leader_epoch: int
 
     def is_reached(self, log: FetchedLog) -> bool:
-        """Return True if everything was passed on that was committed when the leader answered.
+        """Return True if everything that was committed when the leader answered was passed on.
 
         A leader knows what its predecessors committed only once its own epoch's first record is
         committed. A high watermark below that record may be too old.
@@ -50,11 +50,11 @@ class Barriers:
 
     @property
     def newest(self) -> int:
-        """The ticket of the newest barrier, which a Fetch that is sent now counts for."""
+        """The ticket of the newest barrier. A Fetch sent now counts for it."""
         return self._added
 
     def answer(self, ticket: int, goal: Goal) -> None:
-        """Note what the leader answered to a Fetch.
+        """Note the leader's answer to a Fetch.
 
         Args:
             ticket: ``newest`` when the Fetch was sent.
@@ -64,7 +64,7 @@ class Barriers:
             self._goals.append((ticket, goal))
 
     def reach(self, log: FetchedLog) -> int | None:
-        """Return the highest ticket that passes now, or None if no further one does."""
+        """Return the highest ticket that passes now, or None if no more pass."""
         reached = None
         while self._goals and self._goals[0][1].is_reached(log):
             reached = self._goals.popleft()[0]

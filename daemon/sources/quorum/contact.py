@@ -1,7 +1,7 @@
-"""The contact with the quorum: which node is asked, and whether it answers as the leader.
+"""The contact with the quorum: which node to ask, and whether it answers as the leader.
 
-**Invariant:** only an answer of the leader of the newest known epoch is used, and only if the epoch
-is the one that was asked for.
+**Invariant:** only answers of the leader of the newest known epoch are used, and only if the
+request named this epoch.
 
 Source: KIP-595; Kafka 4.3 KafkaRaftClient (maybeHandleCommonResponse, validateLeaderOnlyRequest).
 """
@@ -30,7 +30,7 @@ from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.fetch import FetchAnswer, SnapshotAnswer
 
 OLD_EPOCH_SECONDS: Final = 60.0
-"""If a node claims to lead an older epoch for this long, it is not merely a deposed leader.
+"""If a node claims for this long to lead an older epoch, it is not merely a deposed leader.
 
 A deposed leader resigns within seconds, because no majority fetches from it.
 """
@@ -74,12 +74,11 @@ class Contact:
 
     Args:
         servers: where to ask first.
-        epoch: the last epoch that is known, 0 if none is.
-        random: returns a number from 0 to 1.
+        epoch: the last known epoch, or 0. random: returns a number from 0 to 1.
 
     Attributes:
         proven_epoch: the newest epoch that a majority is known to have had: records of it were
-            committed, or its leader had a high watermark. Any node can announce a later one.
+            committed, or its leader had a high watermark. Any node can announce a later epoch.
     """
 
     def __init__(
@@ -108,13 +107,13 @@ class Contact:
 
     @property
     def leader(self) -> tuple[Address, int] | None:
-        """The leader's address and epoch, or None unless its last answer was that of a leader."""
+        """The leader's address and epoch; None unless its last answer showed that it leads."""
         if self.target is None or not self._is_leader:
             return None
         return self.target, self.route.epoch
 
     def doubt_leader(self, address: Address) -> None:
-        """Forget that ``address`` leads, until it answers a request that is sent from now on."""
+        """Forget that ``address`` leads, until it answers a later request."""
         if address == self.target:
             self._is_leader, self._is_doubted = False, True
 
@@ -188,7 +187,7 @@ class Contact:
         return None
 
     def _end_claims(self) -> None:
-        """Forget which nodes claimed to lead older epochs, since one answered in the newest.
+        """Forget which nodes claimed to lead older epochs, since a node answered in the newest.
 
         If nothing proves the newest epoch, only the node's own claim is forgotten.
         """
@@ -214,7 +213,7 @@ class Contact:
         )
 
     def _on_old_epoch(self, answer: _Answer) -> Wait:
-        """Leave a node that is behind, unless it claims for long to lead.
+        """Leave a node that is behind, unless it has long claimed to lead.
 
         Then the cluster was restored, or the newest epoch was a false announcement.
         """
@@ -259,7 +258,7 @@ class Contact:
     def _await_election(self, code: int) -> Wait:
         """Ask the same node again soon: while it answers, it learns who is elected."""
         self._questions += 1
-        if self._questions % ELECTION_QUESTIONS == 0:  # it may be cut off from the others
+        if self._questions % ELECTION_QUESTIONS == 0:  # the node may be cut off from the others
             return self.give_up(ApiError(code).name, describe_code(code))
         self.count(ApiError(code).name, describe_code(code))
         self._is_leader = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class GarbageError(Exception):
-    """An answer that no leader sends. Nothing of it is used, and its connection is dropped."""
+    """An answer that no leader sends. It is ignored, and its connection is dropped."""
 
 
 class PermanentFaultError(Exception):
@@ -15,7 +15,7 @@ class RestoredClusterError(PermanentFaultError):
     """The cluster's log lacks records that it had committed before.
 
     Args:
-        found: what contradicts the records that the daemon has.
+        found: the contradiction to the daemon's records.
     """
 
     def __init__(self, found: str) -> None:

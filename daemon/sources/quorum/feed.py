@@ -1,7 +1,7 @@
 """Pass a followed log on to the applier: the copy first, then batches and snapshots of the quorum.
 
-**Invariant:** the applier gets each committed change once, in order. Once it has caught up, a
-snapshot reaches it as the differences from its state, in one batch.
+**Invariant:** the applier gets each committed change once, in order. Once the applier has caught
+up, it gets a snapshot as the differences from its state, in one batch.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from authorizerd.metadata.replay import Replay
 from authorizerd.protocol.records.batch import RecordBatch
 
 _FETCHED: Final = Path(METADATA_TOPIC_DIRECTORY)
-"""The place in errors of batches that were never in a file."""
+"""The place that errors name for batches that were never in a file."""
 
 
 class MisfitError(Exception):
@@ -117,7 +117,7 @@ class Feed:
             raise MisfitError(log_batch.last_offset, error.reason) from error
 
     async def catch_up(self) -> None:
-        """Report once that everything was passed on that decisions need."""
+        """Report once that everything that decisions need was passed on."""
         if not self.is_caught_up:
             self.is_caught_up = True
             await self._applier.send(CaughtUp(self.last_offset))
@@ -130,7 +130,8 @@ class Feed:
 
         Raises:
             MisfitError: as for ``read_copy``.
-            MetadataLogError: as for ``read_copy``. Once it has caught up, nothing was replaced.
+            MetadataLogError: as for ``read_copy``. After the applier has caught up, nothing was
+                replaced.
         """
         # A transaction that was open is void: a snapshot is never taken within one.
         before = self._replay

@@ -1,7 +1,7 @@
-"""The log as a follower knows it: the end of what was passed on, and what is not committed yet.
+"""The log as a follower knows it: the end of the records passed on, and the pending records.
 
-**Invariant:** only batches below a leader's high watermark leave it, in order, each once. What has
-left is never truncated, and its last batch is known, so that another log is recognized.
+**Invariant:** only batches below a leader's high watermark are passed on, in order, each once.
+These are never truncated, and the last one is known, so that a different log is recognized.
 
 Source: Kafka 4.3 KafkaRaftLog (truncateToEndOffset, endOffsetForEpoch), LeaderEpochFileCache.
 """
@@ -25,7 +25,7 @@ class FetchedLog:
     Args:
         end_offset: the offset after everything that was passed on.
         epoch: the epoch of the record before it, 0 if there is none.
-        bytes_max: no batch is accepted while the pending ones have this size.
+        bytes_max: no batch is accepted once the pending ones reach this size.
         last: identifies the last batch that was passed on, None if it is not known.
     """
 
@@ -111,16 +111,16 @@ class FetchedLog:
     def check_last(self, batches: Sequence[RecordBatch]) -> None:
         """Check that the leader's log has the last batch that was passed on.
 
-        Two logs with the same epochs agree for Kafka, whatever is in them.
+        For Kafka, two logs with the same epochs agree, whatever their contents.
 
         Args:
-            batches: the leader's, from the offset of that batch on.
+            batches: the leader's batches, from that batch's offset on.
 
         Raises:
             GarbageError: they do not begin there.
             RestoredClusterError: the leader has another batch at its offset.
         """
-        assert self.last is not None, "it is known"
+        assert self.last is not None, "the last batch is known"
         first = batches[0] if batches else None
         if first is None or not first.base_offset <= self.last.base_offset <= first.last_offset:
             raise GarbageError(f"expected the batch at offset {self.last.base_offset} again")
@@ -155,7 +155,7 @@ class FetchedLog:
         return min(end, diverging.end_offset) if epoch == diverging.epoch else end
 
     def go_back(self, end_offset: int) -> bool:
-        """Drop everything that is not committed, since the leader's log contradicts it.
+        """Drop everything uncommitted, since the leader's log contradicts it.
 
         The next Fetch then shows whether the leader also contradicts what is committed.
 
@@ -163,7 +163,7 @@ class FetchedLog:
             end_offset: where the leader's log ends or begins, for the error.
 
         Raises:
-            RestoredClusterError: nothing is pending, so it does.
+            RestoredClusterError: nothing is pending, so committed records are contradicted.
         """
         if not self._pending:
             raise _restored(end_offset, self.committed_end)

@@ -40,13 +40,14 @@ from authorizerd.protocol.kafka.responses import CONTROLLER_ENDPOINTS, DescribeC
 from authorizerd.protocol.records.fetched import read_fetched_batches
 
 IDLE_ANSWER_MS: Final = 2_000
-"""How much longer than asked a leader may wait that has nothing to send, as for Kafka's followers.
+"""How much longer than requested a leader may wait if it has nothing to send, as for Kafka's
+followers.
 
 After that, the daemon looks for another leader.
 """
 
 PROBES_MAX: Final = 2
-"""A leader closes idle connections, so a failure on an old one is followed by a second try."""
+"""A leader closes idle connections, so after a failure on an old connection, try once more."""
 
 BATCHES_PER_EVENT: Final = 256
 """How many batches the machine gets at once, since it handles an event without a pause."""
@@ -99,7 +100,7 @@ class Link:
         cluster_id: str | None,
         is_behind: bool,
     ) -> Event:
-        """Send a request and return its answer, or that of a new connection if authentication is
+        """Send a request and return its answer; open a new connection first if authentication is
         due.
 
         Args:
@@ -161,7 +162,7 @@ class Link:
         return self._split(FetchAnswered(answer, batches))
 
     def _split(self, event: FetchAnswered) -> FetchAnswered:
-        """Return the first part of an answer. The next Fetches get the others."""
+        """Return the first part of an answer. The next Fetches get the other parts."""
         answer, batches = event.answer, event.batches
         if len(batches) <= BATCHES_PER_EVENT:
             return event
@@ -172,7 +173,7 @@ class Link:
         return FetchAnswered(answer, batches[:BATCHES_PER_EVENT])
 
     def _take_rest(self, request: SendFetch) -> FetchAnswered | None:
-        """Return the next part of the last answer, if it is what the request asks for."""
+        """Return the next part of the last answer, if the request asks for it."""
         rest, self._rest = self._rest, None
         if rest is None or rest.batches[0].base_offset != request.position.offset:
             return None

@@ -3,9 +3,9 @@
 It finds the leader, fetches the log, and decides what is committed. It never waits, and has no
 clock: each event brings the time.
 
-**Invariant:** what it passes on is a prefix of the log that the quorum committed, in order, nothing
-twice. It never follows a leader of an older epoch than one that is proven (see ``Contact``), nor of
-one that was announced less than a minute ago. An answer that no leader sends changes nothing that
+**Invariant:** the records that it passes on are a prefix of the committed log, in order, without
+repetition. It never follows a leader of an epoch older than a proven one (see ``Contact``), or
+older than one announced less than a minute ago. An answer that no leader sends changes nothing that
 was passed on. Each connection first shows that its node has the last batch that was passed on: the
 log of another cluster may have the same epochs.
 
@@ -68,15 +68,14 @@ FULL_SECONDS: Final = 0.1
 THROTTLE_SECONDS_MAX: Final = 30.0
 
 VERSION_WITH_HIGH_WATERMARK: Final = 18
-"""The version of Fetch from which on a leader announces a new high watermark at once."""
+"""The first version of Fetch in which a leader announces a new high watermark at once."""
 
 
 class Machine:
     """Follow a quorum.
 
     Args:
-        contact: what is known of the leader.
-        log: the end of what was passed on before.
+        contact: the facts about the leader. log: the end of the records passed on before.
         cluster_id: the id that the cluster must have; None if the machine must ask for it.
 
     Attributes:
@@ -100,10 +99,10 @@ class Machine:
         self.high_watermark = -1
 
     def begin_probe(self) -> Probe | None:
-        """Return a Fetch that tells at once what is committed, if a barrier needs one.
+        """Return a Fetch that reports at once what is committed, if a barrier needs one.
 
-        The usual Fetch may wait at the leader for half a second. A probe goes over another
-        connection, and changes nothing but barriers. Return None if no leader is known, either.
+        The usual Fetch may wait at the leader for half a second. A probe uses another connection,
+        and affects only barriers. Also return None if no leader is known.
         """
         leader = self.contact.leader
         if leader is None or not self.barriers.are_waiting:
@@ -111,7 +110,7 @@ class Machine:
         return Probe(self.barriers.newest, leader[0], SendFetch(self._position(), 0, 1))
 
     def end_probe(self, probe: Probe, answer: FetchAnswer) -> int | None:
-        """Return the highest ticket that passes now by the answer to a probe, or None."""
+        """Return the highest ticket that a probe's answer lets pass, or None."""
         epoch = probe.request.position.leader_epoch
         is_current = answer.leader_epoch == epoch == self.contact.route.epoch
         if answer.error_code or not is_current or answer.high_watermark < 0:
@@ -120,7 +119,7 @@ class Machine:
         return self.barriers.reach(self.log)
 
     def step(self, event: Event, now: float) -> Reaction:
-        """Return what to do about an event.
+        """Return the reaction to an event.
 
         Args:
             now: seconds on a clock that never goes back.
@@ -178,7 +177,7 @@ class Machine:
             return AskCluster()
         self.contact.begin_request()
         if self._snapshot is not None:
-            # Another leader's snapshot of the same id may have other bytes.
+            # Another leader's snapshot of the same id may have different bytes.
             if self._snapshot.leader_epoch == self.contact.route.epoch:
                 return self._snapshot.request(FETCH_BYTES)
             self._abandon_snapshot()
@@ -212,13 +211,14 @@ class Machine:
     def _known_watermark(self) -> int:
         """Return the high watermark that the newest leader reported, or -1.
 
-        An earlier leader's does not count: a record above the new leader's may be truncated.
+        An earlier leader's high watermark does not count: records above the new one may be
+        truncated.
         """
         is_current = self._reported.leader_epoch == self.contact.route.epoch
         return self._reported.high_watermark if is_current else -1
 
     def _judge(self, answer: FetchAnswer | SnapshotAnswer) -> Wait | None:
-        """Do as ``Contact.judge``, and drop what was fetched in an epoch that is forgotten."""
+        """Like ``Contact.judge``, but also drop what was fetched in a forgotten epoch."""
         before = self.contact.route.epoch
         other = self.contact.judge(answer)
         if self.contact.route.epoch < before:
@@ -237,7 +237,7 @@ class Machine:
         if not self._is_checked and answer.diverging is None:
             self._is_checked = True
             if self.log.last is not None:
-                # A leader that offers a snapshot does not have that batch any more.
+                # A leader that offers a snapshot no longer has that batch.
                 if answer.snapshot is None:
                     self.log.check_last(batches)
                 return self._ask_after(answer.throttle_ms)
@@ -283,7 +283,7 @@ class Machine:
             self.contact.effects.append(Confirm())
 
     def _advance(self) -> None:
-        """Pass on what is committed, and report what is reached by it."""
+        """Pass on committed batches, and report what this completes."""
         effects = self.contact.effects
         committed = self.log.commit(self._known_watermark())
         if committed:
@@ -302,7 +302,7 @@ class Machine:
         if snapshot.end_offset <= self.log.committed_end:
             self.log.go_back(snapshot.end_offset)
             return
-        # With a wrong epoch, the daemon would take the real leader for an old one, also later.
+        # With a wrong epoch, the daemon would from then on mistake the real leader for an old one.
         if not self.log.committed_epoch <= snapshot.epoch <= self.contact.route.epoch:
             raise GarbageError(f"a snapshot of epoch {snapshot.epoch}")
         self._snapshot = SnapshotFetch(snapshot, self.contact.route.epoch)

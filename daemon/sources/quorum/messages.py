@@ -1,4 +1,4 @@
-"""What happens to the state machine of a follower, and what the machine wants done.
+"""The events that a follower's state machine gets, and the actions that it asks for.
 
 The machine answers each event with a ``Reaction``: effects to make in order, then one request. Its
 result is the next event.
@@ -29,7 +29,7 @@ class Connected:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLost:
-    """A connection failed, broke, or brought something that is not an answer.
+    """A connection failed, broke, or delivered something other than an answer.
 
     ``reason`` names the failure in metrics; ``text`` is for the log. ``is_silent`` is True if the
     node did not answer in time.
@@ -114,12 +114,12 @@ class AbandonSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class ReportLoaded:
-    """Everything was passed on that the quorum had committed when the daemon connected."""
+    """Everything that the quorum had committed when the daemon connected was passed on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Confirm:
-    """Everything was passed on that is committed, as far as the leader knew just now."""
+    """Everything that the leader reported as committed just now was passed on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Do nothing any more."""
+    """Do nothing from now on."""
 
 
 Request = Connect | AskCluster | SendFetch | SendFetchSnapshot | ApplySnapshot | Wait | Stop

@@ -44,7 +44,7 @@ class ContactReport:
         """Log that the controllers do not report the cluster's id to this principal.
 
         Args:
-            has_copy: True if a copy is continued, which might be another cluster's.
+            has_copy: True if there is a copy, which might be another cluster's.
         """
         if has_copy:
             _logger.warning(

@@ -1,4 +1,4 @@
-"""Whom to ask next, and when: the leader if it is known, else every known server in turn.
+"""Which node to ask next, and when: the leader if it is known, else every known server in turn.
 
 **Invariant:** an epoch has one leader, and only ``go_back`` returns to an earlier epoch.
 
@@ -30,7 +30,7 @@ JITTER: Final = 0.2
 DOUBLINGS_MAX: Final = 10
 
 ELECTION_SECONDS: Final = 0.1
-"""The pause between two questions to a node that answers, but does not know the new leader yet."""
+"""The pause before asking a node again that does not know the new leader yet."""
 
 
 class Route:
@@ -38,7 +38,7 @@ class Route:
 
     Args:
         servers: where to ask first, and again whenever no known controller answers.
-        epoch: the last epoch that is known, 0 if none is.
+        epoch: the last known epoch, or 0.
     """
 
     def __init__(self, servers: Sequence[Server], *, epoch: int = 0) -> None:
@@ -56,7 +56,7 @@ class Route:
         self.leader_id = UNKNOWN
 
     def learn(self, leader_id: int, epoch: int, endpoints: Endpoints) -> bool:
-        """Take over what an answer says about the leader. Return False if it is out of date.
+        """Learn the leader from an answer. Return False if the answer is out of date.
 
         Raises:
             GarbageError: the answer names another leader of the same epoch.
@@ -96,7 +96,7 @@ class Route:
         return self._nodes.get(self.leader_id)
 
     def choose(self) -> Address:
-        """Return the leader's address, unless it has failed, else the next server's.
+        """Return the leader's address, or the next server's if the leader has failed.
 
         A leader that has failed just now is left out once.
         """
@@ -131,7 +131,7 @@ class Route:
             self._skipped = address
 
     def forgive_leader(self) -> None:
-        """Try the leader next, although it has failed."""
+        """Try the leader next, even if it has failed."""
         self._is_leader_failed = False
 
     def note_leader(self) -> None:
@@ -140,11 +140,11 @@ class Route:
 
 
 def choose_addresses(voters: Voters, leader: Address) -> Mapping[int, Address]:
-    """Return the voters' addresses at the listener that the leader is reached at.
+    """Return the voters' addresses at the listener on which the leader is reached.
 
     The leader's answers name only the leader, but a cluster may replace every address that the
-    daemon knows. Voters without this listener are left out; all are, if no voter has the leader's
-    address.
+    daemon knows. Voters without this listener are left out. If no voter has the leader's address,
+    none is returned.
 
     Source: KIP-853.
     """

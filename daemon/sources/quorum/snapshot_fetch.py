@@ -1,4 +1,4 @@
-"""One snapshot that is fetched in chunks, which need not end where a batch ends.
+"""One snapshot that is fetched in pieces, which need not end at a batch's end.
 
 Source: KIP-630; Kafka 4.3 KafkaRaftClient.handleFetchSnapshotResponse.
 """
@@ -17,7 +17,7 @@ class SnapshotFetch:
     """Check that the pieces of a snapshot follow each other.
 
     Args:
-        leader_epoch: the epoch of the leader that offered it.
+        leader_epoch: the epoch of the leader that offered the snapshot.
     """
 
     def __init__(self, snapshot: SnapshotId, leader_epoch: int) -> None:

@@ -1,10 +1,10 @@
-"""The source that follows a KRaft quorum: it does what the state machine decides.
+"""The source that follows a KRaft quorum: it carries out the state machine's decisions.
 
 **Invariant:** a kill at any time is harmless. Committed records are passed on and then saved in the
-copy; those that were not saved are fetched again. A snapshot is on the disk, and verified, before
-it is passed on; it replaces the copy afterwards.
+copy; those that were not saved are fetched again. A snapshot is saved and verified before it is
+passed on; only then does it replace the copy.
 
-One task runs the machine, so nothing in it is locked. Files are used in threads.
+One task runs the machine, so it needs no locks. Files are used in threads.
 """
 
 from __future__ import annotations
@@ -132,7 +132,8 @@ class QuorumSource:
         return None if leader is None else leader[0]
 
     def report_lost(self, address: Address) -> None:
-        """Report that ``address`` does not lead. It is believed again once it answers a Fetch."""
+        """Report that ``address`` does not lead. It counts as the leader again once it answers a
+        Fetch."""
         self._machine.contact.doubt_leader(address)
 
     def is_complete(self, offset: int) -> bool:
@@ -142,8 +143,8 @@ class QuorumSource:
     async def confirm(self, created: Sequence[Acl] = (), deleted: Sequence[AclFilter] = ()) -> bool:
         """Return True once this daemon has applied all that was committed before the call.
 
-        This takes until a Fetch that is sent later is answered by the leader, so for ever while no
-        leader answers. It may be cancelled at any time.
+        This waits until the leader answers a Fetch sent after the call, so it never returns while
+        no leader answers. It may be cancelled at any time.
         """
         await self._begun.wait()
         ticket = self._machine.barriers.add()
@@ -155,7 +156,7 @@ class QuorumSource:
                 nursery.cancel_scope.cancel()
         finally:
             self._waiting.pop(ticket, None)
-        # The machine may already count what is only about to be passed on.
+        # The machine may already count records that are about to be passed on.
         offset = self._machine.log.committed_end - 1
         await self._applied.wait_until(
             lambda newest: newest is not None and newest.offset >= offset
@@ -163,7 +164,8 @@ class QuorumSource:
         return True
 
     async def _ask_leader(self) -> None:
-        """Release barriers sooner than the usual Fetch does. One answer serves all that wait."""
+        """Release barriers sooner than the usual Fetch does. One answer serves all waiting
+        tasks."""
         async with self._probe.lock:
             probe = self._machine.begin_probe()
             if probe is None:
@@ -174,7 +176,7 @@ class QuorumSource:
                 self._release(ticket)
 
     async def run(self, applier: trio.MemorySendChannel[Message]) -> None:
-        """Pass on the copy, then what the quorum commits, until cancelled; close ``applier``.
+        """Pass on the copy, then all committed records, until cancelled; close ``applier``.
 
         After a permanent fault, wait for the cancellation.
 
@@ -193,7 +195,7 @@ class QuorumSource:
             except CopyConflictError as error:
                 await self._wait_for_operator(str(error), -1)
             finally:
-                # Shielded, or a cancelled close of the first would leave the second open.
+                # Shielded: otherwise a cancelled close of the first would leave the second open.
                 with trio.CancelScope(shield=True):
                     await self._link.close()
                     await self._probe.link.close()
@@ -210,7 +212,7 @@ class QuorumSource:
             bytes_max=PENDING_BYTES_MAX,
             last=self._copy.end.last_batch,
         )
-        # An empty copy may be tied to an id that the settings had by mistake.
+        # An empty copy may have an id that was set by mistake.
         known = self._copy.cluster_id if self._copy.last_offset >= 0 else None
         settings = self._settings
         contact = Contact(
@@ -247,7 +249,7 @@ class QuorumSource:
             event = await self._perform(turn.request, feed) if failed is None else failed
 
     async def _make(self, effect: Effect, feed: Feed) -> Event | None:
-        """Make an effect. Return an event instead if it failed."""
+        """Carry out an effect. Return an event if it failed."""
         match effect:
             case PassOn():
                 await feed.pass_on(effect.batches)
@@ -323,7 +325,7 @@ class QuorumSource:
             is_behind=not 0 <= machine.high_watermark <= machine.log.committed_end,
         )
         if isinstance(request, SendFetch):
-            # The leader answers within the wait. What takes longer is the answer's age.
+            # The leader answers within the wait. Any longer delay is the answer's age.
             latest = asked_at + request.max_wait_ms / 1000
             self._answered_as_of = min(clock(), latest)
         if isinstance(event, ClusterAnswered):

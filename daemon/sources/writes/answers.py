@@ -32,7 +32,7 @@ _TEXTS: Final = {int(code): code.text for code in ErrorCode}
 class Answers:
     """The results of a request's items, in order; ``items`` are those of its completion.
 
-    ``created`` and ``deleted`` are what the cluster has committed: bindings, and filters that match
+    ``created`` and ``deleted`` are committed by the cluster: bindings, and filters that match
     exactly the deleted ACLs.
     """
 
@@ -44,7 +44,7 @@ class Answers:
     """True if an item was rejected for lack of a right."""
 
     def add(self, error: ApiError | None, errors: _Errors, success: object) -> None:
-        """Add one item: its error, or what it succeeds with."""
+        """Add one item: its error, or its successful result."""
         if error is None:
             self.items.append(success)
             self.has_success = True
@@ -54,7 +54,7 @@ class Answers:
 
 
 class _Errors:
-    """Errors by their values, since freeing many exceptions takes long.
+    """Errors by their values: equal errors are shared, since freeing many exceptions takes long.
 
     Args:
         no_right: the text of CLUSTER_AUTHORIZATION_FAILED; if empty, the cluster's own.
@@ -124,7 +124,7 @@ def _read_deleted(results: list[FilterResult], errors: _Errors) -> Steps[Answers
 
 
 def leave_unread(items: Sequence[object]) -> list[object]:
-    """Return the results if the time is up before this daemon has read the change."""
+    """Return the results if the time limit passes before this daemon has read the change."""
     return [item if isinstance(item, Exception) else UNREAD for item in items]
 
 
@@ -145,7 +145,8 @@ def judge_created(visible: Sequence[bool], reason: str) -> list[Exception | None
 
 
 def judge_removed(removals: Sequence[Removals], reason: str) -> Steps[list[Exception]]:
-    """Return, in chunks, the results of a deletion whose answer is missing: none counts as done."""
+    """Return, in chunks, the results of a deletion whose answer is missing: no item counts as
+    done."""
     errors: dict[Removals, Exception] = {}
     judged: list[Exception] = []
     for removal in removals:

@@ -1,8 +1,7 @@
 """Connections to the nodes that take changes, kept for a short time between requests.
 
-**Invariant:** a connection carries one request at a time. It is not used again after a failure, nor
-if its peer has closed it in the meantime: a request that is lost on a dead connection would have an
-unknown outcome.
+**Invariant:** a connection carries one request at a time. It is not reused after a failure, or if
+its peer has closed it: a request lost on a dead connection would have an unknown outcome.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class Connection:
 
 
 class Connections:
-    """Idle connections. The one that was used last is used first."""
+    """Idle connections. The most recently used one is reused first."""
 
     def __init__(self, open_node: OpenNode) -> None:
         self._open_node = open_node
@@ -61,7 +60,8 @@ class Connections:
         try:
             while True:
                 await trio.sleep(AGE_SECONDS_MAX / 2)
-                # Not a list: during each closing, others come and go, and this may be cancelled.
+                # Iterate over no list: while one closes, others come and go, and this may be
+                # cancelled.
                 while (old := self._find_old()) is not None:
                     self._idle.remove(old)
                     await old.node.aclose()

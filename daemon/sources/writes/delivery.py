@@ -5,9 +5,9 @@ was not sent, if its receiver was not ready, or if its receiver was not the acti
 the log shows no trace of it. An item succeeds only after everything that the cluster had committed
 by then is applied here, and by every worker.
 
-Why look at the log after NOT_CONTROLLER? A controller that loses its role while a change waits to
-be committed also answers so, and the change may still be committed. But then another epoch has
-begun, so what is not visible after a confirmation never will be.
+NOT_CONTROLLER requires a look at the log: a controller that loses its role while a change waits to
+be committed also gives this answer, and the change may still be committed. But then a new epoch has
+begun, so a change that is not visible after a confirmation never will be.
 
 Source: KIP-590; Kafka 4.3 QuorumController (renounce), AclMutator.
 """
@@ -58,8 +58,8 @@ from authorizerd.kafka_client.address import Address
 from authorizerd.protocol.kafka.error_codes import ApiError
 
 SENT_AT_ONCE_MAX: Final = 16
-"""The maximum number of requests on their way to the cluster. A controller commits those that
-arrive together at once, so one at a time would reach only a fraction of its rate.
+"""The maximum number of requests on their way to the cluster. A controller commits simultaneous
+requests together, so sending one at a time would reach only a fraction of its rate.
 """
 INTERRUPTED: Final = "the daemon is shutting down"
 _PAUSE_FIRST_SECONDS: Final = 0.05
@@ -85,7 +85,7 @@ class ForwardStatistics(UpdateStatistics):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Means:
-    """What every delivery uses.
+    """The parts that every delivery uses.
 
     Args:
         request_timeout_ms: how long a node may take to answer.
@@ -134,7 +134,8 @@ class Delivery:
             address, outcome = await self._send()
             match outcome:
                 case Answered(results):
-                    # Later, when the change is applied, freeing this state would block the loop.
+                    # Drop this state now: freeing it after the change is applied would block the
+                    # loop.
                     self._before = None
                     return await self._acknowledge(results)
                 case Rejected(error):
@@ -163,7 +164,7 @@ class Delivery:
             address = self._means.destination.address
             if address is None:
                 return None, _NOBODY
-            if isinstance(self._update, Deletions):  # to know later what it may have removed
+            if isinstance(self._update, Deletions):  # to find later what it may have removed
                 self._before = self._means.snapshot.newest
             timeout_ms = self._means.request_timeout_ms
             return address, await self._means.submission.send(address, self._update, timeout_ms)
@@ -182,7 +183,7 @@ class Delivery:
             await self._expire()
 
     async def _confirm(self, answers: Answers | None = None) -> bool:
-        """Return True once what is committed is applied here, and by every worker."""
+        """Return True once everything committed is applied here, and by every worker."""
         created, deleted = ((), ()) if answers is None else (answers.created, answers.deleted)
         if not await self._means.destination.confirm(created, deleted):
             return False
@@ -213,9 +214,9 @@ class Delivery:
         return False
 
     async def _look(self, reason: str) -> tuple[bool, Sequence[object] | None]:
-        """Return True if the log shows the change, and what it says about each item.
+        """Return True if the log shows the change, and its evidence for each item.
 
-        The state must have everything committed by now. If that cannot be known, return True and
+        The state must include everything committed by now. If that is unknown, return True and
         None.
         """
         after = self._means.snapshot.newest if await self._confirm() else None

@@ -1,4 +1,4 @@
-"""Find out from the log how a change ended whose outcome is not known.
+"""Find out from the log how a change with an unknown outcome ended.
 
 **Invariant:** a creation succeeds if its binding is visible, even if another writer made it. The
 removal of an ACL is never attributed to a request, since another writer may have removed it.
@@ -48,7 +48,7 @@ def _is_visible(snapshot: AclSnapshot, acl: Acl) -> bool:
 def find_removed(
     before: AclSnapshot, after: AclSnapshot, filters: Sequence[AclFilter]
 ) -> Steps[list[Removals]]:
-    """Return, in steps, what has become of the ACLs that each filter matched before."""
+    """Return, in steps, what happened to the ACLs that each filter matched before."""
     index = FilterIndex()
     numbers: list[int | None] = []
     for each in filters:

@@ -1,8 +1,8 @@
-"""Accept changes of ACLs, and send them to the cluster side by side.
+"""Accept changes of ACLs, and send them to the cluster concurrently.
 
-**Invariant:** accepted work is done even if its caller is cancelled, within the caller's time. The
-number of unanswered requests is bounded. Requests of different callers are in no order; a
-connection of a caller has one request under way.
+**Invariant:** accepted work is done within the caller's time limit, even if the caller is
+cancelled. The number of unanswered requests is bounded. Requests of different callers are not
+ordered; each connection has one request under way.
 
 Source: KIP-504 (asynchronous ACL updates), KIP-590; Kafka 4.3 ForwardingManager.
 """
@@ -44,14 +44,14 @@ ENDING_SECONDS: Final = 5.0
 """How long requests may take after ``close``."""
 _MARGIN_SECONDS_MAX: Final = 1.0
 _MARGIN: Final = 0.1
-"""The part of the caller's time that is kept for the answer, so that it can name the reason."""
+"""The part of the caller's time limit that is kept for an answer that names the reason."""
 
 
 class ForwardedUpdates:
     """Accept changes of ACLs, send them, and acknowledge them.
 
     Args:
-        rights: who is forwarded; None if the daemon makes every change in its own name.
+        rights: who is forwarded; None if the daemon sends every change under its own name.
         requests_max: the maximum number of unanswered requests. More are refused.
         timeout_ms: returns how long a caller waits for its answer.
     """
@@ -102,7 +102,7 @@ class ForwardedUpdates:
         return ItemCompletions[Any](update.completion, len(items))
 
     def change_cluster(self, plan: PlanCluster[T], on_applied: Callable[[], None]) -> Completion[T]:
-        """Return a failed completion: nothing else is changed through a follower."""
+        """Return a failed completion: a follower changes nothing but ACLs."""
         return reject_cluster_change()
 
     def _find_obstacle(self, caller: RequestContext) -> RejectedUpdateError | None:

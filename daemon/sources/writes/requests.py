@@ -1,4 +1,4 @@
-"""A change of ACLs on its way to the cluster, and what is known about it."""
+"""A change of ACLs on its way to the cluster, and its known outcome."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class NotController:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """The request was rejected as a whole. Nothing was done, and a repetition is also rejected."""
+    """The request was rejected as a whole. Nothing was done, and a retry would also be rejected."""
 
     error: ApiError
 

@@ -5,8 +5,8 @@ CLUSTER_ACTION, the daemon is as strong as any super user. So it must not name a
 caller of its own listeners could borrow.
 
 **Invariant:** a principal is forwarded only if it is listed, and if its caller has proved it by a
-client certificate or by a credential of the cluster. Each exception needs a setting of its own.
-Nothing that the client merely says, such as its client id, counts.
+client certificate or by a credential of the cluster. Each exception needs its own setting. Unproven
+claims of the client, such as its client id, do not count.
 
 Source: KIP-590; Kafka 4.3 EnvelopeUtils.
 """
@@ -85,7 +85,7 @@ def check_caller(
     """Return why the caller's change must not be sent now, or None if it may.
 
     Args:
-        rights: who is forwarded; None if the daemon makes every change in its own name.
+        rights: who is forwarded; None if the daemon sends every change under its own name.
         may_alter: returns True if the caller may alter the cluster. Raises NotReadyError.
     """
     obstacle = None if rights is None else rights.find_obstacle(caller)

@@ -1,8 +1,8 @@
-"""Send a change to one node, once, and say what is known about it afterwards.
+"""Send a change to one node, once, and report what is known about it afterwards.
 
-**Invariant:** ``send`` sends a request at most once, and only if its caller has the right then.
-After NotSent, Rejected and Denied, it has changed nothing. After NotController, only the log shows
-it.
+**Invariant:** ``send`` sends a request at most once, and only if its caller then has the right.
+After NotSent, Rejected and Denied, nothing has changed. After NotController, only the log shows
+whether it was applied.
 
 Source: KIP-140, KIP-590; Kafka 4.3 ControllerApis, RequestChannel (shouldReturnNotController).
 """
@@ -58,7 +58,7 @@ _NOT_FORWARDED: Final[Mapping[int, str]] = {
         "the controller does not understand the principal: it has another principal.builder.class"
     ),
 }
-"""The errors of an Envelope whose inner request the controller has not looked at."""
+"""The errors of an Envelope whose inner request the controller has not read."""
 
 
 class Submission:
@@ -66,7 +66,7 @@ class Submission:
 
     Args:
         carries_caller: True if the caller's principal is named in an Envelope, False if the daemon
-            makes the change in its own name.
+            sends the change under its own name.
         to_controllers: True if nodes are controllers, whose answer NOT_CONTROLLER is not final.
         check_caller: returns why a caller's change must not be sent now, or None if it may.
     """
@@ -88,7 +88,7 @@ class Submission:
     async def send(self, address: Address, update: Update, timeout_ms: int) -> Outcome:
         """Send ``update`` to ``address``, and wait for the answer.
 
-        If it is cancelled, it is not known whether the change applies.
+        If cancelled, it is unknown whether the change applies.
         """
         try:
             connection = await self.connections.take(address)
@@ -99,7 +99,7 @@ class Submission:
         try:
             outcome = await self._exchange(node, update, timeout_ms)
         finally:
-            # After a failure, a late answer would be taken for the next request's.
+            # After a failure, a late answer could be mistaken for the next request's.
             if outcome is None or isinstance(outcome, Unknown):
                 await node.aclose()
         if not isinstance(outcome, Unknown):

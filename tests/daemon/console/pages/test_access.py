@@ -53,7 +53,7 @@ ALTER_CLUSTER = {"resource_type": "CLUSTER", "operation": "ALTER"}
         (
             WHAT,
             READ_TOPICS | {"principal": "User:bob"},
-            ["ord", "every name that begins so", "open", "this name"],
+            ["ord", "every name with this prefix", "open", "this name"],
         ),
         (WHAT, READ_TOPICS | {"principal": "bob", "search": "open"}, ["Rows: 1.", "open"]),
         (WHAT, ORDERS | {"principal": "User:alice"}, ["Rows: 2.", "READ", "DESCRIBE"]),
@@ -186,7 +186,7 @@ async def test_download_of_resources_names_their_patterns() -> None:
         "name,pattern,except,hosts",
         ",every name that no ACL matches,,from any host",
         "open,this name,,from any host",
-        'ord,every name that begins so,"ord-x, orders",from any host',
+        'ord,every name with this prefix,"ord-x, orders",from any host',
         "orders,this name,,from any host except 10.0.0.7",
     ]
     lines = (await place.download(f"{WHAT}.jsonl", **fields)).splitlines()
