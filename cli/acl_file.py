@@ -29,7 +29,7 @@ def is_log(path: Path) -> bool:
 def read_acl_file(path: Path) -> AclsRead:
     """Return the ACLs of a file, without repeats, as ``read_acls``.
 
-    Warns of what the file says and ACLs cannot.
+    Warns about parts of the file that ACLs cannot express.
     """
     read = read_acls(path)
     warn_of(f"{path}: {loss}" for loss in read.losses)
@@ -37,7 +37,7 @@ def read_acl_file(path: Path) -> AclsRead:
 
 
 def read_acls(path: Path) -> AclsRead:
-    """Return the ACLs of a file, what is lost, and what the file manages. Blocks."""
+    """Return the ACLs of a file, the parts that are lost, and the scope of the file. Blocks."""
     if is_log(path):
         from authorizerd.cli.offline import read_snapshot  # most files are texts
 

@@ -4,7 +4,7 @@
 decisions depend on, and the names of topics that exist.
 
 **Invariant:** each setting has its origin (``source_settings``), because a daemon or a broker with
-other settings may decide differently.
+different settings may decide differently.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ class AclSource(msgspec.Struct, frozen=True):
     """The ACLs, and what else the answers depend on.
 
     Attributes:
-        settings: what is known of them: a broker, a log and a file of ACLs hide them.
+        settings: the known settings: a broker, a log and a file of ACLs hide them.
         stated: the settings as text, each with its origin; ``settings`` has the same values.
         topics: the names of all topics that are known to exist, sorted. A log knows them if a
             broker or a follower of a quorum wrote it. A broker reports those that the caller may
             describe.
-        place: what kind of place ``name`` is.
+        place: the kind of place of ``name``.
         name: a path, or the addresses of brokers.
         offset: the log offset of the ACLs; None if a broker or a file lists them.
         moment: the moment in the past that --as-of names; None without it.
@@ -76,7 +76,7 @@ class AclSource(msgspec.Struct, frozen=True):
     @property
     def server(self) -> str:
         """The address for commands that change the ACLs."""
-        from authorizerd.acl.explanation.description import ANY_SERVER  # only few answers name it
+        from authorizerd.acl.explanation.description import ANY_SERVER  # few answers name it
 
         return self.name if self.place is Place.BROKERS else ANY_SERVER
 
@@ -126,7 +126,7 @@ class LogPlace(msgspec.Struct, frozen=True):
 class SourceRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The flags that say where the ACLs are, and which settings apply.
 
-    A command that lacks a flag leaves its default.
+    If a command lacks a flag, its default applies.
     """
 
     refuse: flags.Refuse
@@ -193,12 +193,13 @@ _EXPECTED: Final = (
 
 
 def read_source(arguments: argparse.Namespace) -> AclSource:
-    """Read the ACLs from where the flags of ``add_source_arguments`` say. See ``open_source``."""
+    """Read the ACLs from the place that ``add_source_arguments``'s flags name. See
+    ``open_source``."""
     return open_source(flags.read_request(SourceRequest, arguments))
 
 
 def open_source(request: SourceRequest) -> AclSource:
-    """Read the ACLs from where the flags say. Blocks.
+    """Read the ACLs from the place that the flags name. Blocks.
 
     Invalid flags end the command with exit code 2.
     """

@@ -1,10 +1,10 @@
 """Read the ACLs of a Kafka cluster, or of a daemon, from a broker's listener.
 
-It takes longer to load than the rest of a command. So ``acl_source`` imports this module once a
-command reads from brokers.
+It takes longer to load than the rest of a command, so ``acl_source`` imports it only once a command
+reads from brokers.
 
 **Invariant:** a listing is complete or an error. A setting that the broker does not report is never
-guessed here. Nothing is changed on the cluster.
+guessed. The cluster is never changed.
 
 Source: KIP-140 (DescribeAcls), KIP-226 (DescribeConfigs); Kafka 4.3 ConfigHelper.
 """
@@ -75,7 +75,7 @@ class BrokerAnswer(msgspec.Struct, frozen=True):
 
 
 class Right(NamedTuple):
-    """A right on the cluster, and the words for what needs it."""
+    """A right on the cluster, and words for the action that needs it."""
 
     operation: str
     verb: str
@@ -164,7 +164,7 @@ class BrokerReader:
         return BrokerAnswer(snapshot, tuple(sorted(topics)), told, failure, self._user)
 
     async def _find_release(self, metadata: responses.MetadataAnswer) -> ReleaseInForce:
-        """Ask the brokers by which releases' rules they judge."""
+        """Ask the brokers which releases' rules apply."""
         addresses = {
             broker.node_id: Address(broker.host, broker.port) for broker in metadata.brokers
         }
@@ -220,8 +220,8 @@ class BrokerReader:
     async def read_configs(self, node_ids: Iterable[int]) -> tuple[Mapping[str, str | None], str]:
         """Return the keys that are set on the broker that answers, and why none is known.
 
-        A broker describes only itself, and a proxy hides which one it is. So all are asked for,
-        and the others in the answer are errors.
+        A broker describes only itself, and a proxy hides its id. So all brokers are requested, and
+        the answers for the others are errors.
         """
         resources = ((BROKER_CONFIGS, str(node_id)) for node_id in node_ids)
         call = configs_call(resources, (*SETTING_KEYS, AUTHORIZER))
@@ -248,7 +248,7 @@ class BrokerReader:
         if HTTP_FOUND in str(error):
             reason = "this is an HTTP port, not a Kafka listener: name an address of its listeners"
             return CommandError(_describe(self._place, reason))
-        # The advice says more than the name of the error's code.
+        # The advice is more helpful than the name of the error's code.
         reason = (error.error.message or error.error.name).removeprefix(f"{self._servers}: ")
         return CommandError(_describe(self._place, reason, advise(error)))
 
@@ -285,7 +285,7 @@ def _no_errors(_: object) -> list[ApiError]:
 
 
 def find_listing_errors(answer: tuple[int, bytes | bytearray]) -> list[ApiError]:
-    """Return the error of a listing, unless it cannot be read: the next reader reports that."""
+    """Return the error of a listing. If it cannot be read, the next reader reports that."""
     try:
         head = read_listing_head(*answer)
     except DecodeError:
@@ -303,7 +303,8 @@ _METADATA_CALL: Final = message_call(
 def configs_call(
     resources: Iterable[tuple[int, str]], keys: Sequence[str] | None = None
 ) -> Call[responses.DescribeConfigsAnswer]:
-    """Return the call that asks for these keys, by default all, of resources: types and names."""
+    """Return the call that requests these keys (default: all) of resources, given by type and
+    name."""
     asked = DescribeConfigsRequest(
         resources=[
             ResourceToDescribe(resource_type=kind, resource_name=name, configuration_keys=keys)

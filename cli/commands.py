@@ -1,4 +1,4 @@
-"""The commands by name: the module and function of each, and what the help says about it.
+"""The commands by name: the module, the function and the help of each.
 
 **Invariant:** a command's module is imported once the command is chosen, and only in this module.
 So ``--help`` loads no command, and no command loads the definitions that only others need.
@@ -25,7 +25,7 @@ class Command(NamedTuple):
         module: below ``authorizerd.cli``.
         function: adds the arguments, and the function ``run``, to a parser. If ``reads_words``, it
             gets the words that follow the command, and returns the exit code.
-        summary: what the help says; None for an internal command.
+        summary: the text in the help; None for an internal command.
         reads_words: True if the command parses its own words. argparse cannot parse flags as
             kafka-acls does; check-log and doctor exit with 1 for invalid arguments; replay is a
             separate program.
@@ -120,7 +120,7 @@ COMMANDS: Final[dict[str, Command]] = {
 }
 
 DAEMONS: Final = ("serve", "worker")
-"""The commands that obey signals by themselves."""
+"""The commands that handle signals themselves."""
 
 ACLS_COMMANDS: Final[Mapping[str, Command]] = {
     "plan": Command(
@@ -154,7 +154,7 @@ ACLS_COMMANDS: Final[Mapping[str, Command]] = {
 
 
 def run_acls(words: Sequence[str]) -> int:
-    """Run one of ``ACLS_COMMANDS``, or what kafka-acls does; return the exit code."""
+    """Run one of ``ACLS_COMMANDS``, or do what kafka-acls does; return the exit code."""
     if words and words[0] in ACLS_COMMANDS:
         parsed = new_acls_parser().parse_words(words)
         code: int = parsed.run(parsed)
@@ -187,9 +187,9 @@ def add_commands(parser: argparse.ArgumentParser, commands: Mapping[str, Command
 
 # -P: a folder named "authorizerd" in the working directory must not be imported.
 REPLAY: Final = ("-P", "-m", "authorizerd.replay")
-# pyspark is not checked: the pipeline can find a Spark that is installed elsewhere.
+# pyspark is not checked: the pipeline can find a Spark installation elsewhere.
 _MODULES: Final = ("jinja2", "pandas", "pyarrow", "yaml")
-# They run without the extra. If `usage` or `whatif` needs Spark, its error names it.
+# They run without the extra. If `usage` or `whatif` needs Spark, the error names the extra.
 _WITHOUT_EXTRA: Final = frozenset(("package", "report", "usage", "whatif"))
 _HELP: Final = frozenset(("-h", "--help"))
 

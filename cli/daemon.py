@@ -1,4 +1,4 @@
-"""The flags of ``serve`` and ``worker``. What runs them is imported once they run."""
+"""The flags of ``serve`` and ``worker``. The modules that run them are imported only then."""
 
 from __future__ import annotations
 

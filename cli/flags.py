@@ -1,7 +1,7 @@
-"""Flags that several commands have, and the requests that commands make of their flags.
+"""Flags that several commands have, and the conversion of flags to requests.
 
-**Invariant:** only a command's own module sees argparse's namespace. It makes a frozen request of
-it, whose fields have the names of the flags.
+**Invariant:** only a command's own module sees argparse's namespace. It turns the namespace into a
+frozen request, whose fields have the names of the flags.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Refuse: TypeAlias = Callable[[str], NoReturn]
 
 
 def read_request(kind: type[Request], given: argparse.Namespace, **others: Any) -> Request:  # noqa: ANN401 - fields
-    """Return the request that the flags make.
+    """Return the request for the flags.
 
     Args:
         others: fields that are not flags. A field that is neither has its default.
@@ -43,7 +43,7 @@ def is_utf8(text: str) -> bool:
 
 
 def find_expanded(names: Iterable[str]) -> str | None:
-    """Return a warning if one of the names is that of the only file here, or None. Blocks.
+    """Return a warning if one of the names is also the only file here, or None. Blocks.
 
     A shell expands ``--topic *`` to ``--topic`` and the names of all files here. If there are
     several, the words after the first one are the evidence.
@@ -64,7 +64,7 @@ def add_switch(parser: Flags, flag: str, help: str) -> None:
 
 
 def add_text(parser: Flags, flag: str, metavar: str | None, help: str, **settings: Any) -> None:  # noqa: ANN401 - as argparse
-    """Add a flag with a text, which is None without the flag unless ``settings`` say otherwise."""
+    """Add a flag with a text. Without the flag, it is None unless ``settings`` say otherwise."""
     parser.add_argument(flag, metavar=metavar, help=help, **settings)
 
 
@@ -103,7 +103,8 @@ def add_log_dir_argument(parser: Flags) -> None:
 
 
 def add_directory_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of ``configuration_file.read_log_directory``, for a command on the spot."""
+    """Add the flags of ``configuration_file.read_log_directory``, for a command at the log's
+    place."""
     advice = "this command reads and writes files where the log is: use --config or --log-dir there"
     parser.set_defaults(refuse=parser.error, advice={"--bootstrap-server": advice})
     group = parser.add_argument_group("where the log is: one of --log-dir and --config")

@@ -49,8 +49,7 @@ class Line:
 class FollowerFile:
     """The lines for the daemon, notes for its operator, and the names of keys that are left out.
 
-    ``unknown`` are keys that decisions depend on, and that the broker sets to a value that this
-    file cannot have.
+    ``unknown`` are keys that affect decisions, and whose value at the broker this file cannot have.
     """
 
     lines: list[Line] = field(default_factory=list)
@@ -91,8 +90,7 @@ def import_broker(
     """Return the lines with which a daemon follows a broker's cluster.
 
     Args:
-        properties: the broker's.
-        source: the name of the broker's file, for errors.
+        properties: the broker's properties. source: the name of the broker's file, for errors.
         node_id: the daemon's id, None for the default.
         cluster_id: the cluster's id, None if it is not known.
 
@@ -103,7 +101,7 @@ def import_broker(
 
 
 class _Import:
-    """Take over keys one by one, and remember which ones the broker has besides."""
+    """Copy keys one by one, and remember the broker's other keys."""
 
     def __init__(self, properties: Mapping[str, Property], source: str) -> None:
         self._properties = properties
@@ -180,7 +178,7 @@ class _Import:
         self._add(follow.CONTROLLER_NAMES, name)
 
     def _copy(self, key: Key, *names: str) -> None:
-        """Take over a key under the first of these names that is set; its own by default."""
+        """Copy a key under the first of these names that is set; by default, its own name."""
         names = names or (key.name,)
         self._known.update(names)
         name = next((each for each in names if each in self._texts), None)
@@ -204,7 +202,7 @@ class _Import:
         self._made.unknown.append(name)
 
     def _lacks_provider(self, name: str) -> bool:
-        """Leave out a key with the placeholder of a provider that the daemon does not have."""
+        """Leave out a key if the daemon does not have its placeholder's provider."""
         lacking = [
             provider
             for provider in sorted(providers.find_providers(self._texts[name]))
@@ -217,7 +215,7 @@ class _Import:
         return bool(lacking)
 
     def _add_providers(self) -> None:
-        """Take over the providers that the lines refer to, and no others."""
+        """Copy the providers that the lines refer to, and no others."""
         names = {name for line in self._made.lines for name in providers.find_providers(line.value)}
         if providers.PROVIDERS in self._texts and names:
             self._add(providers.PROVIDERS, ",".join(sorted(names)))
@@ -250,7 +248,7 @@ class _Import:
             self._copy_log_in(key, names[0], mechanism)
 
     def _copy_log_in(self, key: str, name: str, mechanism: str) -> None:
-        """Take over username and password alone: a JAAS line may have more users."""
+        """Copy only username and password: a JAAS line may have more users."""
         try:
             user = jaas.parse_log_in(self._texts[key], mechanism)
         except InvalidValueError as error:
@@ -298,7 +296,7 @@ _CONTROLS: Final = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"}
 
 
 def _escape(text: str, also: str = "") -> str:
-    """Return a key or value as ``java.util.Properties`` reads it back."""
+    """Return a key or value escaped for ``java.util.Properties``."""
     escaped = "".join(_escape_character(each, also) for each in text)
     return f"\\{escaped}" if escaped.startswith(" ") else escaped
 

@@ -4,7 +4,7 @@
 lines or as JSON.
 
 Exit codes: 0 a configuration with which the daemon starts, 1 a fault, 3 a configuration that lacks
-something; standard error, or the JSON document, says what.
+something, which standard error or the JSON document names.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def _find_cluster_id(properties: Mapping[str, Property]) -> str | None:
 
 
 def _find_warnings(properties: Mapping[str, Property], made: FollowerFile) -> Iterator[str]:
-    """Yield what the broker's file probably does not mean."""
+    """Yield warnings about probable mistakes in the broker's file."""
     for key in made.left_out:
         meant = find_meant_key(key)
         if meant is not None:
@@ -150,7 +150,8 @@ def _find_faults(made: FollowerFile, source: str) -> list[ConfigurationError]:
 
 def _write(path: Path, text: str) -> None:
     try:
-        # A new file: an existing one could be readable by others, or a link to another place.
+        # Create a new file: an existing one could be readable by others, or a link to another
+        # place.
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
         descriptor = os.open(path, flags, FILE_MODE)
         with open(descriptor, "w", encoding="ascii") as file:

@@ -64,7 +64,7 @@ def _report(error: BaseException) -> int:
     named = [leaf for leaf in _leaves(error) if isinstance(leaf, _NAMED_ERRORS)]
     if not named:
         raise error
-    # An endpoint may fail because of another error, which says more.
+    # An endpoint may fail because of another, more helpful error.
     named.sort(key=lambda leaf: isinstance(leaf, EndpointStartError))
     from authorizerd.daemon.logging.setup import report_fault  # most commands log nothing
 
@@ -91,7 +91,7 @@ class _PrintVersions(argparse._VersionAction):
 
 
 def new_parser() -> CommandParser:
-    """Return the parser. Commands that read their words only appear in its help."""
+    """Return the parser. Commands that parse their own words only appear in its help."""
     parser = CommandParser(
         prog="authorizerd",
         description="Apache Kafka's ACL authorizer as a daemon.",
@@ -124,7 +124,7 @@ def run_and_exit() -> NoReturn:
             code = main()
         except SystemExit as end:  # argparse has already printed its message
             code = end.code
-        ending.end_without_words()  # Python's own end would show a traceback
+        ending.end_without_words()  # Python itself would show a traceback
     except KeyboardInterrupt:
         ending.end_by_signal()
     try:

@@ -48,8 +48,8 @@ PROOFS: Final = (FeatureLevel, NodeRegistered, NodeUnregistered, VotersChanged)
 class LogContents(msgspec.Struct, frozen=True):
     """The ACLs of a log at one moment, and the sorted names of its topics.
 
-    The time of ``moment`` is known only if the contents of a certain moment were asked for. The
-    ACLs are judged by what the log proves at its end, also those of the past.
+    The time of ``moment`` is known only if a certain moment was requested. Even past ACLs are
+    judged by the release that the log proves at its end.
     """
 
     snapshot: AclSnapshot
@@ -69,9 +69,9 @@ def read_log(
 
     Args:
         as_of: the moment of the contents; None for the end of the log.
-        evidence: what proves the release in this log; None to find it out. In a log in which
-            brokers are registered, these prove it, because it may be that of a cluster in use.
-        setting: the release, None to find it out.
+        evidence: what proves the release in this log; None to detect it. If brokers are registered
+            in the log, they prove it, since the log may belong to a live cluster. setting: the
+            release; None to detect it.
     """
     if as_of is not None:
         check_time(as_of, time.time_ns() // 1_000_000)
@@ -98,7 +98,7 @@ def read_log(
 
 
 def _judge_end(path: Path, judge: Callable[[ClusterImage], ReleaseInForce]) -> ReleaseInForce:
-    """Return the release at the end of a log, which may be damaged after the past that is read."""
+    """Return the release at the end of a log, which may be damaged after the requested moment."""
     try:
         return judge(_read_proofs(path))
     except MetadataLogError:
@@ -129,7 +129,7 @@ def _apply_proofs(image: ClusterImage, batch: ChangeBatch) -> ClusterImage:
 
 
 def _find_evidence(path: Path, image: ClusterImage) -> Evidence:
-    """Return the proof of the release in a log of which nothing else is known."""
+    """Return the proof of the release in a log about which nothing else is known."""
     mark = read_mark(path) if path.is_dir() else None
     if mark is not None:
         return Evidence(mark.source)
@@ -161,7 +161,7 @@ def read_snapshot(path: Path, as_of: AsOf | None = None) -> AclSnapshot:
 def _apply_topics(topics: dict[bytes, str], changes: Iterable[ClusterChange]) -> None:
     """Add and remove topics by their ids.
 
-    Why not ``apply_cluster_changes``? It builds every partition too, which nobody asks for.
+    ``apply_cluster_changes`` would also build every partition, which nobody needs.
     """
     for change in changes:
         if type(change) is TopicAdded:

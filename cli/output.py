@@ -1,8 +1,8 @@
-"""How the answer of a command is printed: lines for people, or one JSON document for programs.
+"""Print the answer of a command: lines for people, or one JSON document for programs.
 
-**Invariant:** no name in the ACLs can make a terminal obey it: unprintable characters are escaped.
-Only a terminal gets colours, and none if ``NO_COLOR`` is set (https://no-color.org). They repeat
-what the mark at the beginning of a line says, so nothing is lost without them.
+**Invariant:** no name in the ACLs can control a terminal: unprintable characters are escaped. Only
+a terminal gets colours, unless ``NO_COLOR`` is set (https://no-color.org). Colours only repeat the
+mark at the beginning of a line.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import msgspec
 from authorizerd.acl.text.printable import escape_json, escape_unprintable
 
 EXIT_DENIED: Final = 3
-"""The answer is: denied, nobody, or nothing."""
+"""The exit code if the answer is: denied, nobody, or nothing."""
 
 _INDENT: Final = "  "
 _COLUMN_MAX: Final = 48
@@ -55,7 +55,7 @@ def print_lines(lines: Iterable[str]) -> None:
 
 
 def align(rows: Sequence[tuple[str, str]]) -> list[str]:
-    """Return a line for each row, indented, with its second column below the others."""
+    """Return an indented line for each row, with the second columns aligned."""
     width = max((len(first) for first, _ in rows if len(first) <= _COLUMN_MAX), default=0)
     return [f"{_INDENT}{first.ljust(width)}{_INDENT}{second}".rstrip() for first, second in rows]
 

@@ -3,10 +3,10 @@
 ``AUTHORIZERD_PROFILE`` names it: a path with a ``/``, or the name of a file in
 ``~/.config/authorizerd``. The file is one for ``--command-config``, with ``bootstrap.servers``
 besides the keys for authentication and TLS. ``super.users`` and ``allow.everyone.if.no.acl.found``
-say what the cluster's brokers do not show.
+give settings that the brokers do not show.
 
 **Invariant:** a profile is used as a whole, or not at all: its password is never sent to a server
-that a flag names. A file with a secret is read only if nobody but its owner has access to it.
+that a flag names. A file with a secret is read only if its owner alone has access to it.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ def read_profile() -> Profile | None:
 def use_profile(request: Request, *places: str) -> tuple[Request, Profile | None]:
     """Return the request with the servers and the file of the profile, and the profile.
 
-    The request is unchanged, and the profile None, if the request has one of these two, or the
-    environment names no profile.
+    If the request already has servers or a file, or the environment names no profile, the request
+    is unchanged and the profile is None.
 
     Args:
         request: with ``bootstrap_server`` and ``command_config``.

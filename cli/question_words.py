@@ -1,8 +1,8 @@
 """The words of a question on the command line: principal, host, operation and resource.
 
-**Invariant:** a word that is not understood ends the command with exit code 2 and an error that
-names the flag, what was found and what was expected. A name is one name: it is neither split nor
-trimmed, because Kafka's clients may use names with commas and blanks.
+**Invariant:** an unknown word ends the command with exit code 2 and an error that names the flag,
+the found word and the expected ones. A name is one name: it is neither split nor trimmed, because
+Kafka's clients may use names with commas and blanks.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def read_operation(text: str, word: str, refuse: Refuse) -> Operation:
     """Return an operation.
 
     Args:
-        word: the flag or argument that has the text, for errors.
+        word: the flag or argument with the text, for errors.
     """
     found = _OPERATIONS.find(text)
     if found is None:
@@ -143,7 +143,7 @@ def read_moment(text: str | None, word: str, refuse: Refuse) -> AsOf | None:
 
 
 def add_host_argument(parser: argparse.ArgumentParser, default: str) -> None:
-    """Add ``--host``. ``default`` says what its absence means."""
+    """Add ``--host``. ``default`` describes its absence."""
     add_text(parser, "--host", "ADDRESS", f"{HOST_HELP} (default: {default})")
 
 

@@ -1,4 +1,4 @@
-"""The flags that choose some of the ACLs: what a plan manages, and what an export or import takes.
+"""The flags that select ACLs: those that a plan manages, or an export or import transfers.
 
 A name and ``--resource-pattern-type`` have the meaning that they have in ``kafka-acls --list``, but
 a name is not trimmed.
@@ -58,10 +58,10 @@ class Selection(msgspec.Struct, frozen=True):
     resource_pattern_type: str | None
 
     def read_entries(self) -> list[Managed]:
-        """Return an entry for each choice of the flags; none without flags.
+        """Return an entry for each selection by the flags; none without flags.
 
-        Flags of principals and of resources narrow each other. Flags of one kind add up. Invalid
-        flags end the command with exit code 2.
+        Flags for principals and flags for resources narrow each other. Flags of one kind add up.
+        Invalid flags end the command with exit code 2.
         """
         names = ("principal", "principal_prefix")
         principals = [{name: text} for name in names for text in self.texts[name]]

@@ -47,7 +47,7 @@ def _claim_directory(configuration: Configuration) -> MetaProperties:
 
 
 def warn_of(configuration: Configuration) -> None:
-    """Log what works, but is probably not meant."""
+    """Warn about settings that work, but are probably mistakes."""
     logger = logging.getLogger("authorizerd")
     if configuration.ignored_keys:
         logger.warning(

@@ -1,6 +1,6 @@
 """The settings that decisions depend on, each with its origin.
 
-**Invariant:** a value that no source reports is unknown, and shown as such, never a default.
+**Invariant:** a value that no source reports is shown as unknown, never as a default.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from authorizerd.config.values import STANDARD_AUTHORIZER, boolean, parse_princi
 T = TypeVar("T")
 
 SETTING_KEYS: Final = (SUPER_USERS, ALLOW_EVERYONE)
-"""The keys that decisions depend on. A broker's values for them are asked for."""
+"""The keys that decisions depend on. Brokers are asked for their values."""
 
 _DEFAULTS: Final = {SUPER_USERS: "", ALLOW_EVERYONE: "false"}
 _FLAGS: Final = {
@@ -50,7 +50,7 @@ class Setting(msgspec.Struct, frozen=True):
 
     Attributes:
         value: None if it is unknown.
-        where: the flag, the file or the broker; if the value is unknown, why, or an empty text.
+        where: the flag, the file or the broker; for an unknown value, the reason or an empty text.
     """
 
     key: str
@@ -68,7 +68,7 @@ def describe_settings(stated: tuple[Setting, ...], advice: str) -> str:
     """Return a line with each setting and its origin, and the flags for those that are unknown.
 
     Args:
-        advice: what to pass instead of these flags, or an empty text.
+        advice: alternatives to these flags, or an empty text.
     """
     shown = f"with {', '.join(map(str, stated))}"
     flags = [_FLAGS[each.key][0] for each in stated if each.value is None]
@@ -136,7 +136,7 @@ def read_broker_settings(
 
 
 def apply_profile(profile: Profile | None, settings: Iterator[Setting]) -> Iterator[Setting]:
-    """Yield the settings, where the profile says what is unknown otherwise."""
+    """Yield the settings, with the profile's values for otherwise unknown ones."""
     for setting in settings:
         value = None if profile is None else profile.settings.get(setting.key)
         if profile is None or value is None or setting.value is not None:
@@ -166,7 +166,7 @@ def parse_settings(stated: tuple[Setting, ...]) -> KnownSettings:
 
 
 def find_setting_hints(stated: tuple[Setting, ...]) -> Iterator[str]:
-    """Yield a sentence for each value that is probably not meant."""
+    """Yield a sentence for each value that is probably a mistake."""
     return find_hints({each.key: each.value for each in stated if each.value is not None})
 
 

@@ -26,7 +26,7 @@ FILE_MODE: Final = 0o644
 """The mode of a new file: everyone may read it, because it contains only hashes."""
 
 CALLER_TYPE: Final = "Service"
-"""The type of principals that no Kafka client has: theirs is ``User``."""
+"""The type of callers' principals. No Kafka client has it: clients have ``User``."""
 _ID_BYTES: Final = 6
 
 

@@ -2,8 +2,8 @@
 
 Arguments are parsed as kafka-acls parses them. Flags cannot be abbreviated, and begin with one
 hyphen or two. A required value may itself look like a flag. Words that are neither a flag nor a
-flag's value are ignored. Two things differ: ``--help`` has its own texts, and ``--version`` prints
-the version of authorizerd.
+flag's value are ignored. There are two differences: ``--help`` has its own texts, and ``--version``
+prints the version of authorizerd.
 
 Source: Kafka 4.3 AclCommand.AclCommandOptions, CommandLineUtils; jopt-simple 5.0.4 OptionParser.
 """
@@ -211,7 +211,7 @@ def _argument(flag: str, value: str | None, rest: deque[str]) -> list[str]:
 
 
 def check_arguments(given: Arguments) -> None:
-    """Raise an error unless the flags can be combined; the checks run in kafka-acls' order."""
+    """Check that the flags can be combined; the checks run in kafka-acls' order."""
     _check_server(given)
     # The trailing space is part of kafka-acls' text.
     if sum(map(given.has, _ACTIONS)) != 1:

@@ -1,18 +1,18 @@
 """``authorizerd acls``: a replacement for kafka-acls, with the same output and exit codes.
 
-The order of lines is also the same wherever kafka-acls defines one.
+The order of lines is also the same wherever kafka-acls defines an order.
 
 Ten things differ on purpose:
 
 - If standard input is not a terminal, kafka-acls fails at its first question; this command reads
   the answers from it.
-- ``--add`` warns, on standard error, of ACLs that probably do not do what they should.
+- ``--add`` warns, on standard error, about ACLs that probably do not do what was intended.
 - ``--remove`` says, on standard error, how many ACLs were removed.
 - Words that belong to no flag are ignored, with a warning on standard error.
 - ``--remove`` accepts a principal without a colon, which only ACLs of old Kafka versions have.
 - Nothing is logged: a failed connection that is retried prints one line on standard error.
-- ``--log-dir`` lists the ACLs of a log, without a server; ``--as-of`` those of another moment;
-  ``--json`` lists them as a document.
+- ``--log-dir`` lists the ACLs of a log, without a server; ``--as-of`` lists those of a past moment;
+  ``--json`` prints a document.
 - If no flag names a server, ``AUTHORIZERD_PROFILE`` may name one.
 - Invalid flags print a line that names ``--help``, not the whole help.
 - If no server accepts a connection, or the security protocol, authentication or a certificate is
@@ -122,7 +122,7 @@ def run_acl_command(
 
 
 def _warn_of_words(given: arguments.Arguments, terminal: Terminal) -> None:
-    """Warn of words that kafka-acls ignores, and of a name that may be a shell's."""
+    """Warn about words that kafka-acls ignores, and about a name that a shell may have inserted."""
     flags = (*RESOURCE_FLAGS, "allow-host", "deny-host")
     names = [name for flag in flags for name in given.values(flag)]
     warning = find_expanded(names)
@@ -138,7 +138,7 @@ def _warn_of_words(given: arguments.Arguments, terminal: Terminal) -> None:
 
 
 def _add_profile(given: arguments.Arguments) -> arguments.Arguments:
-    """Return the flags, with those of the profile if none names a server or a log."""
+    """Return the flags; if none names a server or a log, add the profile's."""
     if any(map(given.has, _PLACES)):
         return given
     profile = read_profile()

@@ -44,7 +44,7 @@ _TLS_KEYS: Final = (*CLIENT_SSL_KEYS, *REJECTED_SSL_KEYS)
 _SERVERS: Final = "bootstrap.servers"
 _CONTROLLERS: Final = "bootstrap.controllers"
 _REQUEST_TIMEOUT: Final = "request.timeout.ms"
-_JAAS: Final = "sasl.jaas.config"  # its errors quote nothing of it
+_JAAS: Final = "sasl.jaas.config"  # its errors quote no part of the file
 _API_TIMEOUT: Final = "default.api.timeout.ms"
 _KEYS: Final = (
     *(_PROTOCOL, _MECHANISM, _JAAS, *(key.name for key in _TLS_KEYS)),
@@ -101,7 +101,7 @@ def _new_settings(given: Arguments, properties: dict[str, str]) -> ClientSetting
 
 
 def _read_properties(path: str | None, provided: set[str]) -> dict[str, str]:
-    """Return the file's properties, and add to ``provided`` the keys that providers have."""
+    """Return the file's properties, and add to ``provided`` the keys with values from providers."""
     if path is None:
         return {}
     try:

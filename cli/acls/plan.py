@@ -49,7 +49,7 @@ class Group:
         ]
 
     def filters(self) -> list[AclFilter]:
-        """Return the filters to delete by: one per entry, or the pattern if it has none."""
+        """Return the filters for a deletion: one per entry, or the pattern if there is no entry."""
         return [
             msgspec.structs.replace(self.pattern, **entry._asdict()) for entry in self.entries
         ] or [self.pattern]

@@ -83,7 +83,7 @@ class KafkaAclAdmin:
             api_key=ApiKey.DELETE_ACLS, encode=encode, decode=acl_client.decode_delete_acls_response
         )
         results = await self._request(call, "deleteAcls", _deletion_errors)
-        # An ACL that several filters match is reported by each.
+        # Each filter that matches an ACL reports it.
         acls = {match.acl for result in results for match in result.matches}
         return Removed(len(acls), is_certain=attempts == 1)
 

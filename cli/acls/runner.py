@@ -81,9 +81,9 @@ class Terminal:
         return answer.rstrip("\r\n") in ("y", "Y")
 
     def tell(self, text: str) -> None:
-        """Print to standard output at once, on a terminal without what it would obey.
+        """Print to standard output at once; on a terminal, without control characters.
 
-        Elsewhere the text stays as kafka-acls prints it, because programs read it.
+        Elsewhere the text is exactly kafka-acls', because programs read it.
         """
         if self.out.isatty():
             text = _PRINTED.sub(lambda match: escape_unprintable(match[0]), text)
@@ -97,7 +97,7 @@ class Terminal:
 
 @dataclass(slots=True)
 class Steps:
-    """The groups of a change that are finished, for the case that a signal ends it."""
+    """The finished groups of a change, in case a signal ends it."""
 
     count: int
     finished: int = 0
@@ -163,20 +163,20 @@ def _print_document(acls: list[Acl], principals: Sequence[str], terminal: Termin
 
 
 def _warn_of(plan: Addition, terminal: Terminal) -> None:
-    """Print what probably is not meant, on standard error alone: the output stays kafka-acls'."""
+    """Warn about probable mistakes, on standard error only: the output stays kafka-acls'."""
     acls = [acl for group in plan.groups for acl in group.acls()]
     for text in dict.fromkeys(text for acl in acls for text in find_surprises(acl)):
         terminal.complain(f"authorizerd: warning: {escape_unprintable(text)}\n")
 
 
 def _name_filter(pattern: AclFilter) -> str:
-    """Return which resources a removal was about: "topic demo, LITERAL"."""
+    """Return the resources of a removal: "topic demo, LITERAL"."""
     resource = f"{name_type(pattern.resource_type)} {pattern.resource_name}"
     return f"{escape_unprintable(resource)}, {PatternType.read(pattern.pattern_type).name}"
 
 
 def _warn_of_principals(plan: Removal, terminal: Terminal) -> None:
-    """Print which principals lack a colon, which is probably not meant, on standard error alone."""
+    """Warn about principals without a colon, a probable mistake, on standard error only."""
     principals = (entry.principal for group in plan.groups for entry in group.entries)
     for principal in dict.fromkeys(principals):
         if ":" not in principal:

@@ -1,4 +1,4 @@
-"""The server on which a plan is carried out: what it lists, and what it answers.
+"""The server on which a plan is carried out: its listings and its answers.
 
 Source: KIP-140 (CreateAcls, DeleteAcls); docs/conformance.md.
 """
@@ -41,8 +41,8 @@ class Answered:
     """The answer to a request.
 
     Attributes:
-        errors: those of its items.
-        offset: where it was written, if the server has compared.
+        errors: the errors of the items. offset: where the request was written, if the server has
+            compared.
         unmatched: ACLs that the request should have deleted, but did not find.
     """
 
@@ -53,7 +53,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """No valid answer came, so the request may have been applied, or may still be."""
+    """No valid answer came, so the request may have been applied, or may still be applied."""
 
     reason: str
 

@@ -1,11 +1,10 @@
-"""``authorizerd acls apply PLAN``: make exactly the changes of a plan, or say what was made.
+"""``authorizerd acls apply PLAN``: make exactly the changes of a plan, or report which were made.
 
 Exit codes: 0 applied, or nothing to do; 1 a fault; 2 invalid arguments; 3 the plan would break its
 tests or traffic; 4 the ACLs are not those that the plan was made for, or someone else has changed
 ACLs meanwhile.
 
-**Invariant:** the report says of each change of the plan that it was made, that it was not, or that
-this is not known.
+**Invariant:** the report states for each change whether it was made, not made, or unknown.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ def new_document(plan: Plan, progress: Progress) -> dict[str, object]:
 
 
 def _name_all(acls: Iterable[Acl]) -> tuple[NamedAcl | str, ...]:
-    """Return ACLs with names; one whose codes this version does not know is a text."""
+    """Return ACLs with names; an ACL with codes unknown to this version becomes a text."""
     return tuple(name_acl(acl) if has_known_codes(acl) else str(acl) for acl in acls)
 
 
@@ -91,7 +90,7 @@ def describe_ending(plan: Plan, progress: Progress) -> Iterator[str]:
     others = progress.others
     if progress.ending is not Ending.MOVED:
         yield from name_some("not visible", others.unseen, _MORE)
-    if progress.requests:  # else the reasons name them
+    if progress.requests:  # otherwise the reasons name them
         yield from name_some("created by someone else", others.created, _MORE)
         yield from name_some("deleted by someone else", others.deleted, _MORE)
     if progress.in_doubt is not None:
@@ -195,7 +194,7 @@ def execute_plan(plan: Plan, request: ApplyRequest) -> int:
     try:
         run_on_brokers(request.bootstrap_server, request.command_config, runner.run)
     except BaseException:
-        # Interrupted, or a defect: what was done must be known in any case.
+        # After an interruption or a defect, the user must still learn what was done.
         runner.print_interrupted()
         raise
     runner.print_ending()
@@ -233,7 +232,8 @@ class _Runner:
         await self.execution.run(is_dry=self._request.dry_run)
 
     def _note_origin(self) -> None:
-        """If the plan was made for another cluster, name that one: this may be a mistake."""
+        """If the plan was made for a different cluster, name that cluster: this may be a
+        mistake."""
         origin = self._plan.made_for.name
         if origin == self._request.bootstrap_server:
             return

@@ -2,11 +2,11 @@
 
 **Invariant:** a request is sent only if the listing, or the answer before it, shows exactly the
 state that the plan expects there. A server that compares offsets rejects it if an ACL has changed
-since. On all others, the ACLs are listed again after each request, before the next one is sent: a
-change by someone else is found, reported, and ends the plan. Nothing is reported as done that the
-server has not acknowledged or a listing does not show.
+since. With any other server, the ACLs are listed again after each request, before the next one: a
+change by someone else is found and reported, and ends the plan. A change is reported as done only
+if the server has acknowledged it or a listing shows it.
 
-Whatever the answer is, or if none comes, the next listing shows what has happened. So a request
+Whether or not an answer comes, the next listing shows what has happened. So a request
 may be sent again: it is rejected or changes nothing if the first one was applied after all.
 """
 
@@ -30,9 +30,9 @@ from authorizerd.protocol.kafka.error_codes import ErrorCode
 SETTLE_SECONDS: Final = 5.0
 """How long a broker may take until its listings show a change that it has acknowledged."""
 ATTEMPTS_MAX: Final = 5
-"""How often one request is sent if nothing shows that it was applied."""
+"""How often a request is sent if nothing shows that it was applied."""
 ACLS_NAMED_MAX: Final = 20
-"""The most ACLs of one kind that a reason or line names. The JSON document names all."""
+"""The maximum number of ACLs of one kind in a reason or line. The JSON document names all."""
 
 _PAUSE_FIRST_SECONDS: Final = 0.05
 _PAUSE_LAST_SECONDS: Final = 1.0
@@ -79,10 +79,10 @@ class Progress:
 
     Attributes:
         requests: those that the plan needs, in order.
-        made_before: the number of the plan's changes that were there at the start.
+        made_before: the number of the plan's changes that were present at the start.
         in_doubt: the request that was sent, until its outcome is known.
         left: the changes that were not made, or are in doubt.
-        others: what others have changed, and what is not visible of the request in doubt.
+        others: changes by others, and the invisible changes of the request in doubt.
     """
 
     left: int
@@ -174,7 +174,7 @@ class Execution:
                 return Listed(expected, answer.offset, digest)
             after = await self._look(request, before, answer, digest)
             if after.digest == digest:
-                if not attempt:  # else a lost request may have deleted them
+                if not attempt:  # otherwise, a lost request may have deleted them
                     self._note_unmatched(answer)
                 self._add(request, after.offset)
                 return after
@@ -202,13 +202,15 @@ class Execution:
     def _check_unchanged(
         self, request: AclRequest, before: Listed, after: Listed, answer: Answered | Unanswered
     ) -> None:
-        """Return if the request can be sent again: nothing has changed, and it may succeed."""
+        """Return if the request can be sent again, because nothing has changed and it may
+        succeed."""
         failure = _describe_failure(answer)
         found = state.compare(before.acls, request, after.acls)
         errors = answer.errors if isinstance(answer, Answered) else ()
         if after.digest == before.digest:
             if isinstance(answer, Answered) and not errors:
-                # Acknowledged, and not visible: someone has undone it, or the server is behind.
+                # It is acknowledged but not visible: someone has undone it, or the server is
+                # behind.
                 raise _Stop(Ending.RACED, failure, others=found)
             if any(error.code not in _TEMPORARY for error in errors):
                 self.progress.in_doubt = None
@@ -276,7 +278,7 @@ class Execution:
 
 
 def _is_rejected(answer: Answered) -> bool:
-    """Return True if the server has compared, and so has changed nothing."""
+    """Return True if the server compares, and so has changed nothing."""
     return any(error.code == ErrorCode.INVALID_UPDATE_VERSION for error in answer.errors)
 
 
@@ -290,7 +292,7 @@ def _describe_failure(answer: Answered | Unanswered) -> str:
 
 
 def _new_move(plan: Plan, listed: Listed) -> _Stop:
-    """Return what has changed since the plan was made, or applied, as far as the plan can tell."""
+    """Return what has changed since the plan was made or applied, as far as is known."""
     held = set(listed.acls.values())
     made_for, changes = plan.made_for, plan.changes
     there = [acl for acl in changes.created if acl in held]
@@ -302,7 +304,7 @@ def _new_move(plan: Plan, listed: Listed) -> _Stop:
         f" {len(held)} ACLs{now}"
     )
     if changes.count and len(there) + len(gone) == changes.count:
-        # Its own changes are not news: only what came after them is.
+        # Omit its own changes, and report only later ones.
         since = state.find_added(plan.leads_to.digest, listed.acls, listed.digest)
         reasons = ["all changes of the plan are there: it was applied before"]
         gone = []
@@ -320,7 +322,7 @@ def _new_move(plan: Plan, listed: Listed) -> _Stop:
 
 
 def name_some(what: str, acls: Sequence[Acl], more: str = "more") -> Iterator[str]:
-    """Yield the first ACLs, a line each, and how many more there are."""
+    """Yield the first ACLs, one per line, and the number of further ones."""
     for acl in acls[:ACLS_NAMED_MAX]:
         yield f"{what}: {acl}"
     if len(acls) > ACLS_NAMED_MAX:

@@ -1,11 +1,12 @@
-"""``authorizerd acls plan DESIRED…``: what would have to change, and whether that breaks something.
+"""``authorizerd acls plan DESIRED…``: which ACLs would have to change, and whether that breaks
+something.
 
-Exit codes: 0 nothing to do, 1 a fault, 2 invalid arguments, 3 a check fails, 10 changes. The plan
-is also written, with exit code 3: it says what it would break, and ``acls apply`` refuses it.
+Exit codes: 0 nothing to do, 1 a fault, 2 invalid arguments, 3 a check fails, 10 changes. With exit
+code 3, the plan is also written: it lists what it would break, and ``acls apply`` refuses it.
 
-**Invariant:** nothing is changed but the file of ``--out``, which is replaced as a whole, and only
-if it is an earlier plan: no file is destroyed that people have written. The same ACLs, files and
-flags give the same plan.
+**Invariant:** only the file of ``--out`` is changed. It is replaced as a whole, and only if it is
+an earlier plan, so no file that people wrote is lost. The same ACLs, files and flags give the same
+plan.
 """
 
 from __future__ import annotations
@@ -50,10 +51,10 @@ _FOR_OTHERS: Final = "if it is of a kind that has no ACLs, leave it out, or pass
 def read_desired(path: Path, *, accepts_losses: bool) -> AclsRead:
     """Return the desired ACLs of a file. Blocks.
 
-    An empty file is an error, because a listing that failed leaves one. A pipe is read once.
+    An empty file is an error, because a failed listing leaves one. A pipe is read once.
 
     Args:
-        accepts_losses: whether nothing may be read of a file, or of a document in it.
+        accepts_losses: whether a file, or a document in it, may be entirely unreadable.
     """
     if is_log(path):
         return read_acls(path)
@@ -119,7 +120,7 @@ def find_plan_file(
 
 
 def is_plan(text: str) -> bool:
-    """Return True if a text begins as the plans do that ``acls plan`` writes."""
+    """Return True if a text begins like the plans that ``acls plan`` writes."""
     return _START.match(text) is not None
 
 
@@ -197,7 +198,8 @@ def _list_inputs(request: PlanRequest) -> Iterator[tuple[str, Path]]:
 
 
 def _read_selector(selection: Selection, files: Iterable[AclsRead]) -> Selector:
-    """Return what the flags manage, or else what all files together do: all ACLs, if one does."""
+    """Return the scope of the flags, or else of all files together: all ACLs if one file manages
+    all."""
     entries = selection.read_entries()
     if entries:
         return Selector(entries)
@@ -216,12 +218,12 @@ def _entries_of(scope: Scope) -> Iterator[Managed]:
     for principal in sorted(scope.principals):
         yield Managed(principal=principal)
     for acl in sorted(scope.acls, key=msgspec.structs.astuple):
-        if has_known_codes(acl):  # a plan touches no others
+        if has_known_codes(acl):  # a plan changes no other ACLs
             yield manage_one(acl)
 
 
 def _check_removals(files: Mapping[Path, AclsRead], removed: Iterable[Acl]) -> None:
-    """Raise PlanError if what is lost of a file may be an ACL that the plan would delete."""
+    """Raise PlanError if an unread part of a file may be an ACL that the plan would delete."""
     for acl in removed:
         for path, read in files.items():
             if not read.justifies_removal(acl):

@@ -1,9 +1,10 @@
-"""``authorizerd acls compare-releases``: which ACLs mean something else in another Kafka release.
+"""``authorizerd acls compare-releases``: which ACLs mean something different in another Kafka
+release.
 
 Exit codes: 0 no answer changes, 1 a fault, 2 invalid arguments, 10 an answer changes, not all
 questions were asked, or the ACLs contradict the recorded requests.
 
-**Invariant:** nothing is changed. Every question that is shown has another answer.
+**Invariant:** nothing is changed. Every question that is shown gets a different answer.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from authorizerd.protocol.decisions.explanations import make_question
 EXIT_CHANGES: Final = 10
 ACLS_SHOWN_MAX: Final = 50
 ACLS_LISTED_MAX: Final = 1_000
-"""The most ACLs that the lines show, and that the document lists."""
+"""The maximum number of ACLs in the lines, and in the document."""
 
 
 class CompareRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,7 +87,8 @@ def compare_releases(request: CompareRequest) -> int:
     if before is after:
         request.source.refuse(f"--to: expected a release other than that of --from, found {after}")
     source = open_source(request.source)
-    # An ACL that differs matches its resource, so allow.everyone.if.no.acl.found never applies.
+    # An ACL with a different meaning still matches its resource, so allow.everyone.if.no.acl.found
+    # never applies.
     settings = source.settings.least
     effects = find_effects(source.snapshot, settings, RULES[before], RULES[after])
     traffic = None

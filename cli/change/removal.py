@@ -1,9 +1,9 @@
 """``authorizerd acls remove --principal PRINCIPAL``: remove all ACLs that flags select.
 
-It is a plan without desired ACLs, which is applied at once: ALLOW rules first, and nothing if the
-ACLs have changed since they were shown.
+It applies a plan without desired ACLs at once: ALLOW rules first, and nothing if the ACLs have
+changed since they were shown.
 
-Exit codes: those of ``acls apply``. A question that is answered with no ends with exit code 0.
+Exit codes: those of ``acls apply``. If the user answers no, the exit code is 0.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A plan as lines for people, and its check by policy tests, which judge it before and after.
 
-What judges tests is imported once there are tests, so that a plan without them starts quickly.
+The modules for tests are imported only if there are tests, so that other plans start quickly.
 
 **Invariant:** the lines depend only on the plan, and their order is always the same.
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from authorizerd.cli.policy.results import Result
 
 ENTRIES_SHOWN_MAX: Final = 20
-"""The most entries of what is managed that the report shows. The document has all."""
+"""The maximum number of managed entries in the report. The document has all."""
 
 
 class Checked(NamedTuple):
@@ -148,7 +148,7 @@ def _describe_broken(result: Result) -> str:
 
 
 def _find_notes(before: list[Result], after: list[Result]) -> Iterator[str]:
-    """Yield the notes, which passed tests have both before and after the plan.
+    """Yield the notes that passed tests have both before and after the plan.
 
     A note only after the plan is expected, since a plan may remove a principal's last ACL.
     """
@@ -172,7 +172,7 @@ def _describe(before: list[Result], after: list[Result], result: PlanCheck) -> I
 
 
 def _propose(change: AclChange) -> str:
-    """Return the line about what to change in the files, since the plan undoes any other change."""
+    """Return the line about what to change in the files: the plan would undo other changes."""
     acl = change.acl
     verb = "add to" if change.adds else "remove from"
     named = json.dumps(to_builtins(name_acl(acl))) if has_known_codes(acl) else str(acl)

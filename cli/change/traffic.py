@@ -1,8 +1,9 @@
-"""Check a plan by recorded traffic: what it newly denies or allows, and which of its ACLs do so.
+"""Check a plan by recorded traffic: what it newly denies or allows, and which of its ACLs cause
+that.
 
-**Invariant:** a plan that newly denies a recorded request breaks, and so does one whose traffic the
-present ACLs contradict, because it proves nothing. The local engine is loaded only
-if a flag asks for it.
+**Invariant:** a plan breaks if it newly denies a recorded request. It also breaks if the present
+ACLs contradict the recorded traffic, which then proves nothing. The local engine is loaded only if
+a flag asks for it.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def add_traffic_arguments(group: argparse._ArgumentGroup) -> None:
 
 
 def add_traffic_logs(group: argparse._ArgumentGroup, help: str) -> None:
-    """Add ``--traffic``, with this help, and the flags that say how its files are read."""
+    """Add ``--traffic``, with this help, and the flags for reading its files."""
     group.add_argument(
         "--traffic", action="extend", nargs="+", default=[], metavar="FILE", help=help
     )
@@ -86,7 +87,7 @@ def _parse_ratio(text: str) -> float:
 
 
 SHOWN_MAX: Final = 20
-"""The most ACLs and requests of each kind that the console shows. The document has more."""
+"""The maximum number of ACLs and requests of each kind on the console. The document has more."""
 
 
 _IF_OPEN: Final = f"if {ALLOW_EVERYONE} is true, which is unknown"
@@ -118,7 +119,7 @@ _PLAN: Final = "the plan"
 def check_traffic(request: TrafficRequest, source: AclSource, after: AclSnapshot) -> Checked | None:
     """Judge the recorded requests before and after the plan. It breaks if one is newly denied.
 
-    It also breaks if the present ACLs decide too many of them otherwise than recorded.
+    It also breaks if the present ACLs decide too many of them differently than recorded.
     """
     if not request.traffic and request.traffic_report is None:
         return None
@@ -156,10 +157,10 @@ def check_traffic(request: TrafficRequest, source: AclSource, after: AclSnapshot
 def compare_traffic(
     request: TrafficRequest, source: AclSource, after: AclSnapshot
 ) -> tuple[TrafficEvidence, TrafficEvidence]:
-    """Judge the recorded requests by the source's ACLs and by other ones, or by other rules.
+    """Judge the recorded requests by the source's ACLs, and by other ACLs or other rules.
 
-    Return the evidence by what is known, and by an open default if that is unknown. Unknown super
-    users are judged by the ACLs alone, so that no change is missed.
+    Return the evidence with the known settings; if the default is unknown, also with an open one.
+    Unknown super users are judged by the ACLs alone, so that no change is missed.
     """
     # Imported here, because plans without recorded traffic need none of it.
     from authorizerd.replay.local.errors import TrafficError
@@ -233,7 +234,7 @@ def _number(number: int, noun: str) -> str:
 
 
 def describe_traffic(evidence: TrafficEvidence) -> Iterator[str]:
-    """Yield the recorded requests that another release decides otherwise, and how many."""
+    """Yield the recorded requests that another release decides differently, and their number."""
     yield from _describe(evidence, "the other release")
     yield _summarize(evidence)
 
@@ -294,7 +295,7 @@ def _shorten(lines: list[str], left_out: int) -> Iterator[str]:
 
 
 def _describe_cause(cause: TrafficCause) -> str:
-    """Return the ACL, and how often it matters: one line, as an item of ``PlanCheck.broken``."""
+    """Return one line for ``PlanCheck.broken``: the ACL, and how often it matters."""
     acl = parse_acl(cause.acl)
     return escape_unprintable(
         f"{cause.change} {describe_entry(acl)} on {name_type(acl.resource_type)} "

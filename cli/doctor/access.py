@@ -192,7 +192,7 @@ _FORMER: Final = {
     Operation.CLUSTER_ACTION: (Right.ASK, Right.SEARCH),
     Operation.DESCRIBE: (Right.READ,),
 }
-"""What these rights of Kafka allowed callers in earlier versions of the daemon."""
+"""The access that these Kafka rights gave callers in earlier versions of the daemon."""
 _FORMER_OPERATIONS: Final = {
     Operation.CLUSTER_ACTION: (Operation.CLUSTER_ACTION, Operation.ALL),
     Operation.DESCRIBE: (Operation.DESCRIBE, Operation.ALTER, Operation.ALL),
@@ -202,7 +202,7 @@ _FORMER_OPERATIONS: Final = {
 def examine_callers(configuration: Configuration) -> Iterator[Finding]:
     """Examine the principals of the tokens file and of ``authorizerd.callers.*``."""
     if configuration.tokens_file is None and not configuration.has_client_auth:
-        return  # everyone is trusted, and nobody is known
+        return  # every caller is trusted, and none is identified
     holders = _read_token_holders(configuration.tokens_file)
     listed = frozenset[str]().union(*configuration.callers.values())
     acls, users = _read_log(Path(configuration.metadata_log_dir))

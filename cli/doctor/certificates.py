@@ -1,4 +1,4 @@
-"""Check the certificates of all ports: their stores, their dates, their hosts, and what is served.
+"""Check the certificates of all ports: their stores, dates and hosts, and the served certificates.
 
 **Invariant:** no key or password is shown. A running daemon is asked for its certificates in a
 handshake; nothing else is sent.

@@ -1,7 +1,7 @@
 """``authorizerd doctor``: find problems of the daemon on this machine, before or after it starts.
 
 **Invariant:** the command prints no secret and changes nothing. It removes the file that it writes
-to time the disk, and takes no address from a running daemon.
+to time the disk, and does not interfere with a running daemon's addresses.
 
 Exit codes: 0 no errors (there may be warnings), 1 the examination failed or the arguments are
 invalid, 2 errors were found.
@@ -76,7 +76,7 @@ def examine(config: Path, overrides: Sequence[str]) -> Iterator[Finding]:
         yield from (error(_CHECK, str(fault), advice) for fault in invalid.faults)
     else:
         yield from _examine_configuration(configuration)
-    # Here, so that the findings above are printed before the other checks are loaded.
+    # Imported here, so that the findings above are printed before the other checks are loaded.
     from authorizerd.cli.doctor.surroundings import examine_machine, examine_surroundings
 
     if configuration is not None:

@@ -2,10 +2,10 @@
 
 The configuration itself rejects a decision port on a non-loopback address without credentials.
 These checks warn if clients of a reachable port send secrets in the clear, or need no credentials.
-It is an error if these clients are a super user. The console is one of these ports.
+It is an error if these clients are super users. The console counts as a port.
 
-**Invariant:** an address is bound as the daemon binds it, but never listened on, and is released at
-once. So no client can connect to this command, and the daemon can still listen on the address.
+**Invariant:** an address is bound in the daemon's way, but never listened on, and released at once.
+So no client can connect to this command, and the daemon can still listen on the address.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ def _examine_path(key: str, path: Path, *, is_running: bool) -> Finding:
         return error(_PORTS, f"{key}: unix:{path}: {fault.strerror}", "correct the path")
     if not stat.S_ISSOCK(mode):
         return error(_PORTS, f"{key}: unix:{path}: exists, but is not a socket", "move it away")
-    # The socket's file outlives its process: only a connection shows if a process still listens.
+    # The socket's file outlives its process: only a connection shows whether a process listens.
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(CONNECT_TIMEOUT_S)
         try:

@@ -68,18 +68,18 @@ _NO_ACL: Final = AclFilter(
     resource_name="authorizerd-doctor",
     pattern_type=PatternType.LITERAL,
 )
-"""Matches nothing: ACLs name the cluster kafka-cluster. The right is checked anyway."""
+"""This name matches nothing, as ACLs name the cluster kafka-cluster. The right is checked
+anyway."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeAnswer:
     """The answers of a node.
 
-    ``failure`` is the reason if it could not be reached or did not answer, and ``advice`` what to
-    do about it, if that is known here. ``error_code`` is that
-    of the request that needs the daemon's right. ``cluster_id`` is empty if it is not known.
-    ``operations`` are those that the daemon's principal may do on the cluster, as far as known;
-    ALTER is always known.
+    ``failure`` is the reason if it could not be reached or did not answer, and ``advice`` is the
+    remedy, if known. ``error_code`` belongs to the request that needs the daemon's right.
+    ``cluster_id`` is empty if it is not known. ``operations`` are the known operations of the
+    daemon's principal on the cluster; ALTER is always known.
     """
 
     address: Address
@@ -132,13 +132,14 @@ async def _ask(node: Node, settings: FollowSettings, cluster_id: str | None) -> 
     describe = message_call(ApiKey.DESCRIBE_CLUSTER, asked, DescribeClusterAnswer)
     cluster = await node.request(describe, _TIMEOUT_MS)
     code = int(cluster.error_code)
-    # Controllers describe their cluster only to those who may ALTER it; brokers do it to everyone.
+    # Controllers describe their cluster only to principals with ALTER; brokers describe it to
+    # everyone.
     is_hidden = code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     if code and not (is_hidden and settings.kind is SourceKind.QUORUM):
         wrong = remedies.WRONG_NODES[settings.kind] if code in _MISPLACED else (ApiError(code), "")
         failure = errors.ConnectionFailedError(f"{node.address}: {wrong[0]}")
         return NodeAnswer(address=node.address, failure=failure, advice=wrong[1])
-    # A negative number means that they were not computed.
+    # A negative number means that the operations were not computed.
     bits = 0 if is_hidden else cluster.cluster_authorized_operations
     return NodeAnswer(
         address=node.address,
@@ -192,7 +193,7 @@ def examine_followed(configuration: Configuration) -> Iterator[Finding]:
 
 
 def examine_settings(configuration: Configuration, follow: FollowSettings) -> Iterator[Finding]:
-    """Examine what the settings alone show: risks, and keys that are not taken from the cluster."""
+    """Examine the settings alone: risks, and keys that are not taken from the cluster."""
     yield _examine_file_keys(configuration)
     if follow.writes is Writes.FORWARD:
         text = (
@@ -232,7 +233,7 @@ def _examine_file_keys(configuration: Configuration) -> Finding:
 def judge_answers(
     follow: FollowSettings, answers: Sequence[NodeAnswer], expected: str | None = None
 ) -> Iterator[Finding]:
-    """Judge what the nodes have answered; ``expected`` is the cluster's id, if it is known."""
+    """Judge the nodes' answers; ``expected`` is the cluster's id, if known."""
     reached = [each for each in answers if each.failure is None]
     for answer in answers:
         if answer.failure is None:

@@ -1,6 +1,6 @@
-"""Validate the log as ``check-log`` does, without a lock, and say who owns and who judges it.
+"""Validate the log like ``check-log``, without a lock, and report its owner and its Kafka releases.
 
-The releases of Kafka by whose rules the daemon judges are those that the log or the brokers show.
+The daemon judges by the Kafka releases that the log or the brokers show.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ async def _ask_servers(follow: FollowSettings) -> ClusterImage:
 
 
 async def ask_brokers(follow: FollowSettings, open_node: OpenNode) -> ClusterImage:
-    """Return what the brokers answer about their releases."""
+    """Return the brokers' answers about their releases."""
     from authorizerd.daemon.sources.brokers.exchange import Exchange
     from authorizerd.daemon.sources.brokers.messages import Opened, Target
     from authorizerd.daemon.sources.brokers.release_probe import ReleaseProbe

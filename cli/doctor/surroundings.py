@@ -1,4 +1,5 @@
-"""What ``doctor`` examines besides the configuration: what it names, and the machine."""
+"""The checks of ``doctor`` beyond the configuration itself: the files and hosts in it, and the
+machine."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from authorizerd.metadata.lock import is_locked
 
 
 def examine_machine() -> Iterator[Finding]:
-    """Examine what no configuration names."""
+    """Examine the machine, independent of any configuration."""
     yield from system.examine_clock()
     yield from system.examine_versions()
 
@@ -27,7 +28,7 @@ def examine_surroundings(config: Path, configuration: Configuration) -> Iterator
     yield from examine_exposure(configuration)
     yield from examine_console(configuration)
     if configuration.http_tls is not None or configuration.listener_tls:
-        # Here, because most daemons have no TLS, and its library takes long to load.
+        # Imported here, because most daemons have no TLS, and its library takes long to load.
         from authorizerd.cli.doctor.certificates import examine_certificates
 
         yield from examine_certificates(configuration, is_running=is_running)
@@ -39,7 +40,7 @@ def examine_surroundings(config: Path, configuration: Configuration) -> Iterator
     else:
         yield from examine_copied_log(log_dir, configuration.node_id, is_running=is_running)
     if configuration.follow is not None:
-        # Here, because Kafka's messages take longer to load than all checks of a log of its own.
+        # Imported here, because Kafka's messages take longer to load than all checks of an own log.
         from authorizerd.cli.doctor.followed import examine_followed
 
         yield from examine_followed(configuration)

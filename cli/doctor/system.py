@@ -27,7 +27,7 @@ from authorizerd.daemon.process.utc_time import format_utc
 
 DISTRIBUTION: Final = "authorizerd"
 CLOCK_START_S: Final = datetime(2025, 1, 1, tzinfo=UTC).timestamp()
-"""This version was released later, so an earlier time means that the clock was never set."""
+"""This version was released after this time, so an earlier clock was never set."""
 CLOCK_SAMPLE_S: Final = 0.02
 CLOCK_STEP_S: Final = 0.005
 PYTHON_LEAST: Final = (3, 11)
@@ -118,7 +118,7 @@ def examine_disk(log_dir: Path, *, is_copy: bool = False) -> Iterator[Finding]:
         yield judge_free_space(log_dir, status.f_bavail * status.f_frsize, is_copy=is_copy)
         if status.f_files:  # some file systems have no limit
             yield judge_free_files(log_dir, status.f_favail)
-        if not is_copy:  # no change waits for it
+        if not is_copy:  # no change waits for a copy's disk
             yield judge_syncs(log_dir, measure_syncs_ms(log_dir))
     except OSError as fault:
         text = f"{log_dir}: {fault.strerror or fault}"

@@ -61,7 +61,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _check_target(text: str, log_dir: Path) -> Path:
-    """Return the path of OUT, once it is certain that a file there harms nothing."""
+    """Return the path of OUT, once it is certain that a file there does no harm."""
     path = Path(text)
     is_directory = path.is_dir()
     if not is_directory and text.endswith(os.sep):
@@ -78,7 +78,7 @@ def _check_target(text: str, log_dir: Path) -> Path:
 def _find_same(path: Path, state: LogState) -> Backup | None:
     """Return the backup at ``path`` if it has the same state, None if there is no file.
 
-    A log that nobody changes gives the same backup each time.
+    An unchanged log gives the same backup each time.
     """
     if not os.path.lexists(path):
         return None
@@ -96,7 +96,7 @@ def _find_same(path: Path, state: LogState) -> Backup | None:
 
 
 def _touch(backup: Backup) -> None:
-    """Note as the file's time that the log still has this state, so that no clean-up removes it."""
+    """Touch the file, since the log still has this state, so that no clean-up removes it."""
     try:
         os.utime(backup.path)
         if checksum_path(backup.path).exists():

@@ -164,7 +164,7 @@ def _inspect(log_dir: Path, storage: Storage, report: Report, *, is_used: bool =
     shutdown = "clean" if summary.was_shut_down_cleanly else "not clean"
     state = "in use" if is_used else f"shutdown {shutdown}"
     first = f"first offset {summary.first_offset}"
-    if not summary.segments:  # as after a restore: nobody has written since
+    if not summary.segments:  # as after a restore, before any write
         first, state = "all is in the checkpoint", "in use" if is_used else "no record since"
     epoch = "unknown" if inspection.last_epoch is None else inspection.last_epoch
     report.say(
@@ -177,7 +177,7 @@ def _inspect(log_dir: Path, storage: Storage, report: Report, *, is_used: bool =
 
 
 def _encodable(named: object) -> str:
-    """Return a text for JSON. A damaged name may not be valid text."""
+    """Return a text for JSON, even if a damaged name is not valid text."""
     return str(named).encode(errors="backslashreplace").decode()
 
 

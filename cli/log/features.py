@@ -49,7 +49,7 @@ def add_features_arguments(parser: argparse.ArgumentParser) -> None:
     )
     text = (
         "the metadata.version to upgrade to, such as 4.4-IV2. Kafka 4.3 cannot read a log "
-        "with a higher one than 4.3-IV0"
+        "with a higher level than 4.3-IV0"
     )
     add_text(parser, "--metadata", "VERSION", text, type=metadata_version)
     add_directory_arguments(parser)
@@ -62,7 +62,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.action == "describe":
         _describe(log_dir)
         return 0
-    MetadataLog.open(log_dir, DISK)  # before locking, which creates the lock's file
+    MetadataLog.open(log_dir, DISK)  # check before locking, which creates the lock's file
     with locked(log_dir):
         _upgrade(log_dir, arguments.metadata)
     return 0
@@ -99,7 +99,7 @@ def _upgrade(log_dir: Path, level: int) -> None:
 
 
 def _report_ranges(snapshot: AclSnapshot, before: int, after: int) -> None:
-    """Name the ACLs that may have another meaning by the rules of the new level."""
+    """Name the ACLs that may mean something else at the new level."""
     if releases_at(before) == releases_at(after):
         return
     print(f"ACLs are judged by the rules of Kafka {rules_for(releases_at(after))} from now on.")

@@ -4,7 +4,7 @@
     --add-scram 'SCRAM-SHA-512=[name=bob,iterations=8192,salt="MTIz",saltedpassword="NDU2"]'
 
 **Invariant:** errors never show any part of a credential. A comma ends a value, so any part may be
-the remainder of a password that contains a comma.
+the rest of a password that contains a comma.
 
 Source: Kafka 4.3 ScramParser. Two checks are stricter than Kafka's: they reject an empty name, with
 which nobody can log in, and an empty password, which breaks kafka-storage.
@@ -146,7 +146,7 @@ METADATA_VERSIONS: Final = {METADATA_VERSION_NAMES[level]: level for level in (3
     "4.3": 30,
     "4.4": METADATA_VERSION_KNOWN,
 }
-"""Levels by their names, as kafka-storage and kafka-features read them. No release has 4.4-IV0."""
+"""Levels by the names that kafka-storage and kafka-features accept. No release has 4.4-IV0."""
 
 
 def metadata_version(text: str) -> int:
@@ -209,7 +209,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _find_others(log_dir: Path) -> list[str]:
-    """Return the names in a directory without a log that are not those of a log, sorted."""
+    """Return, sorted, the names in a directory without a log that do not belong to a log."""
     try:
         return sorted(find_other_names(log_dir, DISK))
     except OSError:

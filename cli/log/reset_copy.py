@@ -1,6 +1,6 @@
 """``authorizerd reset-copy``: remove the copy of a followed cluster, so that a new one begins.
 
-**Invariant:** the command removes a copy's files only, and none while a daemon uses them. If it is
+**Invariant:** the command removes only a copy's files, and never while a daemon uses them. If it is
 interrupted, the directory is still marked as a copy, and the command can be repeated.
 """
 
@@ -31,7 +31,7 @@ def add_reset_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(arguments: argparse.Namespace) -> int:
     configuration = read_configuration(arguments.config, arguments.override)
     log_dir = Path(configuration.metadata_log_dir)
-    _check_mark(log_dir)  # before locking, which creates the lock's file
+    _check_mark(log_dir)  # check before locking, which creates the lock's file
     removed: list[Path] = []
     with locked(log_dir), saying(lambda: _describe_begun(removed)):
         _check_mark(log_dir)

@@ -32,7 +32,7 @@ from authorizerd.metadata.storage import DISK
 
 
 class RestoreRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The request of ``restore``, besides the place."""
+    """The request of ``restore``, without the place."""
 
     backup: Path
     dry_run: bool
@@ -88,7 +88,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _describe_whole(log_dir: Path) -> str:
-    """Return what is true after a failure at any moment."""
+    """Return the text that holds after a failure at any moment."""
     return (
         "The log is either the old or the restored one, whole. If a directory "
         f"{RESTORE_PREFIX}... is left in {log_dir}, it has the other"
@@ -132,7 +132,7 @@ def _temporary_directories(log_dir: Path) -> Iterator[None]:
 
 
 def _check_owner(log_dir: Path) -> None:
-    """Refuse to write files of root into the directory of another user."""
+    """Refuse to write root's files into another user's directory."""
     for path in (log_dir / METADATA_TOPIC_DIRECTORY, log_dir):
         if path.exists():
             owner = path.stat().st_uid
@@ -208,7 +208,7 @@ def _describe_new(request: RestoreRequest, *, is_created: bool) -> str:
 
 
 def _compare(backup: Backup, target: RestoreTarget) -> tuple[int | None, int | None]:
-    """Return how many ACLs the restore adds and removes, None if the old ones are not known."""
+    """Return how many ACLs the restore adds and removes; None if the old ACLs are unknown."""
     if target.old is None or target.old.acls is None:
         return None, None
     restored = frozenset(backup.state.acls.values())

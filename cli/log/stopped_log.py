@@ -1,4 +1,4 @@
-"""The log of a daemon that has stopped: read it, and append to it as the daemon would."""
+"""Read the log of a stopped daemon, and append to it as the daemon would."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class StoppedLog:
     """A log whose contents were read. The caller holds the lock before anything is appended.
 
     Attributes:
-        replay: what the records say besides ACLs.
+        replay: the contents of the records other than ACLs.
     """
 
     def __init__(
@@ -59,12 +59,11 @@ class StoppedLog:
         """Append batches, and return the last offset.
 
         Args:
-            doubt: what is said if a signal ends the command.
-            nothing: the end of the error if certainly nothing was written.
-            unknown: the end of the error if that is not known.
+            doubt: the text if a signal ends the command. nothing: the end of the error if nothing
+                was written. unknown: the end of the error if that is uncertain.
 
         Raises:
-            LogDirectoryError: they cannot be written. The text says whether any may be.
+            LogDirectoryError: they cannot be written. The text says whether some may be written.
         """
         try:
             with saying(lambda: doubt), closing(self._writer):

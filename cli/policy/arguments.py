@@ -1,4 +1,4 @@
-"""The flags of ``authorizerd test``. The modules that run it are imported once it runs."""
+"""The flags of ``authorizerd test``. The modules that run it are imported only then."""
 
 from __future__ import annotations
 

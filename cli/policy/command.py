@@ -3,7 +3,7 @@
 Exit codes: 0 all tests pass, 1 a fault in a file or in the ACLs, 2 invalid arguments, 3 a test
 fails.
 
-**Invariant:** the command never passes without having run a test. Programs rely on the names of
+**Invariant:** the command never succeeds without running a test. Programs rely on the names of
 fields in its JSON document, which docs/policy-tests.md describes: a change only adds fields. The
 JUnit XML has the elements of Jenkins' schema, and is well-formed whatever the ACLs contain.
 """
@@ -64,7 +64,7 @@ _HOST: Final = "localhost"
 
 def write_junit(results: Sequence[Result], begun: float) -> bytes:
     root = ElementTree.Element("testsuites", {"name": _SUITES_NAME, **_totals(results)})
-    # ISO 8601 without a zone is what the schemas of JUnit's format ask for.
+    # The schemas of JUnit's format require ISO 8601 without a zone.
     timestamp = datetime.fromtimestamp(begun, UTC).strftime("%Y-%m-%dT%H:%M:%S")
     for number, (source, suite) in enumerate(groupby(results, lambda each: each.test.source)):
         _add_suite(root, number, source, list(suite), timestamp)
@@ -183,7 +183,7 @@ def _select(tests: list[PolicyTest], words: Sequence[str]) -> list[PolicyTest]:
 
 
 def _entitle(test: PolicyTest) -> str:
-    """Return the name of a test, and its assertion if this is another text."""
+    """Return the name of a test, and its assertion if the two differ."""
     assertion = write_assertion(test.assertion)
     return test.title if test.title == assertion else f"{test.title} ({assertion})"
 
@@ -243,8 +243,8 @@ def new_report(
     """Return the document of the results.
 
     Args:
-        plan: how many ACLs a planned change removes and adds, and how many there are then; None
-            without a change.
+        plan: the numbers of ACLs that a planned change removes and adds, and of ACLs afterwards;
+            None without a change.
     """
     failed = sum(not result.passed for result in results)
     return {
@@ -264,7 +264,7 @@ def _describe_test(result: Result, server: str) -> dict[str, object]:
         "name": test.title,
         "assertion": result.expected,
         "passed": result.passed,
-        "count": result.verdict.count,  # of all findings; the first are listed
+        "count": result.verdict.count,  # counts all findings; only the first are listed
         "findings": [*map(_describe_reason, result.reasons)],
         "notes": result.notes,
         "changes": [make_change_answer(change, server) for change in result.changes],

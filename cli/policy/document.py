@@ -50,7 +50,7 @@ _ROOT_KEYS: Final = ("principals", "defaults", "tests")
 
 
 class PolicyTest(NamedTuple):
-    """A test: where it is, its name or its assertion in words, and what it asserts."""
+    """A test: its place, its name or its assertion in words, and the assertion itself."""
 
     source: str
     line: int
@@ -101,7 +101,7 @@ def read_policy(text: str, source: str) -> list[PolicyTest]:
 
 
 class _Reader:
-    """Reads one document, and collects its faults."""
+    """Read one document, and collect its faults."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -210,6 +210,6 @@ def _locate(text: Text, error: SentenceError, examples: tuple[str, ...]) -> Faul
     column = text.column + error.start if text.is_exact else text.column
     shown = escape_unprintable(text.value)
     notes = [shown]
-    if shown == text.value:  # otherwise the places have moved
+    if shown == text.value:  # otherwise the positions would be wrong
         notes.append(" " * error.start + "^" * max(1, error.end - error.start))
     return Fault(text.line, column, error.reason, (*notes, *examples))

@@ -9,7 +9,7 @@ from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.text.printable import escape_unprintable
 
 FAULTS_SHOWN_MAX: Final = 100
-"""Of one file; a file of another kind has a fault in each line."""
+"""The limit per file: a file of another kind would have a fault in each line."""
 
 
 class Fault(NamedTuple):

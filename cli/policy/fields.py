@@ -5,11 +5,11 @@
     topic: payments.*         # or: group, transactional_id, …, cluster
     host: 10.0.0.7            # default: every host
 
-A field takes one text or a list. The words in them mean the same as in sentences.
+A field takes one text or a list. The words in fields mean the same as in sentences.
 
 **Invariant:** each field belongs to one slot (who, verb, what, where), and an assertion has exactly
 one field of each slot; only the host may be missing. Defaults fill a slot that a test leaves empty.
-Whatever else a field has is a ``YamlError``, which every function here may raise.
+Anything else in a field is a ``YamlError``, which every function here may raise.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ANY_HOST: Final = "any"
 
 
 def fail(node: Node, reason: str) -> YamlError:
-    """Return the error that ``node`` is not what was expected."""
+    """Return the error for a ``node`` that is not what was expected."""
     return YamlError(Fault(node.line, node.column, reason))
 
 

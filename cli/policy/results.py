@@ -1,7 +1,7 @@
 """Run policy tests, keep their results as values, and report them to people.
 
-**Invariant:** a test passes only if its assertion holds whatever the unknown settings are. Every
-form of a report is made from these values, so all of them say the same.
+**Invariant:** a test passes only if its assertion holds for all possible values of the unknown
+settings. Every form of a report is made from these values, so all of them say the same.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ NEAR_MISSES_MAX: Final = 2
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):
-    """What contradicts a test, in words, and the rule that leads to it.
+    """A contradiction to a test, in words, and the rule that causes it.
 
     Attributes:
-        near_misses: sentences about what almost allows it, the closest first.
-        unknown: the settings that are unknown, and may make it false; ``text`` says so.
+        near_misses: sentences about what almost allows it, the closest first. unknown: the unknown
+            settings that may make the finding false; ``text`` says so.
     """
 
     finding: Finding
@@ -115,9 +115,9 @@ def run_tests(
 def _judge(
     snapshot: AclSnapshot, known: KnownSettings, assertion: Assertion
 ) -> tuple[Verdict, AuthorizerSettings]:
-    """Return the worst verdict that the unknown default allows, and the settings that lead to it.
+    """Return the worst verdict for an unknown default, and the settings that lead to it.
 
-    What contradicts the assertion for certain comes first.
+    Certain contradictions come first.
     """
     verdict = judge(snapshot, known.least, assertion)
     if verdict.passed and _is_denial(assertion) and known.least != known.most:
@@ -132,14 +132,14 @@ def _is_denial(assertion: Assertion) -> bool:
 def _find_unknown(
     known: KnownSettings, assertion: Assertion, verdict: Verdict, reasons: tuple[Reason, ...]
 ) -> Iterator[str]:
-    """Yield the unknown settings with other values of which the assertion may hold, or may not."""
+    """Yield the unknown settings whose values may decide whether the assertion holds."""
     is_doubtful = all(reason.unknown for reason in reasons)
     doubts = {key for reason in reasons for key in reason.unknown}
     if _may_super_users_break(known, assertion) and is_doubtful:
         doubts.add(SUPER_USERS)
     who = assertion.who
     if isinstance(who, AtMost) and who.besides_super_users and not verdict.passed:
-        # A principal that is found may be a super user, who does not count.
+        # A found principal may be a super user, who does not count.
         doubts.add(SUPER_USERS)
     yield from (key for key in known.unknown if key in doubts)
 
@@ -153,7 +153,7 @@ def _may_super_users_break(known: KnownSettings, assertion: Assertion) -> bool:
 
 
 def _find_notes(snapshot: AclSnapshot, known: KnownSettings, assertion: Assertion) -> Iterator[str]:
-    """Yield the principals that may be misspelt: that they may not do something proves little."""
+    """Yield the principals that may be misspelt: a denial for them proves little."""
     who = assertion.who
     if isinstance(who, Each) and not assertion.is_allowed:
         for principal in who.principals:
@@ -207,7 +207,7 @@ def describe_reason(reason: Reason) -> str:
 
 
 def describe_unknown_key(key: str) -> str:
-    """Return why a test fails that depends on an unknown setting, and how to settle it."""
+    """Return why a test that depends on an unknown setting fails, and how to settle it."""
     if key == SUPER_USERS:
         return (
             "super users may do everything, and super.users is unknown: pass --super-users LIST"

@@ -1,10 +1,9 @@
 """Read a YAML document as a tree of texts, lists and mappings, each with its line and column.
 
 **Invariant:** a document means what a reader sees. YAML would read ``no`` as false, ``1_000`` as a
-number, and ``*name`` as an alias. Here a plain word is a text only if YAML agrees; anything else
-that YAML would make of it is kept as its kind, and reported where a text is expected. Anchors,
-aliases, tags, merge keys, repeated keys and several documents are faults, so a small file cannot
-become a large tree.
+number, and ``*name`` as an alias. Here a plain word is a text only if YAML agrees. Otherwise YAML's
+kind of it is kept, and reported where a text is expected. Anchors, aliases, tags, merge keys,
+repeated keys and several documents are faults, so a small file cannot become a large tree.
 
 PyYAML only splits the text into events. Its own composer recurses, expands aliases, and keeps the
 last of repeated keys.
@@ -33,10 +32,10 @@ _QUOTE: Final = "put it into quotes if it is a text"
 
 
 class Text(NamedTuple):
-    """A scalar. ``kind`` is None for a text, or says what YAML makes of it, such as a boolean.
+    """A scalar. ``kind`` is None for a text, or names YAML's kind, such as a boolean.
 
-    ``is_exact``: in the file, the text begins right after ``column`` and is on one line, so that a
-    place in it is a place in the file.
+    ``is_exact``: the text begins right after ``column`` and is on one line, so its positions are
+    positions in the file.
     """
 
     value: str
@@ -160,7 +159,7 @@ class _Composer:
         return Text(event.value, line, offset + 1 if is_exact else column, kind, is_exact)
 
     def _check(self, event: Any, depth: int) -> None:  # noqa: ANN401 - an event of PyYAML
-        """Refuse what makes a document hard to read, or large."""
+        """Refuse constructs that make a document hard to read, or large."""
         if isinstance(event, yaml.AliasEvent):
             found = f"found the alias *{event.anchor}"
             advice = "put a text that begins with '*' into quotes"

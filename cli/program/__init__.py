@@ -1,1 +1,1 @@
-"""What every program does with its arguments, signals and streams; ``replay`` uses it too."""
+"""How every program handles its arguments, signals and streams; ``replay`` uses it too."""

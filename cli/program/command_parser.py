@@ -41,7 +41,7 @@ class CommandParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Exit with ``exit_code``; only ``--help`` lists the options.
 
-        An unknown option is named rather than what is missing: a typo may be the cause.
+        The error names an unknown option rather than a missing argument: a typo may be the cause.
         """
         unknown = self._list_unknown_options() if message.startswith(_MISSING) else ()
         if unknown:
@@ -63,8 +63,8 @@ class CommandParser(argparse.ArgumentParser):
             is_secret = hasattr(parsed, "add_scram") or any(
                 getattr(parsed, name, None) for name in ("override", "conf")
             )
-            # Commands that ask questions set ``refuse``, whose error names the command, and may set
-            # ``advice`` for flags that only other commands have.
+            # Commands that answer questions set ``refuse``, whose error names the command. They may
+            # set ``advice`` for flags of other commands.
             refuse = getattr(parsed, "refuse", self.error)
             flag = unknown[0].partition("=")[0]
             if flag in getattr(parsed, "advice", ()):

@@ -2,9 +2,10 @@
 
 The daemon handles its signals by itself.
 
-**Invariant:** one signal ends a command at once and by that signal, so that a shell also ends a
-script or a loop around it. All three arrive as KeyboardInterrupt, through the handler of SIGINT
-that is in place: trio's own delivers it where it breaks nothing. What catches it raises it again.
+**Invariant:** one signal ends a command at once, and the exit status shows the signal, so that a
+shell also ends a script or a loop around it. All three arrive as KeyboardInterrupt, through the
+handler of SIGINT that is in place: trio's own handler delivers it at a safe point. Code that
+catches it raises it again.
 
 This module imports only what loads fast, because it runs before the command's imports.
 """
@@ -29,8 +30,8 @@ _received: list[int] = []
 def end_without_words() -> None:
     """Make signals end this process without a traceback, until ``obey_signals`` is called.
 
-    A script's shell starts its background commands with SIGINT ignored. A signal that is sent on
-    purpose still counts, as it does for the daemon.
+    A script's shell starts its background commands with SIGINT ignored. A deliberate signal still
+    counts, as it does for the daemon.
     """
     for number in SIGNALS:
         if number == signal.SIGINT or signal.getsignal(number) is _interrupt:
@@ -56,7 +57,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def is_ended() -> bool:
-    """Return True if SIGTERM or SIGHUP has arrived, which a prompt obeys too."""
+    """Return True if SIGTERM or SIGHUP has arrived, which a prompt must also obey."""
     return bool(_received)
 
 
@@ -80,12 +81,12 @@ def saying(describe: Callable[[], str]) -> Iterator[None]:
 
 
 def end_by_signal() -> NoReturn:
-    """End this process by the signal that has arrived; everything printed is written first."""
+    """Flush all output, then end this process by the signal that has arrived."""
     number = _received[0] if _received else signal.SIGINT
     for each in SIGNALS:
         signal.signal(each, signal.SIG_DFL)
     for stream in (sys.stdout, sys.stderr):
-        with suppress(Exception):  # nobody can be told any more
+        with suppress(Exception):  # there is no way left to report an error
             stream.flush()
     signal.raise_signal(number)
     os._exit(SIGNAL_EXIT + number)  # the kernel spares the first process of a container

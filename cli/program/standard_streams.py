@@ -58,7 +58,7 @@ def tolerate_lost_readers() -> None:
 
 
 def check_reader(stream: IO[str]) -> None:
-    """Raise BrokenPipeError if what is written to a stream is dropped, since nobody reads it."""
+    """Raise BrokenPipeError if a stream's output is dropped because nobody reads it."""
     file = getattr(getattr(stream, "buffer", None), "raw", None)
     if isinstance(file, _OutputFile) and file.is_lost:
         raise BrokenPipeError

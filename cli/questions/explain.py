@@ -1,8 +1,8 @@
-"""``authorizerd explain``: one decision, why it is so, and what would change it.
+"""``authorizerd explain``: one decision, its reason, and what would change it.
 
 **Invariant:** the settings that the decision depends on are printed with their origin, because a
-daemon or a broker with other settings may decide differently. Where one is unknown, a denial names
-it, and a change gives the other answer whatever its value is.
+daemon or a broker with different settings may decide differently. If a setting is unknown, a denial
+names it, and a proposed change works for all its values.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _Today(msgspec.Struct, frozen=True):
 
     Attributes:
         offset: the end of the log.
-        since: the change that made it the answer.
+        since: the change that led to this answer.
     """
 
     offset: int
@@ -110,14 +110,14 @@ def _doubt(source: AclSource, explanation: Explanation) -> Doubt:
 
 
 def _doubt_today(source: AclSource, explanation: Explanation, today: _Today | None) -> Doubt:
-    """Return why today's denial is not certain, if it is one. Today's ACLs are not looked at."""
+    """Return why today's denial, if it is one, is uncertain. Today's ACLs are not examined."""
     if today is None or today.since.allowed:
         return NO_DOUBT
     return doubt_answer(EMPTY_SNAPSHOT, source.settings, explanation.question)
 
 
 def _find_today(source: AclSource, explanation: Explanation) -> _Today | None:
-    """Return today's answer, or None if it is the same, or if it cannot be read."""
+    """Return today's answer; None if it is the same or cannot be read."""
     if source.moment is None:
         return None
     question, begin = explanation.question, AsOf(offset=source.moment.offset)

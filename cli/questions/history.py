@@ -44,11 +44,11 @@ from authorizerd.protocol.decisions import past_answers
 
 
 class PastAnswers(msgspec.Struct, frozen=True):
-    """The answer at the beginning of a history, and what changed it, the oldest first.
+    """The answer at the beginning of a history, and the changes that reversed it, the oldest first.
 
     Attributes:
-        hosts: for denials of an unknown host that is allowed if it is one of some hosts: these
-            hosts. The key is the change's offset, or None for the first answer.
+        hosts: for denials of an unknown host: the hosts that would be allowed. The key is the
+            change's offset, or None for the first answer.
     """
 
     first: bool
@@ -94,7 +94,7 @@ def _find_hosts(
 def _find_allowed_hosts(
     snapshot: AclSnapshot, settings: AuthorizerSettings, question: Question
 ) -> HostAccess | None:
-    """Return from which hosts the question is allowed; None if from none, or too many to list."""
+    """Return the hosts from which the question is allowed; None if there are none, or too many."""
     try:
         actions = find_actions(
             snapshot,

@@ -1,4 +1,4 @@
-"""What principals, hosts, patterns and operations are called in sentences."""
+"""Phrases for principals, hosts, patterns and operations in sentences."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ def describe_place(host: str | None) -> str:
 
 
 def describe_hosts(hosts: HostAccess, host: str | None) -> str:
-    """Return the hosts; if ``host`` is asked about, the releases that allow it, if they differ."""
+    """Return the hosts; or if ``host`` is given, the releases that allow it, if they differ."""
     return str(hosts) if host is None else hosts.name_releases(host)
 
 
 def describe_resource(resource_type: int, name: str) -> str:
-    """Return what one resource is called: ``topic orders``, or ``the cluster``."""
+    """Return the phrase for one resource: ``topic orders``, or ``the cluster``."""
     if resource_type == ResourceType.CLUSTER and name == CLUSTER_NAME:
         return "the cluster"
     return f"{name_type(resource_type)} {name}"
 
 
 def describe_pattern(resource_type: int, pattern_type: int, name: str) -> str:
-    """Return which resources a pattern matches: ``topics that begin with orders-``.
+    """Return the phrase for a pattern's resources: ``topics that begin with orders-``.
 
     Another pattern type than LITERAL or PREFIXED means all names that no ACL matches.
     """
@@ -55,7 +55,7 @@ def describe_pattern(resource_type: int, pattern_type: int, name: str) -> str:
 
 
 def describe_exception(pattern_type: int, name: str) -> str:
-    """Return what a pattern is called within the description of another."""
+    """Return the phrase for a pattern within the description of another pattern."""
     return f"those that begin with {name}" if pattern_type == PatternType.PREFIXED else name
 
 
@@ -67,7 +67,7 @@ def describe_operations(resource_type: int, operations: Collection[int]) -> str:
 
 
 def list_names(names: Sequence[str], limit: int | None) -> str:
-    """Return the first names, and how many follow. ``limit`` None: all of them."""
+    """Return the first names, and the number of further ones. ``limit`` None: all names."""
     shown = names if limit is None else names[:limit]
     rest = len(names) - len(shown)
     return ", ".join(shown) + (f" and {rest} more" if rest else "")
@@ -83,7 +83,7 @@ def join_operations(operations: Iterable[int]) -> str:
 
 
 COMPARED_MAX: Final = 100_000
-"""The most principals that are compared with an unknown one. It takes less than a second."""
+"""The maximum number of principals compared with an unknown one: less than a second's work."""
 
 
 def is_named(source: AclSource, principal: str) -> bool:
@@ -117,7 +117,7 @@ def find_similar(source: AclSource, principal: str) -> str | None:
                 return other
             if likeness is not None and other != WILDCARD_PRINCIPAL:
                 similar.setdefault(likeness, other)
-        if abs(len(other) - len(principal)) > 1:  # so for nearly all principals
+        if abs(len(other) - len(principal)) > 1:  # this excludes nearly all principals
             continue
         if close is None and not asked.isdisjoint(shorten(other)):
             close = other

@@ -3,8 +3,9 @@
 Resources are patterns, because a principal may also use resources that do not exist yet. Next to a
 pattern are the names of known topics that it covers.
 
-**Invariant:** denials are subtracted. A pattern within another in which less or other things
-are allowed is an exception of the wider one, and an entry of its own if anything is allowed there.
+**Invariant:** denials are subtracted. If less or something else is allowed in a pattern inside a
+wider one, it is an exception of the wider pattern. It also gets its own entry if anything is
+allowed there.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ NO_ACL: Final[Pattern] = (0, "")
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """Resources that a principal may use in the same way. ``topics``: those that are known."""
+    """Resources that a principal may use in the same way. ``topics`` are the known ones."""
 
     resource_type: ResourceType
     pattern: Pattern
@@ -82,7 +83,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 Wanted: TypeAlias = dict[ResourceType, tuple[int, ...]]
-"""The operations that are asked about, for each resource type that has any of them."""
+"""The requested operations, for each resource type that has any of them."""
 
 
 def _read_filters(arguments: argparse.Namespace, refuse: Refuse) -> Wanted:
@@ -110,7 +111,7 @@ class _Access(msgspec.Struct, frozen=True):
 
 
 EVERY_NAME: Final[Pattern] = (int(PatternType.PREFIXED), "")
-"""The literal ``*`` would not do: it skips names that begin with ``*``."""
+"""Not the literal ``*``, because it skips names that begin with ``*``."""
 THE_CLUSTER: Final[Pattern] = (int(PatternType.LITERAL), CLUSTER_NAME)
 
 
@@ -190,13 +191,13 @@ def _lines(
 
 
 def _find_unknown(source: AclSource, principal: str) -> tuple[str, ...]:
-    """Return the settings that are unknown, and by which the principal may do more."""
+    """Return the unknown settings that may allow the principal more."""
     settings = source.settings
     return () if settings.is_super_user(principal) else settings.unknown
 
 
 def _describe_doubts(source: AclSource, principal: str) -> Iterator[str]:
-    """Yield what the principal may do by the settings that are unknown."""
+    """Yield what unknown settings may allow the principal."""
     unknown = _find_unknown(source, principal)
     if SUPER_USERS in unknown:
         yield f"everything, if {principal} is a super user, which is unknown"

@@ -1,8 +1,9 @@
-"""``authorizerd who-can`` and ``can``: who may do an operation to a resource, and what one may do.
+"""``authorizerd who-can`` and ``can``: who may do an operation on a resource, and what a principal
+may do.
 
-**Invariant:** a principal is listed only if an ACL or ``super.users`` names it. What holds for all
-others is one line, because nobody knows who they are. Programs rely on the names of fields in the
-JSON documents, which docs/documents.md describes: a change only adds fields.
+**Invariant:** a principal is listed only if an ACL or ``super.users`` names it. All other
+principals share one line, because nobody knows who they are. Programs rely on the names of fields
+in the JSON documents, which docs/documents.md describes: a change only adds fields.
 """
 
 from __future__ import annotations
@@ -80,14 +81,14 @@ class _WhoCan:
         self._operation = operation
         self._resource = resource
         self._host = host
-        self._everyone = found.everyone  # holds for a principal that no ACL names
+        self._everyone = found.everyone  # the result for a principal that no ACL names
         self._allowed, self._denied = found.split(self._is_allowed)
         # Super users and an open default cannot extend what everybody may do from any host.
         is_everything = found.everyone.is_everywhere and not found.excluded
         self._unknown = () if is_everything else tuple(self._find_unknown())
 
     def _find_unknown(self) -> Iterator[str]:
-        """Yield the settings that are unknown, and by which more may be allowed."""
+        """Yield the unknown settings that may allow more."""
         if self._source.settings.super_users is None:
             yield SUPER_USERS
         if self._source.settings.may_open(self._source.snapshot, *self._resource):

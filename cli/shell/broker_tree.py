@@ -1,7 +1,7 @@
 """The tree of a cluster that brokers describe: each folder asks for its content when it is opened.
 
-Every request only reads. What a broker does not report to this client is a ``NotToldError`` with
-the reason, never an empty result; every function that asks raises it.
+Every request only reads. If a broker does not report something to this client, every asking
+function raises ``NotToldError`` with the reason. It never returns an empty result instead.
 
 **Invariant:** what a broker does not report is left out, and a message says so, once.
 
@@ -62,7 +62,7 @@ _NOT_TOLD: Final = frozenset(
 
 
 class NotToldError(Exception):
-    """A broker does not report what this client asks for; the text says why."""
+    """A broker does not report what this client requests; the text says why."""
 
 
 async def fetch_features(reader: BrokerReader) -> dict[str, int]:
@@ -70,7 +70,7 @@ async def fetch_features(reader: BrokerReader) -> dict[str, int]:
     answer = await _ask(
         reader, message_call(ApiKey.API_VERSIONS, software, responses.ApiVersionsAnswer)
     )
-    # A broker that does not know them leaves the epoch out.
+    # A broker that does not know the features leaves out the epoch.
     if answer.finalized_features_epoch < 0:
         raise NotToldError("the broker does not report which features are finalized")
     return {
@@ -180,7 +180,7 @@ class Ask(Protocol):
 
 
 def open_broker_tree(servers: str, command_config: str | None) -> Folder:
-    """Return the tree of a cluster. ``NOTE`` says what it lacks."""
+    """Return the tree of a cluster. ``NOTE`` describes what it lacks."""
 
     def ask(fetch: Callable[[BrokerReader], Awaitable[T]]) -> T:
         return run_on_brokers(servers, command_config, fetch)
@@ -276,7 +276,7 @@ def _describe_partition(partition: responses.MetadataPartition) -> str:
 
 
 class _Configs:
-    """The folder of configs. Those of topics are requested when someone looks at them."""
+    """The folder of configs. Topics' configs are requested when they are opened."""
 
     def __init__(
         self,

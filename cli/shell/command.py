@@ -42,7 +42,7 @@ class Opened(NamedTuple):
 
 
 class ShellRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The flags that say where the metadata is."""
+    """The flags that name the place of the metadata."""
 
     refuse: flags.Refuse
     log_dir: Path | None

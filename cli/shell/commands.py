@@ -1,8 +1,8 @@
 """The commands of the metadata shell: ``ls``, ``cat``, ``cd``, ``find``, ``tree`` and others.
 
-What they print is what Kafka's shell prints, also the errors, which go to standard output.
+Their output is the same as Kafka's shell's, including errors, which go to standard output.
 
-**Invariant:** a name or a value never makes a terminal obey it: unprintable characters are escaped.
+**Invariant:** a name or a value never controls a terminal: unprintable characters are escaped.
 
 Source: Kafka 4.3 LsCommandHandler, CatCommandHandler and their siblings.
 """
@@ -25,7 +25,7 @@ _COUNT: Final = "numEntriesToShow"
 
 
 class Shell:
-    """A tree, and where in it the user is.
+    """A tree, and the user's current folder in it.
 
     Attributes:
         width: of the terminal in characters; None if the output is not a terminal.

@@ -1,4 +1,4 @@
-"""A conversation on a terminal: a prompt, words, a history that is kept in a file, and completion.
+"""A conversation on a terminal: a prompt, commands, completion, and a history kept in a file.
 
 Without Python's ``readline``, lines are read plainly: there is no completion, and no history file.
 
@@ -25,7 +25,7 @@ from authorizerd.cli.shell.tree import Folder, resolve, utf16_key
 PROMPT: Final = ">> "
 HISTORY_LINES_MAX: Final = 1000
 CANDIDATES_MAX: Final = 1000
-"""Nobody reads more, and a folder may have 500,000 names."""
+"""The maximum number of candidates: nobody reads more, and a folder may have 500,000 names."""
 _OF_SHELL: Final = frozenset("'\"\\ ")
 _WITH_PATHS: Final = frozenset(("cat", "cd", "find", "ls", "tree"))
 _QUOTES = "'\""
@@ -99,7 +99,7 @@ class Completer:
 
 
 def find_history_file(environment: os._Environ[str] | dict[str, str]) -> Path:
-    """Return where the history is kept, by the XDG base directories."""
+    """Return the path of the history, by the XDG base directories."""
     state = environment.get("XDG_STATE_HOME", "")
     # The specification says that a relative path is invalid.
     folder = Path(state) if state.startswith("/") else Path.home() / ".local" / "state"
@@ -156,7 +156,7 @@ def _complete_path(shell: Shell, prefix: str) -> Iterator[str]:
     if folder is None:
         return
     names = folder.names()
-    # Do not look at each of 500,000 names.
+    # Avoid examining each of 500,000 names.
     first = bisect_left(names, utf16_key(last), key=utf16_key)
     for name in takewhile(lambda each: each.startswith(last), names[first:]):
         # readline prints candidates as they are, and blanks end a word.
@@ -178,9 +178,10 @@ def _find_folder(root: Folder, names: list[str]) -> Folder | None:
 def split_line(line: str) -> list[str]:
     """Return the words of a line.
 
-    A quote at the start of a word is dropped with its partner. Elsewhere, quotes are kept. Both
-    keep blanks together. A backslash is dropped, and the character after it stands for itself.
-    A quote without a partner reaches to the end of the line. Empty words are left out.
+    A quote at the start of a word is dropped with its partner. Elsewhere, quotes are kept. In both
+    cases, quoted blanks do not separate words. A backslash is dropped, and the character after it
+    stands for itself. A quote without a partner reaches to the end of the line. Empty words are
+    left out.
     """
     words: list[str] = []
     word: list[str] = []

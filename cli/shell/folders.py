@@ -1,7 +1,7 @@
-"""The folders of the shell's tree, made of values from a log or from a broker.
+"""The folders of the shell's tree, built from values of a log or a broker.
 
-**Invariant:** no file has a secret: credentials lose their salt and keys, and the value of a config
-is shown only if it certainly is not secret.
+**Invariant:** no file has a secret: salts and keys of credentials are removed, and a config's value
+is shown only if it is certainly not secret.
 
 Source: KIP-801; Kafka 4.3 MetadataImageNode and the nodes below it, LocalShellNode.
 """
@@ -46,7 +46,7 @@ def root_of(image: Children, load_acls: Callable[[], Acls | None]) -> Folder:
 
     Args:
         image: the folders of ``/image``, except that of ACLs.
-        load_acls: return all ACLs by id, or None to leave them out.
+        load_acls: returns all ACLs by id, or None to leave them out.
     """
 
     def load(name: str, describe: Callable[[bytes, Acl], File]) -> Folder | None:
@@ -90,7 +90,7 @@ def _acl_as_json(id: bytes, acl: Acl) -> File:
 
 
 def _encode(value: str | int) -> str:
-    """Return a JSON value without characters that a terminal obeys."""
+    """Return a JSON value without characters that control a terminal."""
     return escape_json(json.dumps(value, ensure_ascii=False))
 
 

@@ -107,7 +107,7 @@ def describe_credential(credential: ScramCredential) -> str:
 
 
 def describe_token(token: foreign.TokenAdded) -> str:
-    """Return a delegation token. Records have no secret of it."""
+    """Return a delegation token. Records do not contain its secret."""
     return (
         f"DelegationTokenDatatokenId={token.id}(owner={token.owner}"
         f"(tokenRequester={token.requester}(renewers={' '.join(token.renewers)}, "

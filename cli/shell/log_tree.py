@@ -1,7 +1,8 @@
-"""The tree of a metadata log, with all that its records say, also what the daemon does not keep.
+"""The tree of a metadata log, with the contents of all records, even those that the daemon does not
+keep.
 
-**Invariant:** records become visible as for the daemon: those of a transaction together, at its
-end. The types of records that this version cannot read are in ``unread``.
+**Invariant:** records become visible as in the daemon: those of a transaction together, at its end.
+The types of records that this version cannot read are in ``unread``.
 
 Source: Kafka 4.3 MetadataBatchLoader, ClusterDelta, ClientQuotasDelta, DelegationTokenDelta.
 """
@@ -145,7 +146,7 @@ class LogContents:
                 continue
             record = decode_foreign(data, start, end)
             if record is None:
-                # A known type of which only this record has a later version also counts.
+                # A known type also counts if this record has a later version of it.
                 if metadata.decode_value(data, start, end) is None:
                     self.unread.add(kind)
             elif self._held is None:

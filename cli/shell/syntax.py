@@ -27,10 +27,9 @@ class Syntax(NamedTuple):
     Attributes:
         help: one sentence, for ``help`` and ``man``.
         argument: the name of its arguments; empty if it has none.
-        about: what its arguments are.
-        least: how many arguments it needs.
+        about: the meaning of its arguments. least: how many arguments it needs.
         most: how many it accepts; None if any number.
-        is_interactive: True if it is of no use outside the interactive shell.
+        is_interactive: True if it is useless outside the interactive shell.
     """
 
     help: str

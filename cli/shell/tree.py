@@ -1,8 +1,8 @@
 r"""The tree of the metadata shell: folders, files, and paths with ``*``, ``?`` and ``{a,b}``.
 
-A folder finds its children when asked. In a path, a backslash before a character takes its meaning
-away, but only in a name with a wildcard: a name without one is looked up as it is. A brace that has
-no partner makes the whole name literal.
+A folder finds its children when asked. In a name with a wildcard, a backslash makes the next
+character literal; a name without a wildcard is looked up unchanged. An unmatched brace makes the
+whole name literal.
 
 **Invariant:** no child is created before someone asks for it, so a folder of 500,000 ACLs costs
 nothing until it is listed.
@@ -27,8 +27,8 @@ class Folder:
     """A folder.
 
     Args:
-        names: return the names of the children, in any order. Called at most once.
-        find: return the child of a name, or None. It may know more names than ``names`` returns.
+        names: returns the names of the children, in any order. Called at most once. find: returns
+            the child of a name, or None. It may know more names than ``names`` returns.
         has_only_files: True if no child is a folder, so that a search need not create any.
     """
 
@@ -149,7 +149,7 @@ def _select(folder: Folder, wanted: str | re.Pattern[str]) -> Iterator[str]:
 
 
 def compile_glob(glob: str) -> re.Pattern[str] | None:
-    """Return a pattern for a name with wildcards, or None if it stands for itself."""
+    """Return a pattern for a name with wildcards, or None if the name is literal."""
     translated: list[str] = []
     is_group = is_wild = False
     characters = iter(glob)

@@ -1,7 +1,7 @@
 """The flags of ``acls import`` and ``acls export``, and the two places that they name.
 
 **Invariant:** the credentials for one cluster are never sent to another. If both sides are
-clusters, ``--from-config`` and ``--to-config`` say which is for which.
+clusters, ``--from-config`` and ``--to-config`` name the file of each.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ A format is one of:
 
 
 class _OwnSide(msgspec.Struct, frozen=True, kw_only=True):
-    """The flags of the side that other commands have too, and those for both.
+    """The flags of the side that other commands also have, and the flags for both sides.
 
     Attributes:
         acls: of an export, None in an import.
@@ -199,7 +199,7 @@ def _parse(text: str, word: str, refuse: Refuse) -> Locator:
 
 
 def _read_own_side(sides: _OwnSide, place: str | None, flag: str) -> Side | None:
-    """Return the place that the flags name, which other commands have too; None without them."""
+    """Return the place that the common flags name; None without them."""
     refuse = sides.refuse
     named = {
         "--bootstrap-server": sides.bootstrap_server,
@@ -250,7 +250,7 @@ def _read_request(
 
 
 def _check_files(request: Request) -> None:
-    """End the command if the flags about files and moments do not fit the places."""
+    """End the command if the flags for files and moments do not fit the places."""
     refuse, source, target = request.refuse, request.source.locator, request.target.locator
     if request.as_of is not None and source.kind not in (Kind.LOG, Kind.CHECKPOINT):
         refuse(f"--as-of: expected a log, found {source.text}, which has no past")

@@ -1,8 +1,8 @@
 """A Kafka cluster, or a daemon, through one of its listeners.
 
 **Invariant:** an import only adds ACLs. All DENYs are acknowledged before the first request with an
-ALLOW is sent, so at no moment does the cluster allow more than before and after together. What was
-done is verified in the cluster's own listing.
+ALLOW is sent, so at no moment does the cluster allow anything that is denied both before and after.
+The result is verified in the cluster's own listing.
 
 Source: KIP-140; Kafka 4.3 AclControlManager.createAcls.
 """
@@ -39,7 +39,7 @@ from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 T = TypeVar("T")
 
 VISIBLE_SECONDS_MAX: Final = 30.0
-"""How long a broker may take to list what the controller has acknowledged."""
+"""How long a broker may take to list ACLs that the controller has acknowledged."""
 _RETRY_FIRST_SECONDS: Final = 0.05
 _RETRY_LAST_SECONDS: Final = 1.0
 _REJECTED_SHOWN_MAX: Final = 10
@@ -88,7 +88,7 @@ async def list_acls(reader: BrokerReader) -> tuple[Acl, ...]:
 
 
 def make_draft(found: AclsFound, present: Sequence[Acl]) -> Draft:
-    """Return what is missing in a cluster that has ``present``."""
+    """Return the ACLs missing in a cluster that has ``present``."""
     there = frozenset(present)
     missing = [acl for acl in found.acls if acl not in there]
     kept, losses = keep_writable(missing, find_cluster_fault)

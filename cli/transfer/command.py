@@ -1,7 +1,7 @@
 """``authorizerd acls export`` and ``authorizerd acls import``: ACLs from one place to another.
 
-**Invariant:** nothing is lost in silence. A loss is named, and stops the command before anything
-is written, unless ``--accept-losses`` is given. Nothing is ever removed from the target.
+**Invariant:** nothing is lost silently. A loss is named, and stops the command before anything is
+written, unless ``--accept-losses`` is given. Nothing is ever removed from the target.
 
 Exit codes: 0 all is written (or would be), 1 a fault, 2 invalid arguments, 3 something would be
 lost, and nothing was written.
@@ -30,7 +30,7 @@ from authorizerd.management.formats.model import Loss
 
 DENIALS_SHOWN_MAX: Final = 1_000
 LOSSES_SHOWN_MAX: Final = 20
-"""How many lost DENYs are printed as lines, and how many other losses before they are counted by
+"""How many lost DENYs are printed as lines, and above how many other losses those are counted by
 reason. The JSON document has all losses.
 """
 REASONS_SHOWN_MAX: Final = 50
@@ -92,7 +92,8 @@ def add_import_command(parser: argparse.ArgumentParser) -> None:
 
 
 class _Outcome(NamedTuple):
-    """What became of a request: the ACLs that were read, and what was written of the draft.
+    """The outcome of a request: the ACLs that were read, and the part of the draft that was
+    written.
 
     Attributes:
         read, selected: how many ACLs the source has, and how many of them the flags select.
@@ -117,8 +118,8 @@ def transfer(request: model.Request, source: model.Source, target: model.Target)
     """Read the source, write the target, report; return the exit code.
 
     Raises:
-        CommandError, ConfigurationError, MetadataLogError: a place is unusable, and the
-            target is unchanged, or the text says what is known of it.
+        CommandError, ConfigurationError, MetadataLogError: a place is unusable. The target is
+            unchanged, unless the text says otherwise.
     """
     everything = model.leave_out_lost(source.read())
     found = _select(everything, request.selects)
@@ -201,7 +202,7 @@ def _print_lines(target: model.Target, lines: Iterable[str]) -> None:
 
 
 def _warn_of_surprises(acls: Iterable[Acl]) -> None:
-    """Print what probably is not meant, such as `user:alice`, each text once."""
+    """Warn about probable mistakes, such as `user:alice`, each text once."""
     texts = dict.fromkeys(text for acl in acls for text in find_surprises(acl))
     for text in islice(texts, SURPRISES_SHOWN_MAX):
         warn(f"warning: {text}")

@@ -64,8 +64,8 @@ class LogTarget:
     """A log directory, which is created, or whose daemon has stopped.
 
     Args:
-        node_id: of its node; None for the one that an existing directory has.
-        cluster_id: of a new directory; None for a random one.
+        node_id: the node's id; None to keep an existing directory's. cluster_id: the id of a new
+            directory; None for a random one.
     """
 
     kind = "log directory"
@@ -185,7 +185,7 @@ class _StoppedLog:
         return model.Written(count=len(draft.new), offset=offset)
 
     def _new_id(self, acl: Acl, found: model.AclsFound) -> bytes:
-        """Return the id that the ACL has at the source, unless another ACL has it here."""
+        """Return the ACL's id at the source, unless another ACL here has that id."""
         acl_id = found.ids.get(acl)
         if acl_id is not None and acl_id not in self._log.snapshot.acls:
             return acl_id
@@ -193,7 +193,7 @@ class _StoppedLog:
 
 
 class CheckpointTarget:
-    """A checkpoint file. Its name has the end offset and the epoch that it claims."""
+    """A checkpoint file. Its name states the end offset and the epoch."""
 
     kind = "checkpoint"
     is_complete = True
@@ -232,7 +232,7 @@ class CheckpointTarget:
         )
         part = path.with_name(path.name + checkpoint_writer.PART_SUFFIX)
         try:
-            if storage.exists(part):  # of an interrupted command; files are opened for appending
+            if storage.exists(part):  # left by an interrupted command; opening appends
                 storage.remove(part)
             with checkpoint_writer.removed_on_error(part, storage):
                 checkpoint_writer.write_part(part, state, storage, like=path)

@@ -1,4 +1,4 @@
-"""What moves between two places, what every place can do, and one notation for all of them.
+"""The contents moved between two places, the interface of every place, and a notation for places.
 
     kafka://HOST:PORT,HOST:PORT      a cluster, or a daemon
     zookeeper://HOST:PORT/chroot     a ZooKeeper ensemble
@@ -8,10 +8,10 @@
     FORMAT:-, -                      standard input or standard output
 
 **Invariant:** a locator has one meaning, whatever exists on the disk, except that an existing
-directory is a log directory. A target writes nothing before it has reported what it cannot hold. An
-ACL that is not written is a named loss, or it was there before. A log cannot hold names that no
-Kafka client could list; a cluster neither these nor what its controller rejects; a file what its
-format says.
+directory is a log directory. A target reports what it cannot hold before it writes anything. An ACL
+that is not written is a named loss, or it was there before. A log cannot hold names that no Kafka
+client could list. A cluster also cannot hold ACLs that its controller rejects. A file's limits
+depend on its format.
 
 Source: Kafka 4.3 AclApis.handleCreateAcls, AclControlManager.validateNewAcl; the string type of
 Kafka's protocol.
@@ -53,7 +53,7 @@ class Kind(StrEnum):
 
 
 class LocatorError(ValueError):
-    """A text that names no place; it says what was expected."""
+    """A text that names no place; the error says what was expected."""
 
 
 class Locator(msgspec.Struct, frozen=True):
@@ -154,8 +154,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         format: of the file, in an export that of the target, in an import that of the source.
-        selects: whether an ACL is selected; None if all are.
-        zookeeper: what is stated about a target in ZooKeeper.
+        selects: whether an ACL is selected; None if all are. zookeeper: the user's options for a
+            target in ZooKeeper.
     """
 
     source: Side
@@ -180,7 +180,7 @@ class AclsFound(msgspec.Struct, frozen=True):
     Attributes:
         acls: each binding once.
         ids: the ids of a log, by binding. Other sources have none.
-        losses: what the source says and ACLs cannot.
+        losses: parts of the source that ACLs cannot express.
     """
 
     acls: tuple[Acl, ...]
@@ -189,10 +189,10 @@ class AclsFound(msgspec.Struct, frozen=True):
 
 
 def leave_out_lost(found: AclsFound) -> AclsFound:
-    """Return what was found, without the ACLs that are losses of the reading.
+    """Return the contents, without the ACLs that were lost in reading.
 
-    A format reads a code that it does not know as UNKNOWN. The ACL that it stands for is a
-    different one, so this one must not be written.
+    A format reads a code that it does not know as UNKNOWN. The real ACL is different, so this one
+    must not be written.
     """
     lost = {loss.acl for loss in found.losses}
     return msgspec.structs.replace(found, acls=tuple(acl for acl in found.acls if acl not in lost))
@@ -217,7 +217,7 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         count: how many ACLs were certainly written.
-        notes: what else a person may want to know, as sentences.
+        notes: sentences with further information for people.
         requests: the requests that a cluster has acknowledged.
         offset: the last log offset, if the target is a log.
         cluster_id: the id of a new log directory.
@@ -243,7 +243,7 @@ class Source(Protocol):
 
 
 class OpenTarget(Protocol):
-    """A target while nobody else may write to it, as far as it can be locked.
+    """A target that is locked against other writers, as far as that is possible.
 
     Both methods block, and raise CommandError or MetadataLogError.
     """
@@ -277,7 +277,7 @@ class Target(Protocol):
 
 
 def order_for_writing(acls: tuple[Acl, ...]) -> tuple[Acl, ...]:
-    """Return the ACLs with all that deny first, otherwise in their order."""
+    """Return the ACLs with all denials first, otherwise in their order."""
     return tuple(sorted(acls, key=is_grant))
 
 

@@ -1,4 +1,4 @@
-"""From the words of a user to a source and a target.
+"""Turn the words of a user into a source and a target.
 
 The modules of clusters are imported once a side is a cluster: Kafka's message definitions take
 longer to load than the rest of a command.
@@ -26,7 +26,7 @@ BY_ENDING: Final = {
     ".list": "listing",
     ".csv": "csv",
 }
-"""The format that a file is written in, by the end of its name, if none is named."""
+"""The default format of a written file, by the end of its name."""
 STANDARD_FORMAT: Final = "yaml"
 
 

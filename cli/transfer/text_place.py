@@ -1,8 +1,8 @@
 """Files of ACLs, and standard input and output, in one of the formats of ``management.formats``.
 
 **Invariant:** a text is written only after it was read back: every ACL that it does not reproduce
-is a named loss, and it never yields an ACL that it was not given. Whatever fails, the file at
-the path is the earlier one or the new one, complete.
+is a named loss, and it yields no other ACLs. Whatever fails, the file at the path is the complete
+old or new one.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from authorizerd.metadata.meta_properties import write_whole
 from authorizerd.metadata.storage import Storage
 
 FILE_MODE: Final = 0o664
-"""The permissions of new files. The umask can take more away; only owner and group may write."""
+"""The permissions of new files, less the umask. Only owner and group may write."""
 
 
 def find_writable(path: Path, *, overwrite: bool) -> tuple[Path, int | None]:
-    """Return the file that ``path`` means, without links, and the permissions that it has.
+    """Return the file that ``path`` leads to, with links resolved, and its permissions.
 
     Returns: None as the permissions if there is no such file.
     """
@@ -120,7 +120,7 @@ class TextTarget:
 
     def draft(self, found: AclsFound) -> Draft:
         """Return what would be written, and keep the text."""
-        # A broker lists in no order. Sorted, two exports can be compared line by line.
+        # A broker's listing has no order. Sort it, so that exports can be compared line by line.
         acls = tuple(sorted(found.acls, key=astuple))
         written = self._format.write(acls)
         self._text = written.text
@@ -143,7 +143,7 @@ class TextTarget:
 def _find_unnamed(
     format: Format, text: str, acls: tuple[Acl, ...], lost: set[Acl | None]
 ) -> list[Loss]:
-    """Return the losses that the format has not named, by reading the text back."""
+    """Read the text back, and return the losses that the format has not named."""
     try:
         back = frozenset(format.read(text).acls)
     except AclTextError as error:

@@ -15,7 +15,8 @@ from typing import Any, Final
 from kazoo.handlers.threading import SequentialThreadingHandler
 
 RESPONSE_BYTES_MAX: Final = 64 * 1024 * 1024
-"""A longer answer ends the connection. ZooKeeper sends the names of all children in one answer."""
+"""The maximum size of an answer; a longer one ends the connection. ZooKeeper sends the names of all
+children in one answer."""
 
 
 class ConnectionHandler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no types
@@ -39,7 +40,7 @@ class ConnectionHandler(SequentialThreadingHandler):  # type: ignore[misc] # kaz
 
     @property
     def is_hopeless(self) -> bool:
-        """True if kazoo has given up, or no server has a certificate that can be trusted."""
+        """True if kazoo has given up, or no server has a trusted certificate."""
         return self._is_broken or len(self._rejected) >= self._servers
 
     def create_connection(self, **given: Any) -> socket.socket:  # noqa: ANN401 - as kazoo's
@@ -100,7 +101,7 @@ def _describe(error: OSError, host: str, port: int) -> str:
 
 
 def _check_size(size: int) -> None:
-    """Reject an answer before memory for it is taken; kazoo asks for all of it at once."""
+    """Reject an answer before its memory is allocated; kazoo allocates all of it at once."""
     if size > RESPONSE_BYTES_MAX:
         raise OSError(errno.EMSGSIZE, f"an answer of more than {RESPONSE_BYTES_MAX} bytes")
 

@@ -9,7 +9,7 @@ from typing import Final
 from authorizerd.cli.errors import CommandError
 
 INSTALL_COMMAND: Final = f"`{shlex.quote(sys.executable)} -m pip install kazoo pure-sasl`"
-"""Installs what ZooKeeper needs into this Python: in a clone as well as from a wheel."""
+"""Installs ZooKeeper's packages into this Python, in a clone or from a wheel."""
 
 
 class ZooKeeperError(CommandError):

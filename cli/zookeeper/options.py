@@ -1,7 +1,7 @@
-"""What users state about a cluster in ZooKeeper, and the permissions that new znodes get.
+"""The user's options for a cluster in ZooKeeper, and the permissions of new znodes.
 
 **Invariant:** a new znode is writable by everybody only if the user has explicitly accepted that.
-It is never more open than its parent, unless ZooKeeper's login of the user owns it.
+It is never more open than its parent, unless the authenticated user owns it.
 
 Source: ZooKeeper 3.8 ZooDefs; Kafka 3.9 ZkData.defaultAcls (``zookeeper.set.acl``).
 """
@@ -73,7 +73,7 @@ def add_write_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def read_write_options(given: argparse.Namespace) -> WriteOptions:
-    """Return what the flags of ``add_write_arguments`` say."""
+    """Return the options from the flags of ``add_write_arguments``."""
     return WriteOptions(given.zk_oldest_broker, given.zk_jute_maxbuffer, given.zk_open_acls)
 
 
@@ -97,7 +97,7 @@ READ: Final = 1
 ALL: Final = 31
 
 _HIDDEN: Final = ":x"
-"""What ZooKeeper shows for the hash of a password to users who may not change the permissions."""
+"""Shown by ZooKeeper in place of a password's hash, to users who may not change the permissions."""
 
 
 class Permission(NamedTuple):
@@ -119,7 +119,7 @@ class OpenZnodeError(Exception):
 
 
 class HiddenOwnerError(Exception):
-    """ZooKeeper does not show who owns the parent, so that a new znode cannot get that owner."""
+    """ZooKeeper does not show the parent's owner, so a new znode cannot get that owner."""
 
 
 def is_open(permissions: Iterable[Permission]) -> bool:

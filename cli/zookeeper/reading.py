@@ -1,7 +1,7 @@
 """Read all ACLs of a cluster from ZooKeeper.
 
-**Invariant:** every znode below Kafka's roots is read, or the reading fails with its path. Each
-pattern's ACLs are of one moment; ZooKeeper has no snapshot of all patterns.
+**Invariant:** every znode below Kafka's roots is read, or the reading fails with its path. The ACLs
+of one pattern are consistent; ZooKeeper has no snapshot of all patterns.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from authorizerd.management.zookeeper.ownership import CONTROLLER, MIGRATION, fi
 from authorizerd.management.zookeeper.znode import read_acls
 
 ACLS_MAX: Final = 2_000_000
-"""How many ACLs are read at most: their memory is bounded."""
+"""The maximum number of ACLs to read, which bounds the memory."""
 
 
 def check_chroot(session: Session) -> None:

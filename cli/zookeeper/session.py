@@ -4,7 +4,8 @@ kazoo answers from threads of its own; the methods here block until they have th
 
 **Invariant:** a method ends within the time limit of the connection, however often it is lost. A
 request that changes something is sent once: after a lost connection, its outcome is unknown, and
-the caller looks. No password reaches a log: kazoo logs requests with them, so that its log is off.
+the caller must check. No password reaches a log: kazoo would log requests with passwords, so its
+log is off.
 """
 
 from __future__ import annotations
@@ -65,14 +66,14 @@ _ROLLED_BACK: Final = (RolledBackError, RuntimeInconsistency)
 
 
 class Znode(NamedTuple):
-    """The data of a znode, and the version that a change must name."""
+    """The data of a znode, and its version, which a change must name."""
 
     data: bytes
     version: int
 
 
 class Check(NamedTuple):
-    """Do nothing, but fail if the znode has another version."""
+    """Do nothing, but fail if the znode has a different version."""
 
     path: str
     version: int
@@ -96,13 +97,13 @@ class Create(NamedTuple):
 
 
 class Outcome(Enum):
-    """What became of operations that are carried out together or not at all."""
+    """The outcome of operations that are carried out together or not at all."""
 
     DONE = "done"
     CONFLICT = "conflict"
-    """Nothing was done: a znode has another version, exists, or does not exist."""
+    """Nothing was done: a znode has a different version, exists, or does not exist."""
     UNKNOWN = "unknown"
-    """The connection was lost: it is not known whether they were carried out."""
+    """The connection was lost: it is unknown whether the operations were carried out."""
 
 
 class Session:
@@ -140,7 +141,7 @@ class Session:
         self._await_connection(self._new_deadline())
 
     def close(self) -> None:
-        """End the session. Within seconds, even if the server does not answer."""
+        """End the session within seconds, even if the server does not answer."""
         aborter = Timer(_CLOSE_SECONDS_MAX, self._handler.abort)
         aborter.daemon = True
         aborter.start()

@@ -1,7 +1,7 @@
 """How to connect to ZooKeeper: Kafka's ``zookeeper.*`` keys, from a broker's server.properties.
 
 Kafka has no keys for ZooKeeper's credentials: a broker takes them from a JAAS file. So there are
-two of our own:
+two keys of our own:
 
     authorizerd.zookeeper.sasl.jaas.config=org.apache.zookeeper.server.auth.DigestLoginModule \\
         required username="kafka" password="…";
@@ -72,7 +72,7 @@ def parse_address(text: str) -> Ensemble:
 def _parse_server(text: str) -> str:
     match = _SERVER.fullmatch(text)
     if match is None or not 0 < int(match["port"] or PORT_DEFAULT) < 65536:
-        # Not the text as a whole: users who put a password before the host would see it in logs.
+        # Do not show the whole text: a password before the host would appear in logs.
         shown = text.rpartition("@")[2]
         raise ZooKeeperError(
             f"expected zookeeper://HOST:PORT,HOST:PORT/chroot, found the server {shown!r}; "
@@ -106,7 +106,7 @@ _TLS_PARSERS: Final[Mapping[str, Callable[[str], Any]]] = {
     "ssl.cipher.suites": tls_keys.cipher_suites,
     "ssl.endpoint.identification.algorithm": tls_keys.endpoint_identification,
 }
-"""The keys for TLS without the prefix ``zookeeper.``: then they are Kafka's ``ssl.*`` keys."""
+"""The keys for TLS. Without the prefix ``zookeeper.``, they are Kafka's ``ssl.*`` keys."""
 _UNSUPPORTED: Final = ("zookeeper.ssl.crl.enable", "zookeeper.ssl.ocsp.enable")
 _DEFAULT_VERSIONS: Final = "TLSv1.2"
 """Kafka's default of zookeeper.ssl.protocol."""
@@ -132,7 +132,7 @@ class ZooKeeperSettings:
 
     @property
     def is_authenticated(self) -> bool:
-        """True if ZooKeeper learns the user: by authentication, or by a client's certificate."""
+        """True if ZooKeeper knows the user, by authentication or by a client's certificate."""
         has_certificate = self.tls is not None and self.tls.keystore is not None
         return self.sasl is not None or self.digest is not None or has_certificate
 
@@ -162,7 +162,7 @@ class _Keys:
         self._properties = properties
 
     def find(self, name: str) -> Property | None:
-        """Return the property that counts for a key, or None."""
+        """Return the property in force for a key, or None."""
         return self._properties.get(_OVERLAY + name) or self._properties.get(name)
 
     def read(self, name: str, parse: Callable[[str], Any]) -> Any:  # noqa: ANN401 - as parse

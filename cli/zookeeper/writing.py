@@ -5,8 +5,9 @@ at all, only if no other writer came in between, and only while no KRaft control
 metadata. All DENYs are written before the first ALLOW. So a run that was interrupted can be
 repeated: it writes what is missing.
 
-Why one transaction for data and event? A broker writes them one after the other. If a connection is
-lost in between, nobody knows whether there was an event, and running brokers miss the change.
+Data and event share one transaction, whereas a broker writes them one after the other. If a
+connection were lost in between, nobody would know whether there was an event, and running brokers
+would miss the change.
 
 Source: Kafka 3.9 AclAuthorizer.updateResourceAcls, KafkaZkClient.createAclPaths and
 tryRegisterKRaftControllerAsActiveController.
@@ -44,7 +45,7 @@ from authorizerd.management.zookeeper.paths import LITERAL_ROOT, Pattern, patter
 from authorizerd.management.zookeeper.znode import ChangeEvent, new_change_event, write_acls
 
 ATTEMPTS_MAX: Final = 10
-"""How often a pattern is tried if other writers change it, or connections break. As in Kafka."""
+"""How often to try a pattern if other writers change it or connections break, as in Kafka."""
 BACKOFF_SECONDS: Final = 0.1
 _RACES: Final = f"other writers came in between, or the connection broke, {ATTEMPTS_MAX} times"
 Guard = tuple[Check, ...]
@@ -52,7 +53,7 @@ Changes = tuple[SetData | Create, ...]
 
 
 class Added(msgspec.Struct, frozen=True):
-    """The result: how many ACLs are certainly there, and why not all; empty if all are."""
+    """The result: how many ACLs are certainly present, and why not all; empty if all are."""
 
     count: int
     patterns: int
@@ -74,7 +75,7 @@ class AclWriter:
         self._done = 0
 
     def find_missing(self, acls: Iterable[Acl]) -> Draft:
-        """Return what would be written, after all checks that need no writing."""
+        """Return the ACLs to write, after all checks that need no writing."""
         check_chroot(self._session)
         self._refresh_guard()
         export = divide(acls, self._target)
@@ -112,7 +113,7 @@ class AclWriter:
         return Added(self._done, patterns)
 
     def describe_certain(self, count: int) -> str:
-        """Return what is known of an interrupted ``add_all`` of ``count`` ACLs."""
+        """Return what is known about an interrupted ``add_all`` of ``count`` ACLs."""
         return (
             f"{self._done} of {count} ACLs were certainly written, each with its change event. Run "
             "the command again: it writes only what is missing"
@@ -140,7 +141,7 @@ class AclWriter:
         self._commit(path, find_changes)
 
     def _commit(self, path: str, find_changes: Callable[[], Changes]) -> None:
-        """Make the changes that ``find_changes`` finds, until they are made or it finds none."""
+        """Repeat the changes that ``find_changes`` returns, until they are made or none is left."""
         for attempt in range(ATTEMPTS_MAX):
             time.sleep(min(attempt, 1) * BACKOFF_SECONDS)
             guard = self._guard or self._refresh_guard()
@@ -160,7 +161,8 @@ class AclWriter:
         return Create(event.path, event.data, permissions, is_sequential=True)
 
     def _refresh_guard(self) -> Guard:
-        """Check that no KRaft controller owns the metadata; return what fails once one does.
+        """Check that no KRaft controller owns the metadata; return an operation that fails once one
+        does.
 
         A KRaft controller that takes over raises the epoch in the same transaction.
         """
@@ -173,7 +175,7 @@ class AclWriter:
                 "with kafka://HOST:PORT"
             )
         guard = () if epoch is None else (Check(CONTROLLER_EPOCH, epoch.version),)
-        # Without an epoch there is nothing to check later: look again before each change.
+        # Without an epoch there is nothing to check later, so look again before each change.
         self._guard = guard or None
         return guard
 
@@ -211,7 +213,7 @@ class AclWriter:
 
 
 def _divide(acls: Iterable[Acl]) -> Iterator[tuple[Pattern, list[Acl]]]:
-    """Yield the ACLs to add to each pattern: first all that deny, then the others."""
+    """Yield the ACLs to add to each pattern: first all denials, then the others."""
     denials: dict[Pattern, list[Acl]] = {}
     grants: dict[Pattern, list[Acl]] = {}
     for acl in acls:
