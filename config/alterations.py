@@ -1,6 +1,7 @@
-"""Plans for changes of dynamic configs: what a request sets and removes, or why it is rejected.
+"""Plans for changes of dynamic configs: the keys that a request sets and removes, or why it is
+rejected.
 
-**Invariant:** making a plan changes nothing. A plan sets only values that their keys accept.
+**Invariant:** making a plan changes nothing. A plan only sets values that are valid for their keys.
 
 Work that grows with a request is done in steps. A plan itself is short, since few keys can change.
 
@@ -69,7 +70,7 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 def check_alterations(alterations: Sequence[Alteration]) -> None:
-    """Raise AlterationError if the request contradicts itself."""
+    """Check that the request does not contradict itself."""
     names: set[str] = set()
     nulls: list[str] = []
     for alteration in alterations:
@@ -100,7 +101,7 @@ def want_incremental(
     """
     values: dict[str, str] = {}
     removed: set[str] = set()
-    # Not the error itself: its traceback would have this frame, and make a cycle with it.
+    # Keep no reference to the error: its traceback refers to this frame, which would be a cycle.
     misfit = ""
     for alteration in alterations:
         name = alteration.name

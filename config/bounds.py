@@ -20,7 +20,7 @@ METRICS_CONNECTIONS_MAX: Final = 64
 METRICS_CONNECTIONS_PER_IP_MAX: Final = 16
 """The maximum per client address, so that one client cannot keep Prometheus and probes out."""
 CONSOLE_PAGE_BYTES_MAX: Final = 2 * 1024 * 1024
-"""The memory of a page of the console while it is made: its answer, its rows and its HTML."""
+"""The memory of a console page while it is built: its answer, its rows and its HTML."""
 RESERVED_CONNECTIONS: Final = 8
 """Extra connections beyond max.connections, so that an administrator can still log in."""
 FREE_BYTES: Final = 4096
@@ -38,13 +38,15 @@ EVALUATIONS_BYTES_MAX: Final = 512 * 1024
 CONNECTION_BYTES: Final = 32 * 1024
 """The memory of a connection's task, socket and objects."""
 TLS_BYTES: Final = 160 * 1024
-"""What TLS adds to a connection: its keys and records, a client's chain, an encrypted answer."""
+"""The memory that TLS adds to a connection: keys, records, a client's chain, an encrypted
+answer."""
 TLS_SESSIONS_MAX: Final = 20 * 1024
-"""OpenSSL's default number of sessions that a port keeps for clients that resume them."""
+"""OpenSSL's default number of sessions that a port keeps for resumption."""
 TLS_SESSION_BYTES: Final = 4096
 
 # Bytes of memory per byte of a request, measured by tests/daemon/test_memory_growth.py: a question
-# of 12 bytes becomes a tuple and three texts; an alteration of 8, an entity, a text and more.
+# of 12 bytes becomes a tuple and three texts; an alteration of 8 bytes becomes an entity, a text
+# and more.
 HTTP_GROWTH: Final = 4
 STREAM_GROWTH: Final = 24
 KAFKA_GROWTH: Final = 48
@@ -97,7 +99,7 @@ def memory_bounds(configuration: Configuration, answer_bytes_max: int) -> Iterat
     """Yield every memory bound of a single process that makes decisions.
 
     Args:
-        answer_bytes_max: the size of the largest list that a Kafka client may request, as objects.
+        answer_bytes_max: the size, as objects, of the largest list that a Kafka client may request.
             Like memory at rest, it grows with the contents of the log.
     """
     connections = configuration.max_connections
@@ -136,7 +138,7 @@ def memory_bounds(configuration: Configuration, answer_bytes_max: int) -> Iterat
 
 
 def _tls_ports(configuration: Configuration) -> int:
-    """Return the number of ports with a context of their own; our own ports share two."""
+    """Return the number of ports with their own context; our own ports share two."""
     own = 0 if configuration.http_tls is None else 2
     return own + len(configuration.listener_tls)
 

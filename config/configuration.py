@@ -31,7 +31,7 @@ from authorizerd.config.values import trim
 
 @dataclass(frozen=True, kw_only=True)
 class Configuration(KafkaSettings, KafkaLimits, OwnSettings):
-    """All settings: the keys with a field, and what rules make of the others.
+    """All settings: the keys with a field, and values that rules derive from the other keys.
 
     ``follow`` says how to follow a cluster; it is None if the daemon owns its log.
     ``sasl_listeners`` has the settings of each SASL listener, by its name;
@@ -58,7 +58,7 @@ class Configuration(KafkaSettings, KafkaLimits, OwnSettings):
 
     @property
     def evidence(self) -> Evidence:
-        """What proves which Kafka releases' rules judge the ACLs."""
+        """The evidence for the Kafka releases whose rules apply."""
         return Evidence.OWN_LOG if self.follow is None else Evidence(self.follow.kind.value)
 
     @property
@@ -117,8 +117,8 @@ def parse(text: str, *, source: str, overrides: Sequence[str] = ()) -> Configura
     Raises:
         ConfigurationError: the text is malformed; or keys are invalid, missing, contradict each
             other, or are unknown although they begin with ``authorizerd.``. Its ``faults`` are all
-            of these, but for those that may only follow from another; if a placeholder has no
-            value, they are those of placeholders alone.
+            of these, except faults that may only follow from another. If a placeholder has no
+            value, only the faults of placeholders are listed.
     """
     properties = parse_properties(text, source=source)
     faults = []
@@ -134,7 +134,7 @@ def parse(text: str, *, source: str, overrides: Sequence[str] = ()) -> Configura
     except ConfigurationError as error:
         raise ConfigurationError.of_all([*error.faults, *faults]) from None
     keys = read_key_values(properties, source)
-    if faults:  # its key may be the one that a rule about several keys would miss
+    if faults:  # its key may be the one that a rule about several keys needs
         raise ConfigurationError.of_all([*keys.faults, *faults])
     return _configure(keys)
 
@@ -142,7 +142,8 @@ def parse(text: str, *, source: str, overrides: Sequence[str] = ()) -> Configura
 def parse_values(values: Mapping[str, str], *, source: str) -> Configuration:
     """Return the configuration whose ``file_values`` are ``values``.
 
-    Their placeholders are resolved already: what is left is text, which a client may have sent.
+    Their placeholders are already resolved. What still looks like one is text, perhaps from a
+    client.
 
     Raises:
         ConfigurationError: see ``parse``.

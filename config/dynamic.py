@@ -95,7 +95,7 @@ class Layers:
     plugged: frozenset[str] = frozenset()
 
     def look_up(self, name: str) -> list[ConfigValue]:
-        """Return the values of a key, the one in force first. A default comes last."""
+        """Return the values of a key: the one in force first, a default last."""
         values: list[ConfigValue] = []
         # The log's values do not count: otherwise the log could name super users.
         if is_guarded(name, self.plugged):
@@ -135,8 +135,8 @@ def may_change(name: str, plugged: frozenset[str]) -> bool:
     """Return True if a key may be set while the daemon runs.
 
     Args:
-        plugged: the authorizer's own keys that can change while it runs, and those of the stores
-            of this node's ports.
+        plugged: the authorizer's own keys that can change while it runs, and the keys of this
+            node's stores.
     """
     key = KEYS_BY_NAME.get(name)
     return name in plugged or (key is not None and key.reloadable)
@@ -162,10 +162,10 @@ def split_valid(values: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
 
 
 def check_value(name: str, value: str) -> None:
-    """Raise InvalidValueError if a client may not set a key to ``value``.
+    """Check that a client may set a key to ``value``, or raise InvalidValueError.
 
-    Kafka resolves placeholders of clients, by providers that the client names as well. A client
-    could so read files of this machine.
+    Kafka resolves clients' placeholders, with providers that the client also names. That would let
+    a client read this machine's files.
     """
     if has_placeholder(value):
         raise InvalidValueError("a client cannot set a placeholder: set it in the file")

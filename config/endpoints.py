@@ -13,7 +13,7 @@ from authorizerd.config.values import SecurityProtocol, invalid, path, some_word
 
 NONROUTABLE_HOST = "0.0.0.0"  # noqa: S104 - compared with, never bound
 
-# A negative port matches, so that the error can be about the port.
+# A negative port matches too, so that the error can name the port.
 _ADDRESS = re.compile(
     r"(?P<name>.+)://(?:\[(?P<ipv6>[^\[\]]*)\]|(?P<host>[0-9A-Za-z%._-]*)):(?P<port>-?[0-9]{1,10})"
 )
@@ -187,5 +187,5 @@ def _is_loopback(host: str) -> bool:
         address = ip_address(host)
     except ValueError:
         return False
-    # Why not address.is_loopback? Its answer for ::ffff:127.0.0.1 depends on Python's version.
+    # address.is_loopback would depend on Python's version for ::ffff:127.0.0.1.
     return address in _LOOPBACK_IPV4 or address == _LOOPBACK_IPV6

@@ -8,7 +8,7 @@ from authorizerd.acl.text.printable import escape_unprintable
 
 
 class InvalidValueError(ValueError):
-    """A value that its key rejects. The text is the reason, without place or key."""
+    """A value that is invalid for its key. The text is the reason, without place or key."""
 
 
 class PrincipalMappingError(Exception):
@@ -23,7 +23,7 @@ class ConfigurationError(Exception):
     """A configuration with which the daemon does not start.
 
     ``line`` is None for an override or a missing key. ``key`` is empty if the text itself is
-    malformed. ``others`` are the configuration's other faults, if this one stands for all.
+    malformed. ``others`` are the configuration's other faults, if this error stands for all.
     """
 
     def __init__(
@@ -43,14 +43,14 @@ class ConfigurationError(Exception):
 
     @classmethod
     def of_all(cls, faults: Sequence[ConfigurationError]) -> ConfigurationError:
-        """Return one error for at least one fault, in the order of the file."""
+        """Return one error for one or more faults, in the order of the file."""
         # Overrides and missing keys have no line, and come last.
         first, *others = sorted(faults, key=lambda fault: (fault.line is None, fault.line or 0))
         return cls(first.source, first.line, first.key, first.reason, others)
 
     @property
     def faults(self) -> list[ConfigurationError]:
-        """All faults that are known, each by itself, in the order of the file."""
+        """All known faults as separate errors, in the order of the file."""
         return [type(self)(self.source, self.line, self.key, self.reason), *self.others]
 
     def __str__(self) -> str:

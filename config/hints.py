@@ -1,6 +1,6 @@
 """Valid settings that probably mean something else.
 
-**Invariant:** a hint changes nothing: the daemon starts with these settings, as Kafka does.
+**Invariant:** a hint changes nothing: the daemon accepts these settings, as Kafka does.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NO_PLACEHOLDER: Final = re.compile(r"\$\{(?:[^:}]*\}|[^}]*\Z)")
 
 
 def find_hints(texts: Mapping[str, str]) -> Iterator[str]:
-    """Yield a sentence for each setting that is probably not meant.
+    """Yield a sentence for each setting that is probably a mistake.
 
     Args:
         texts: the text of each key that is set, such as ``Configuration.file_values``.
@@ -51,7 +51,7 @@ def find_hints(texts: Mapping[str, str]) -> Iterator[str]:
 
 
 def find_exposed_tokens(configuration: Configuration) -> Iterator[str]:
-    """Yield a sentence for each port where tokens of other machines travel in the clear."""
+    """Yield a sentence for each port that receives tokens of other machines in the clear."""
     for key, scheme, endpoint in (
         ("authorizerd.decision.http", "https", configuration.decision_http),
         ("authorizerd.decision.stream", "tls", configuration.decision_stream),

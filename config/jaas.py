@@ -1,4 +1,4 @@
-"""Kafka's JAAS lines: who may log in to a listener, and as whom a client logs in.
+"""Kafka's JAAS lines: who may log in to a listener, and a client's own credentials.
 
 **Invariant:** a password is never shown: not in an error, and not in a ``repr``.
 
@@ -23,12 +23,13 @@ PLAIN_LOGIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginMo
 SCRAM_LOGIN_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 _USER_PREFIX: Final = "user_"
 _FLAGS: Final = ("REQUIRED", "REQUISITE", "SUFFICIENT", "OPTIONAL")
-# Each character begins exactly one kind of token, and whatever begins none is blank.
+# Each character begins exactly one kind of token; all others are blanks.
 _TOKEN: Final = re.compile(
     r"""(?P<word>[A-Za-z_$\xa0-\U0010ffff][\w$.\-\xa0-\U0010ffff]*)"""
     r"""|(?P<number>-?(?=[0-9.])[0-9]*\.?[0-9]*)"""
     r"""|(?P<quote>["'])(?P<body>(?:(?!(?P=quote))[^\\\r\n]|\\(?s:.))*)(?:(?P=quote))?"""
-    # A single slash also begins a comment, which has the next character even if it ends a line.
+    # A single slash also begins a comment, which includes the next character even if that ends a
+    # line.
     r"""|(?P<comment>/\*(?s:.*?)(?:\*/|\Z)|//[^\r\n]*|/(?s:.?)[^\r\n]*)"""
     r"""|(?P<sign>[^\0-\x20])""",
     re.ASCII,
@@ -42,7 +43,7 @@ _QUOTED: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r
 
 @dataclass(frozen=True, slots=True)
 class PlainUsers:
-    """Passwords by user name, and their ``digests``, which clients' passwords are compared with."""
+    """Passwords by user name, and their ``digests``, for comparison with clients' passwords."""
 
     passwords: Mapping[str, str] = field(repr=False)
     digests: Mapping[str, bytes] = field(init=False, repr=False, compare=False)
@@ -55,7 +56,7 @@ class PlainUsers:
 
 def password_digest(password: str) -> bytes:
     """Return the 32-byte digest that is compared in place of the password."""
-    # Why no slow hash? Nothing is stored: the configuration has the password itself.
+    # No slow hash is needed: nothing is stored, and the configuration has the password itself.
     return sha256(password.encode()).digest()
 
 
@@ -76,7 +77,7 @@ def parse_plain_users(text: str) -> PlainUsers:
 
 
 def parse_log_in(text: str, mechanism: str) -> LogIn:
-    """Return the user as whom a client logs in, from its JAAS line.
+    """Return the user of a client's login, from its JAAS line.
 
     As in Kafka, PLAIN also accepts the login module of SCRAM.
 
@@ -114,7 +115,7 @@ def parse_login(text: str, modules: Sequence[str] = ()) -> tuple[str, dict[str, 
     is left out, since nothing reads it.
 
     Args:
-        modules: the classes that the module may be; none stands for any.
+        modules: the allowed classes of the module; empty allows any.
 
     Raises:
         InvalidValueError: as ``parse_login_options``.
@@ -148,12 +149,12 @@ def parse_login(text: str, modules: Sequence[str] = ()) -> tuple[str, dict[str, 
 
 
 def quote_option(text: str) -> str:
-    """Return the name or value of an option in quotes, as ``parse_login`` reads it back."""
+    """Return the name or value of an option in quotes, for ``parse_login`` to read back."""
     return '"' + text.translate(_QUOTED) + '"'
 
 
 class _Token(NamedTuple):
-    """A word or a quoted ``text``, else a ``sign``; a number is neither, and nor is the end."""
+    """A word or a quoted ``text``, or a ``sign``. A number and the end have neither."""
 
     text: str | None = None
     sign: str = ""

@@ -58,9 +58,9 @@ def read_metadata_log_dir(keys: KeyValues) -> str:
 
 
 def read_controller_listener_names(keys: KeyValues, source: SourceKind) -> tuple[str, ...]:
-    """Return the controller listeners that the daemon opens: none unless it owns its log.
+    """Return the controller listeners. The daemon opens them only if it owns its log.
 
-    Otherwise, like a broker's, they are those of the controllers.
+    Otherwise they belong to the controllers, as in a broker's file.
     """
     names = tuple(dict.fromkeys(keys.values["controller.listener.names"] or ()))
     if source is SourceKind.LOG:
@@ -185,7 +185,7 @@ def read_own_limits(keys: KeyValues, key: str) -> Mapping[str, int]:
 
 
 def parse_listener_creation_rates(texts: Mapping[str, str]) -> Mapping[str, int]:
-    """Return their connection rates from ``texts``, which must be valid and have ``listeners``."""
+    """Return the listeners' own connection rates from valid ``texts``, which have ``listeners``."""
     names = [listener.name for listener in parse_listeners(texts["listeners"])]
     own = {name: listener_prefix(name) + CREATION_RATE for name in names}
     parse = KEYS_BY_NAME[CREATION_RATE].parse
@@ -193,7 +193,7 @@ def parse_listener_creation_rates(texts: Mapping[str, str]) -> Mapping[str, int]
 
 
 def check_workers(keys: KeyValues) -> None:
-    """Check that several workers have the built-in authorizer.
+    """Check that several workers are used only with the built-in authorizer.
 
     A third-party authorizer may keep state, which the workers would not share.
     """

@@ -1,4 +1,4 @@
-"""One key of server.properties, stated once: as an attribute of a class.
+"""One key of server.properties, declared once, as an attribute of a class.
 
 The attribute's name is the key's, with dots and the prefix of its class. The annotation is the type
 of its field in ``Configuration``, and the text below it is its description::
@@ -35,7 +35,7 @@ class Key:
     reload, any other key only when the daemon starts. ``wire_minimum`` is the minimum that a client
     may set while the daemon runs: a smaller limit could lock out everyone who could raise it.
 
-    A key in a class is one that only rules read; one with a field is a ``setting``.
+    A key in a class is read only by rules; a key with a field is a ``setting``.
     """
 
     parse: Callable[[str], Any]
@@ -47,7 +47,8 @@ class Key:
 
     @property
     def doc(self) -> str:
-        """The description. The first one of a module reads the module's source, which is slow."""
+        """The description. The first access in a module is slow, because it reads the module's
+        source."""
         return self.describe()
 
 
@@ -72,7 +73,7 @@ def setting(parse: Callable[[str], Any], default: str | None = None, **traits: A
 
 
 by_rule: Final[Callable[..., Any]] = setting
-"""As ``setting``, for a field whose value a rule makes of several keys, and of another type."""
+"""Like ``setting``, for a field whose value a rule derives from several keys, with another type."""
 
 _KEY: Final = "key"
 
@@ -81,7 +82,7 @@ def list_keys(owner: type, prefix: str = "", *, of: str = "") -> Mapping[str, Ke
     """Return the keys that a class states, by attribute and in order.
 
     Args:
-        of: says in each description which ports the keys are for.
+        of: names, in each description, the ports that use the keys.
     """
     stated: Mapping[str, Any] = getattr(owner, "__dataclass_fields__", vars(owner))
     keys = {name: _find_key(value) for name, value in stated.items()}
@@ -97,7 +98,7 @@ def list_keys(owner: type, prefix: str = "", *, of: str = "") -> Mapping[str, Ke
 
 
 def select_settings(owner: type, keys: Mapping[str, Key]) -> Mapping[str, Key]:
-    """Return those of ``keys`` that are fields of a class, by the name of the field."""
+    """Return the ``keys`` that are fields of a class, by the name of the field."""
     return {field.name: keys[field.name] for field in fields(owner) if field.name in keys}
 
 
@@ -112,7 +113,7 @@ def _describe(owner: type, attribute: str, of: str) -> str:
 
 @cache
 def _read_texts(module: str) -> Mapping[tuple[str, str], str]:
-    """Return the text below each attribute of each class, which Python does not keep."""
+    """Return the docstring below each attribute of each class, which Python discards."""
     texts = {}
     stated = ast.parse(inspect.getsource(sys.modules[module])).body
     for owner in (node for node in stated if isinstance(node, ast.ClassDef)):

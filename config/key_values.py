@@ -1,8 +1,7 @@
-"""The value of every key by itself, the place where it was set, and the faults of all keys.
+"""The separate value of every key, the place where it was set, and the faults of all keys.
 
 **Invariant:** whether a value is valid here depends only on its key's parser, never on other keys.
-A rule about several keys gives no value, and reports no fault, if it depends on a fault that is
-already known: it could only mislead.
+A rule about several keys is skipped if it depends on a known fault: its result could only mislead.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _UNKNOWN: Final = object()
 
 
 class KnownFaultError(Exception):
-    """A rule needs a value that has a fault, which is already known."""
+    """A rule needs a value with a known fault."""
 
 
 class _Values(dict[str, Any]):
@@ -83,8 +82,8 @@ class KeyValues:
     ) -> Value:
         """Return what ``rule`` returns; note its fault if it raises one.
 
-        After a fault, the result may only be passed to another rule, by ``attempt``, which then
-        skips it. ``check`` raises the fault in the end.
+        After a fault, only pass the result to another rule by ``attempt``, which skips that rule.
+        ``check`` raises the fault in the end.
         """
         if not any(value is _UNKNOWN for value in (*arguments, *named.values())):
             try:
@@ -121,8 +120,8 @@ class KeyValues:
 def read_key_values(properties: Mapping[str, Property], source: str) -> KeyValues:
     """Return the value of each key, and the faults of all keys that are invalid.
 
-    A key with our prefix is a fault if it is unknown. If it is like a key that is not set, that
-    one has no value either.
+    A key with our prefix is a fault if it is unknown. If it resembles a key that is not set, that
+    key has no value either.
     """
     values = _Values()
     keys = KeyValues(source=source, properties=properties, values=values)
@@ -161,7 +160,7 @@ def _parsed(entry: Property, parse: Callable[[str], Value]) -> Value:
 
 def refuse_property(entry: Property, reason: str) -> ConfigurationError:
     """Return the error of a property. It shows no text that a provider gave."""
-    # What is wrong with a JAAS line is said without any of its text.
+    # The fault of a JAAS line is described without quoting the line.
     if entry.is_provided and not entry.key.endswith("sasl.jaas.config"):
         reason = "the value from a provider is invalid (not shown, since it may be a secret)"
     return ConfigurationError(entry.source, entry.line, entry.key, reason)

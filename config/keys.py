@@ -24,7 +24,8 @@ LISTENER_PREFIX: Final = "listener.name."
 CREATION_RATE: Final = "max.connection.creation.rate"
 
 TYPO_EDITS_MAX: Final = 2
-"""The maximum number of edited letters in a typo. Kafka's other keys differ by more from KEYS."""
+"""The maximum number of edited letters in a typo. Kafka's other keys differ more than that from
+KEYS."""
 
 
 def listener_prefix(listener_name: str) -> str:
@@ -40,7 +41,7 @@ def is_reloadable(name: str) -> bool:
     if is_provider_key(name):
         return True
     is_of_port = not name.startswith(SOURCE_PREFIX)
-    if is_of_port and kafka_ssl_name(name) is not None:  # but only where TLS is switched on
+    if is_of_port and kafka_ssl_name(name) is not None:  # but only for ports that already have TLS
         return True
     key = KEYS_BY_NAME.get(name)
     if key is None:
@@ -67,7 +68,7 @@ def find_typo(name: str, keys: Collection[str]) -> str | None:
     """Return the key of which ``name`` is probably a typo; None if it is one of ``keys``."""
     if name in keys:
         return None
-    # Why not get_close_matches? For log.segment.bytes, it finds metadata.log.segment.bytes.
+    # get_close_matches is unsuitable: for log.segment.bytes, it finds metadata.log.segment.bytes.
     return next((key for key in keys if _edits(name.lower(), key) <= TYPO_EDITS_MAX), None)
 
 
@@ -86,8 +87,8 @@ def _edits(name: str, known: str) -> int:
 
 
 def find_meant_own_key(name: str) -> str | None:
-    """Return the key of ours that is most like an unknown one with our prefix, if any is."""
-    # The shared prefix is left out, or every key would look alike.
+    """Return our key that is most similar to an unknown key with our prefix, or None."""
+    # Ignore the shared prefix, or all keys would look alike.
     suffixes = [key.name.removeprefix(OWN_PREFIX) for key in OWN_KEYS]
     close = get_close_matches(name.removeprefix(OWN_PREFIX), suffixes, n=1)
     return f"{OWN_PREFIX}{close[0]}" if close else None

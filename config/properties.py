@@ -1,8 +1,8 @@
 """The Java properties format, read as by java.util.Properties.load.
 
-**Invariant:** every text gives Java's keys and values, or a ConfigurationError with its line. There
-are two exceptions. Half of a surrogate pair is rejected, since no principal or path can contain it.
-A lone backslash at the very end sets nothing, where Java reads an empty key.
+**Invariant:** every text gives the same keys and values as in Java, or a ConfigurationError with
+the line. There are two exceptions. Half of a surrogate pair is rejected, since no principal or path
+can contain it. A lone backslash at the very end sets nothing, where Java reads an empty key.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
                 continue
             first = number
         backslashes = len(piece) - len(piece.rstrip("\\"))
-        # In an even number of backslashes, each pair is an escaped backslash.
+        # If the number of backslashes is even, each pair is an escaped backslash.
         if backslashes % 2:
             logical += piece[:-1]
             continue

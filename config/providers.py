@@ -2,7 +2,7 @@
 
 **Invariant:** a placeholder becomes the text of its provider, once, or it is a ConfigurationError
 that names the property, the provider, the path and the key. It is never taken literally, and no
-error has a text that a provider gave.
+error contains a provider's text.
 
 Source: KIP-297, KIP-421; Kafka 4.4 AbstractConfig, ConfigTransformer, AllowedPaths,
 FileConfigProvider, DirectoryConfigProvider, EnvVarConfigProvider.
@@ -25,7 +25,7 @@ PROVIDERS: Final = "config.providers"
 FILE_BYTES_MAX: Final = 1024 * 1024
 """The largest file that a provider reads, in bytes."""
 VALUES_CHARACTERS_MAX: Final = 4 * FILE_BYTES_MAX
-"""The most characters that placeholders may stand for in one configuration."""
+"""The maximum number of characters that replace placeholders in one configuration."""
 
 # As in Kafka, but in linear time for each "${": Kafka's groups can match in several ways.
 _PLACEHOLDER: Final = re.compile(r"\$\{(?P<provider>[^:}]*):(?:(?P<path>[^:}]*):)?(?P<key>[^}]*)\}")
@@ -38,7 +38,7 @@ Provider = Callable[[str, str], str | None]
 
 
 def has_placeholder(text: str) -> bool:
-    """Return True if Kafka would ask a provider for a part of the text."""
+    """Return True if Kafka would ask a provider about a part of the text."""
     start = text.find("${")
     while start >= 0 and (end := text.find("}", start)) >= 0:  # linear: a client may send it
         if ":" in text[start:end]:
@@ -58,11 +58,11 @@ def find_providers(text: str) -> set[str]:
 
 
 def resolve_placeholders(properties: Mapping[str, Property]) -> dict[str, Property]:
-    """Return the properties with the texts that their placeholders stand for. Blocks on files.
+    """Return the properties with their placeholders replaced. Blocks on files.
 
     Raises:
         ConfigurationError: providers are unusable, or placeholders have no value. Its ``faults``
-            are all of the former, else all of the latter.
+            are all unusable providers, or if there are none, all placeholders without a value.
     """
     resolution = _Resolution(_read_providers(properties))
     faults: list[ConfigurationError] = []
@@ -78,7 +78,7 @@ def resolve_placeholders(properties: Mapping[str, Property]) -> dict[str, Proper
 
 
 def is_provider_key(name: str) -> bool:
-    """Return True if a key says which providers there are."""
+    """Return True if a key configures providers."""
     return name == PROVIDERS or name.startswith(f"{PROVIDERS}.")
 
 
@@ -98,7 +98,7 @@ def list_provider_keys(properties: Mapping[str, Property], name: str) -> list[st
 
 
 def is_supported(properties: Mapping[str, Property], name: str) -> bool:
-    """Return True if a provider is listed, and its class is one of Kafka's own three."""
+    """Return True if a provider is listed and has one of Kafka's three own classes."""
     listed = properties.get(PROVIDERS)
     entry = properties.get(f"{PROVIDERS}.{name}.class")
     is_listed = listed is not None and name in read_names(listed.value)
@@ -274,7 +274,7 @@ _CLASSES: Final[Mapping[str, tuple[Callable[[str | None], Provider], str]]] = {
     f"{_PACKAGE}DirectoryConfigProvider": (_new_directory_provider, _ALLOWED_PATHS),
     f"{_PACKAGE}EnvVarConfigProvider": (_new_environment_provider, _ALLOW_LIST),
 }
-"""Kafka's own providers: how to make one, and the parameter that limits it."""
+"""Kafka's own providers: how to create each, and the parameter that limits it."""
 
 
 def _check_utf_8(text: str) -> None:

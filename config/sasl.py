@@ -93,7 +93,7 @@ def _parse_scram_login(text: str) -> dict[str, str]:
 
 
 def _read_session_ms(keys: KeyValues, listener_name: str, mechanism: str) -> int:
-    """Return the session's length: the mechanism's, else the listener's, else the general one."""
+    """Return the session's length: of the mechanism, else of the listener, else the general one."""
     set_here = [
         keys.read_own(listener_name, SESSION_MS, part) for part in (f"{mechanism.lower()}.", "")
     ]

@@ -114,7 +114,7 @@ def new_tls_settings(values: Mapping[str, Any], names: Mapping[str, str]) -> Tls
 
 
 def check_server(settings: TlsSettings, names: Mapping[str, str]) -> None:
-    """Raise an error unless a server can use the settings.
+    """Check that a server can use the settings.
 
     Raises:
         InvalidTlsError: there is no keystore, or clients are asked for certificates but there is
@@ -126,7 +126,7 @@ def check_server(settings: TlsSettings, names: Mapping[str, str]) -> None:
             "required for TLS: set it to a file with the certificate and its key",
         )
     if settings.client_auth is not ClientAuth.NONE and settings.truststore is None:
-        # Java would fall back on the public CAs, which would let in nearly everyone.
+        # Java would fall back to the public CAs, which would admit nearly everyone.
         reason = (
             f"required because {names[CLIENT_AUTH]} is {settings.client_auth}: set it to a file"
             " with the CAs that issue the clients' certificates"

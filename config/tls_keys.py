@@ -83,7 +83,7 @@ def endpoint_identification(text: str) -> bool:
 
 
 def _default_principal_builder(text: str) -> None:
-    # Ignoring another class would give clients other principals than in Kafka.
+    # If another class were ignored, clients would get different principals than in Kafka.
     if text not in ("", _PRINCIPAL_BUILDER):
         raise InvalidValueError(
             f"{text}: a Java class cannot be loaded: remove this key, or use"
@@ -166,7 +166,7 @@ def ssl_keys(prefix: str = "", *, of: str = "") -> tuple[Key, ...]:
     """Return the keys for TLS, with ``prefix`` before Kafka's names.
 
     Args:
-        of: says in each description which ports the keys are for.
+        of: names, in each description, the ports that use the keys.
     """
     return (*list_keys(_SslKeys, prefix, of=of).values(),)
 

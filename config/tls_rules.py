@@ -90,7 +90,7 @@ def combine_ssl_values(
     *,
     is_server: bool = False,
 ) -> TlsSettings:
-    """Return the settings of a client, or of a server, which must be able to use them."""
+    """Return the settings of a client, or of a server, and check that it can use them."""
     try:
         settings = new_tls_settings(values, names)
         if is_server:
@@ -101,7 +101,7 @@ def combine_ssl_values(
 
 
 def check_decision_ports(keys: KeyValues) -> None:
-    """Check that each has a loopback address, a tokens file, or asks for client certificates."""
+    """Check that each port has a loopback address, a tokens file, or client certificates."""
     for key in ("authorizerd.decision.http", "authorizerd.decision.stream"):
         endpoint: HttpEndpoint | StreamEndpoint | None = keys.values[key]
         if endpoint is not None:

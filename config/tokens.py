@@ -84,7 +84,7 @@ def parse_tokens(text: str, *, source: str) -> Tokens:
         ConfigurationError: the first invalid line.
     """
     by_id: dict[str, Token] = {}
-    # Why not splitlines? It would also split at characters that a principal may contain.
+    # splitlines would also split at characters that a principal may contain.
     for number, line in enumerate(text.split("\n"), start=1):
         entry = line.strip(_BLANKS)
         if not entry or entry.startswith("#"):
@@ -133,7 +133,7 @@ def new_token(id: str, principal: str, secret: bytes) -> tuple[str, str]:
     text = urlsafe_b64encode(secret).rstrip(b"=")
     line = f"{id} {sha256(text).hexdigest()} {principal}"
     _parse_entry(line)
-    # The file would be read with another principal, or with two lines.
+    # Otherwise, the file would be read with another principal, or with two lines.
     if principal != principal.strip(_BLANKS) or "\n" in principal or not _is_text(principal):
         raise InvalidValueError(
             "expected a principal of one line of text, without blanks at its ends"

@@ -36,7 +36,7 @@ _BASE_URL = re.compile(
 )
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
-_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")  # int() accepts other digits, `_`, and any length
+_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")  # int() would accept other digits, `_`, and any length
 
 
 class SecurityProtocol(StrEnum):
@@ -77,7 +77,7 @@ class KafkaRelease(StrEnum):
 
     @property
     def chosen(self) -> Release | None:
-        """The release, None to find it out."""
+        """The release; None to detect it."""
         return None if self is KafkaRelease.AUTO else Release(self.value)
 
 
@@ -118,7 +118,7 @@ def invalid(text: str, expected: str, *, what: str = "") -> InvalidValueError:
     return InvalidValueError(f"expected {expected}, found {shown}")
 
 
-# Why not a closure, like the other parsers? ``config.dynamic`` gets a key's type from the bounds.
+# A class, not a closure, because ``config.dynamic`` gets a key's type from the bounds.
 @dataclass(frozen=True, slots=True)
 class IntegerParser:
     """The parser of decimal integers from ``minimum`` to ``maximum``, both included."""

@@ -1,4 +1,4 @@
-"""How the daemon logs in to the cluster that it follows, and its TLS settings as a client.
+"""The daemon's credentials for the cluster that it follows, and its TLS settings as a client.
 
 **Invariant:** no error contains a password or a key.
 
@@ -88,14 +88,14 @@ def read_broker_access(keys: KeyValues) -> Access:
 
 
 def controller_jaas_keys(listener_name: str, mechanism: str) -> tuple[str, ...]:
-    """Return the keys that may have the JAAS line; the first one that is set counts."""
+    """Return the keys that may have the JAAS line; the first key that is set counts."""
     prefix = listener_prefix(listener_name)
     # Kafka reads only the first one.
     return f"{prefix}{mechanism.lower()}.{JAAS}", f"{prefix}{JAAS}", JAAS
 
 
 def list_controller_tls_keys(values: Mapping[str, str]) -> set[str]:
-    """Return the keys with which the controllers' listener is reached, of a valid file's texts."""
+    """Return the keys for reaching the controllers' listener, from the texts of a valid file."""
     prefix = listener_prefix(words(trim(values[CONTROLLER_NAMES]))[0])
     return {before + key.name for key in SOURCE_SSL_KEYS for before in ("", prefix)}
 

@@ -1,7 +1,7 @@
-"""How to follow a cluster, by several keys: which one, by which servers, and what is written.
+"""Rules over several keys about following a cluster: which cluster, which servers, which writes.
 
-**Invariant:** keys that contradict each other, and keys of ours that would have no effect, are
-errors. Nobody is forwarded with more rights unless a key names that kind of principal.
+**Invariant:** keys that contradict each other, and our own keys that would have no effect, are
+errors. A principal is forwarded with more rights only if a key names its kind.
 
 Source: Kafka 4.3 QuorumConfig, KafkaConfig.validateValues, KafkaRaftClient.
 """
@@ -58,7 +58,7 @@ _NOT_BY_BROKERS: Final = (
 def read_source(keys: KeyValues) -> SourceKind:
     """Return where the ACLs come from.
 
-    The only voter of a combined Kafka node is the node itself; then the daemon owns the log too.
+    If the node itself is the only voter (a combined Kafka node), the daemon also owns the log.
     """
     source: SourceKind | None = keys.values[SOURCE]
     if source is not None:
@@ -69,7 +69,7 @@ def read_source(keys: KeyValues) -> SourceKind:
 
 
 def read_node_id(keys: KeyValues, source: SourceKind) -> int:
-    """Return the node's id. A daemon that follows a cluster needs none of its own."""
+    """Return the node's id. A daemon that follows a cluster does not need one."""
     node_id: int | None = keys.values["node.id"]
     if node_id is not None:
         return node_id
@@ -170,7 +170,7 @@ def _read_brokers(keys: KeyValues) -> dict[str, Any]:
 def check_log_ins(
     keys: KeyValues, source: SourceKind, sasl_listeners: Mapping[str, SaslSettings]
 ) -> None:
-    """Note a fault for each listener whose users do not follow from the cluster."""
+    """Note a fault for each listener whose users cannot come from the cluster."""
     if source is not SourceKind.BROKERS:
         return
     for name, sasl in sasl_listeners.items():

@@ -78,8 +78,8 @@ class Writes(StrEnum):
 class Privileged(StrEnum):
     """Kinds of principals that are forwarded only if they are named.
 
-    The controllers trust the principal of a forwarded request, so forwarding these would give more
-    rights than the principal has there.
+    The controllers trust the principal of a forwarded request, so these callers would get more
+    rights than they should have.
     """
 
     ANONYMOUS = "anonymous"
@@ -249,7 +249,7 @@ class WriteSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class FollowSettings(ContactSettings, BrokersSettings, WriteSettings):
-    """How to follow a cluster: the keys with a field, and what rules make of the others.
+    """How to follow a cluster: the keys with a field, and values that rules derive from others.
 
     ``request_timeout_ms`` is for requests that read, ``write_timeout_ms`` for those that change.
     ``log_in`` and ``tls`` are None if the security protocol has none.

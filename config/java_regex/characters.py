@@ -16,7 +16,7 @@ _NUMBER: Final = re.compile(r"x(?:([0-9a-fA-F]{2})|\{([0-9a-fA-F]+)\})|u([0-9a-f
 _CONTROLS: Final = {"a": 0x07, "e": 0x1B, "f": 0x0C, "n": 0x0A, "r": 0x0D, "t": 0x09}
 _CLASS_NAME: Final = re.compile(r"\{([^}]*)\}|(?!\{)(.?)", re.DOTALL)
 _LETTER_CLASSES: Final = {"d": "digit", "s": "space", "w": "word"}
-# Both know these names, and for both they are classes of ASCII characters.
+# Both engines know these names, as classes of ASCII characters.
 _POSIX: Final = frozenset(
     {
         *("Alnum", "Alpha", "ASCII", "Blank", "Cntrl", "Digit", "Graph", "Lower", "Print"),
@@ -46,7 +46,7 @@ class CharacterReader:
         self.has_category = False
 
     def match(self, expected: re.Pattern[str]) -> re.Match[str] | None:
-        """Consume what ``expected`` matches here, and return the match."""
+        """Match ``expected`` here, consume the match, and return it."""
         match = expected.match(self.pattern, self.at)
         self.at = self.at if match is None else match.end()
         return match
@@ -71,7 +71,7 @@ class CharacterReader:
         )
 
     def write_literal(self, code_point: int) -> str:
-        """Return what matches one character, outside of brackets."""
+        """Return a pattern for one character, outside of brackets."""
         return f"[{self._write_range(code_point, code_point)}]"
 
     def _write_range(self, first: int, last: int) -> str:
@@ -123,12 +123,13 @@ class CharacterReader:
         return self.read_escape(here) if character == "\\" else ord(character)
 
     def read_escape(self, start: int) -> int | str:
-        r"""Return the code point of an escape such as ``\n``, or what ``\d`` is inside of brackets.
+        r"""Return the code point of an escape such as ``\n``, or a class such as ``\d`` for
+        brackets.
 
         ``start`` is the position of the backslash, which was just consumed.
 
         Raises:
-            InvalidValueError: the escape is neither, or RE2 may know another class.
+            InvalidValueError: the escape is neither, or RE2's class may differ.
         """
         letter = self.pattern[self.at : self.at + 1]
         if letter == "":

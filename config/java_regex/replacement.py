@@ -1,4 +1,4 @@
-"""Java's ``String.replaceAll``: the syntax of its replacements, and which matches it replaces.
+"""Java's ``String.replaceAll``: the syntax of its replacements, and the matches that it replaces.
 
 Source: java.util.regex.Matcher.find, replaceAll and appendExpandedReplacement.
 """
@@ -49,7 +49,7 @@ def parse_replacement(text: str, translation: Translation) -> Replacement:
 
 
 def _parse_digits(text: str, position: int, digits: str, groups: int) -> list[str | int]:
-    """Read the number of a group: the first digit, and more as long as such a group exists."""
+    """Read the number of a group: one digit, and further digits as long as that group exists."""
     size = 1
     while size < len(digits) and int(digits[: size + 1]) <= groups:
         size += 1

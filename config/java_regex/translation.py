@@ -1,8 +1,8 @@
 r"""Translate a Java regular expression to one of RE2, which never backtracks.
 
-**Invariant:** a translated pattern matches what it matches in Java, and its time grows linearly
-with the text. A pattern that cannot be translated is an InvalidValueError that names the construct
-and its position.
+**Invariant:** a translated pattern matches exactly what the original matches in Java, in linear
+time. A pattern that cannot be translated is an InvalidValueError that names the construct and its
+position.
 
 Flags and classes are resolved here, so the result has no flags. Some constructs are rejected,
 although Java accepts them:
@@ -36,7 +36,7 @@ Pattern = re.Pattern[str]
 
 LINE_ENDS: Final = ("\n", "\r", "\x85", "\u2028", "\u2029")
 PROGRAM_SIZE_MAX: Final = 5000
-"""The most instructions that a pattern may have for RE2, which bounds the time for a character."""
+"""The maximum number of RE2 instructions of a pattern, which bounds the time per character."""
 
 _MEMORY_MAX: Final = 2**20  # in bytes; RE2 keeps states of its automaton in it
 _DEPTH_MAX: Final = 50
@@ -62,11 +62,11 @@ _REFUSED: Final = tuple(
 )
 
 Doubt = tuple[str, Callable[[str], bool]]
-"""A construct, and whether Java may treat a text differently because of it."""
+"""A construct, and a pattern for texts that Java may treat differently because of it."""
 
 _BOUNDARY: Final[Doubt] = ("\\b or \\B", lambda text: not text.isascii())  # Java 19 changed it
 _END: Final[Doubt] = ("$ or \\Z", lambda text: text.endswith(LINE_ENDS))
-_CATEGORY: Final[Doubt] = (  # what was assigned in 2002 has the same category in each release
+_CATEGORY: Final[Doubt] = (  # characters assigned in 2002 have the same category in each release
     "a class such as \\p{L}",
     lambda text: any(ucd_3_2_0.category(character) == "Cn" for character in text),
 )
@@ -74,14 +74,14 @@ _CATEGORY: Final[Doubt] = (  # what was assigned in 2002 has the same category i
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """A pattern for RE2, whose groups have the numbers that they have in Java."""
+    """A pattern for RE2, whose groups have the same numbers as in Java."""
 
     pattern: Pattern
     group_names: Mapping[str, int]
     doubts: tuple[Doubt, ...]
 
     def find_doubt(self, text: str) -> str | None:
-        """Return the construct because of which Java's answer for a text is unknown, or None."""
+        """Return the construct that makes Java's answer for a text unknown, or None."""
         return next((construct for construct, holds in self.doubts if holds(text)), None)
 
 
@@ -216,7 +216,7 @@ class _Parser(CharacterReader):
                 self._add(self.write_literal(ord(character)), start)
 
     def _add_end(self, start: int) -> None:
-        """Add what matches at the end, and for Java also before a final line terminator."""
+        """Add a pattern for the end, which in Java may also be before a final line terminator."""
         self.doubts[_END] = None
         self._add("\\z", start, is_empty=True, is_fixed=True)
 
@@ -235,8 +235,7 @@ class _Parser(CharacterReader):
         Args:
             is_empty: it can match the empty string.
             captures: it has a capturing group.
-            captures_inside: this group is not the piece itself.
-            is_fixed: no quantifier may follow.
+            captures_inside: the group is inside the piece. is_fixed: no quantifier may follow.
         """
         count = "" if start is None else self._read_quantifier(start)
         if count:
@@ -272,7 +271,7 @@ class _Parser(CharacterReader):
         return f"{{{least}{rest}}}{match[5]}"
 
     def _add_escape(self, start: int) -> None:
-        """Add what follows a backslash outside of brackets."""
+        """Add the escape after a backslash outside of brackets."""
         letter = self.pattern[self.at : self.at + 1]
         if letter not in ("A", "b", "B", "z", "Z"):
             read = self.read_escape(start)

@@ -1,1 +1,1 @@
-"""From a certificate's distinguished name to a principal."""
+"""Map a certificate's distinguished name to a principal."""

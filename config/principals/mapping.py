@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 DEFAULT_RULES: Final = "DEFAULT"
 NAME_CHARACTERS_MAX: Final = 16384
-"""The longest name to which rules are applied, and the longest principal."""
+"""The maximum length of a name to which rules apply, and of a principal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class PrincipalMapping:
         """
         if trim(text) == DEFAULT_RULES:
             return PrincipalMapping((None,))
-        # Here, since nearly every configuration has the default, and each command reads one.
+        # Imported here: nearly every configuration has the default, and each command reads one.
         from authorizerd.config.principals.rules import parse_rules
 
         return PrincipalMapping(tuple(parse_rules(text)))

@@ -32,13 +32,13 @@ _PARSER: Final = translate(_RULE).pattern
 _BACK_REFERENCE: Final = re.compile(r"\$([0-9]+)")
 _INTEGER_MAX: Final = 2**31 - 1
 _LAST_OF_ONE_UNIT: Final = "\uffff"  # Java stores each higher character as two
-_SIGMA: Final = "\u03a3"  # its lower case depends on whether a word ends with it
+_SIGMA: Final = "\u03a3"  # its lower case depends on whether it ends a word
 # Unicode 14 to 17 gave these a case, or changed it. Java 17 has Unicode 13.
 _NEW_CASES: Final = re.compile(
     "[\u019b\u0264\u1c89\u1c8a\u2c2f\u2c5f\ua7c0\ua7c1\ua7cb-\ua7dc"
     "\U00010570-\U000105bf\U00010d50-\U00010d8f\U00016ea0-\U00016ed3]"
 )
-_REPLACEMENTS_MAX: Final = 32  # each searches the rest of the name
+_REPLACEMENTS_MAX: Final = 32  # each replacement searches the rest of the name
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def _parse_rule(rule: str, parsed: re.Match[str]) -> Rule:
 
 
 def _escape_unknown_references(replacement: str, groups: int) -> str:
-    """Return the replacement with a backslash before each ``$n`` that the pattern has no group for.
+    """Return the replacement with a backslash before each ``$n`` without a group in the pattern.
 
     As in Kafka, nothing is escaped for a pattern without groups. Also as in Kafka, positions are
     those of the original text: the second backslash lands one character too early, the third two.
@@ -155,10 +155,10 @@ def _escape_unknown_references(replacement: str, groups: int) -> str:
 
 
 def _check_matches(matches: list[re.Match[str]], name: str) -> None:
-    """Check that the matches are Java's, and few.
+    """Check that the matches are the same as Java's, and not too many.
 
     Raises:
-        PrincipalMappingError: they are many, or Kafka would search between the two halves of a
+        PrincipalMappingError: there are too many, or Kafka would search between the two halves of a
             character.
     """
     if len(matches) > _REPLACEMENTS_MAX:
