@@ -1,4 +1,4 @@
-"""One file of record batches, read in order, and how its torn end is recognized.
+"""Read one file of record batches in order, and recognize its torn end.
 
 **Invariant:** a crash may cut off the last batch of a log. Such a torn tail is distinguished from
 damage. A tail is torn in these cases:
@@ -37,8 +37,8 @@ LAST_PIECE_MIN: Final = 64
 """A file's partial last sector counts as a sector of zeros only if it has this many bytes."""
 
 PIECE_BYTES: Final = 1 << 20
-"""How much is read at once. Each read lets the event loop run, and then the thread that reads has
-to take the interpreter back from it: thousands of small reads would stop the loop for long."""
+"""How much is read at once. After each read, the reading thread must take the interpreter back from
+the event loop: thousands of small reads would stop the loop for long."""
 
 
 class PlacedBatch(msgspec.Struct, frozen=True, gc=False):
@@ -153,7 +153,7 @@ class BatchFile:
             self._piece = self._file.read(max(size, min(PIECE_BYTES, left)))
             self._piece_position, start = position, 0
             if len(self._piece) < min(size, left):
-                # Not a torn tail: what cannot be read may have been acknowledged.
+                # This is not a torn tail: the unreadable part may have been acknowledged.
                 end = position + len(self._piece)
                 raise LogDirectoryError(
                     f"{self.path}: reading ends at byte {end}, but the file had {self._size} bytes"
@@ -179,7 +179,7 @@ class BatchFile:
             return None
         sealed = sealed_size(self._bytes_at(self._position, left))
         if sealed is not None:
-            # The fault is in the length, the last four bytes of the start.
+            # The fault is in the length, which is the last four bytes of ``start``.
             raise DecodeError(f"a batch of {sealed} bytes announces {size}", LENGTH_SIZE - 4)
         return f"a batch of {size} bytes of which {left} exist"
 
@@ -219,9 +219,9 @@ class BatchFile:
         """Return True if ``data``, an invalid batch, contains a sector of zeros followed only by
         zeros.
 
-        If the batch ends in more zeros than a record can, the zeros after it count as part of its
-        last sector. Otherwise a later write left those zeros, and this batch had been written
-        completely before that write.
+        If the batch ends with more zeros than a record can, the zeros after it count as part of its
+        last sector. Otherwise those zeros come from a later write, before which this batch had been
+        written completely.
         """
         end = self._position + len(data)
         if not self._only_zeros_from(end):

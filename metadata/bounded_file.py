@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 FILE_BYTES_MAX: Final = 512 * 1024 * 1024
-"""More than a listing of three million ACLs."""
+"""The maximum size: more than a listing of three million ACLs."""
 _BYTES_PER_READ: Final = 1024 * 1024
 
 
@@ -24,7 +24,7 @@ def read_file(path: Path) -> bytes:
 def read_stream(file: BinaryIO) -> bytes:
     """Return all bytes of an open file. Blocks. Raises as ``read_file``."""
     data = bytearray()
-    # Why not read(FILE_BYTES_MAX + 1)? It takes the memory before it knows the size.
+    # read(FILE_BYTES_MAX + 1) would allocate the memory before the size is known.
     while some := file.read(_BYTES_PER_READ):
         data += some
         if len(data) > FILE_BYTES_MAX:

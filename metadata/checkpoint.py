@@ -98,7 +98,7 @@ class CheckpointReader:
 
 
 def locate_checkpoint(path: Path, storage: Storage) -> Checkpoint:
-    """Return where in its log a checkpoint file ends: by its name, or else by its header.
+    """Return a checkpoint file's end offset in its log: from its name, or else from its header.
 
     Raises:
         LogDirectoryError: neither states it.
@@ -157,8 +157,8 @@ def place_fault(
 def time_fault(header: SnapshotHeader | None, before: RecordBatch) -> str | None:
     """Return why a checkpoint written by Kafka cannot end after ``before``, or None if it can.
 
-    The header's time is that of the last record or later. An earlier time than that of ``before``
-    shows that the file was renamed to a higher offset than its contents reach.
+    The header's time is that of the last record or later. If it is earlier than the time of
+    ``before``, the file was renamed to an offset above its contents.
     """
     if header is None or header.end_offset is not None:
         return None
@@ -187,7 +187,7 @@ def read_control_types(placed: PlacedBatch) -> list[int]:
 
 
 def check_epoch(placed: PlacedBatch, epoch_before: int) -> None:
-    """Check that a batch can follow one of ``epoch_before``, which is 0 at the beginning of a log.
+    """Check that a batch can follow a batch of ``epoch_before``, which is 0 at the log's beginning.
 
     Raises:
         CorruptLogError: it cannot.

@@ -69,7 +69,7 @@ def write_checkpoint(
 
     Args:
         rest: called after each batch.
-        like: a file whose owner, group and permissions the checkpoint gets, if there is one.
+        like: a file whose owner, group and permissions the checkpoint gets, if it exists.
 
     Raises:
         OSError: the checkpoint could not be written. A partial file is ignored.
@@ -89,7 +89,7 @@ def write_checkpoint(
 
 
 def part_of(path: Path) -> Path:
-    """Return the name of a file until it is complete and durable."""
+    """Return the temporary name of a file that is not yet complete and durable."""
     return path.with_name(path.name + PART_SUFFIX)
 
 
@@ -104,7 +104,7 @@ def write_part(
 
     Args:
         rest: called after each batch.
-        like: a file whose owner, group and permissions it gets, if there is one.
+        like: a file whose owner, group and permissions it gets, if it exists.
 
     Raises:
         OSError: the checkpoint could not be written. A partial file is left.
@@ -118,7 +118,8 @@ def write_part(
 
 @contextmanager
 def removed_on_error(part: Path, storage: Storage) -> Iterator[None]:
-    """Remove ``part`` if the block fails or is interrupted: a full disk's log needs the space."""
+    """Remove ``part`` if the block fails or is interrupted: on a full disk, the log needs the
+    space."""
     try:
         yield
     except (OSError, KeyboardInterrupt):
@@ -178,7 +179,7 @@ def _records(state: CheckpointState) -> Iterator[MetadataRecord]:
 
 
 def _was_removed(node: NodeRegistered, cluster: ClusterImage) -> bool:
-    """Return True for a controller that votes no longer: a checkpoint does not name the voters."""
+    """Return True for a controller that no longer votes: a checkpoint does not name the voters."""
     return node.is_controller and cluster.voters is not None and node.id not in cluster.voters
 
 
@@ -191,8 +192,7 @@ def retire(files: LogFiles, *, bytes_max: int, oldest_ms: int, storage: Storage)
         oldest_ms: checkpoints last written before this time (milliseconds since 1970) are removed.
 
     The newest checkpoint stays, and so does every segment with records that it does not cover. The
-    checkpoint's name is made durable before anything is removed, in case its writer failed to do
-    so.
+    checkpoint's name is made durable before anything is removed, in case its writer did not do so.
 
     Raises:
         OSError: a file could not be removed.
@@ -216,12 +216,12 @@ def retire(files: LogFiles, *, bytes_max: int, oldest_ms: int, storage: Storage)
 
 
 def remove_superseded(directory: Path, end_offset: int, storage: Storage, *, has_log: bool) -> None:
-    """Remove what the checkpoint of a copy that ends at ``end_offset`` has replaced.
+    """Remove the files that a copy's checkpoint, which ends at ``end_offset``, has replaced.
 
-    The cluster has it all, so nothing is kept for the past, or in case the checkpoint is damaged.
+    The cluster has everything, so no file is kept for the past or in case of a damaged checkpoint.
 
     Args:
-        has_log: False if even the last segment ends before the checkpoint does.
+        has_log: False if even the last segment ends before the checkpoint.
 
     Raises:
         OSError: a file could not be removed.

@@ -1,7 +1,7 @@
-"""The directory of a copy: its mark, and how its files are set aside or removed.
+"""The directory of a copy: read and write its mark, set its files aside, and remove them.
 
 **Invariant:** ``copy.properties`` is durable before any other file of the copy, and is removed
-last. So no start mistakes a copy, or a part of one, for a log of its own. The log of a copy
+last. So no start mistakes a copy, or part of one, for the daemon's own log. The log of a copy
 disappears with one rename, so a crash leaves all of it or nothing.
 """
 
@@ -32,9 +32,9 @@ VERSION: Final = "1"
 class CopyMark:
     """The contents of ``copy.properties``.
 
-    ``source`` is the value of ``authorizerd.source``. ``kept_records`` says what a checkpoint of
-    the daemon that wrote the mark keeps (``KEPT_RECORDS``). ``secret`` is a random text, empty if
-    an older version wrote the mark.
+    ``source`` is the value of ``authorizerd.source``. ``kept_records`` are the records in
+    checkpoints of the daemon that wrote the mark (``KEPT_RECORDS``). ``secret`` is a random text,
+    empty if an older version wrote the mark.
     """
 
     source: str
@@ -129,7 +129,7 @@ def remove_copy(log_dir: Path, storage: Storage) -> Iterator[Path]:
 
 
 def remove_mark(log_dir: Path, storage: Storage) -> Path:
-    """Remove the mark of a copy whose other files are removed. Return its path."""
+    """Remove the mark of a copy after its other files. Return its path."""
     path = log_dir / MARK_NAME
     storage.remove(path)
     storage.sync_directory(log_dir)

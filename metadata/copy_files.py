@@ -1,8 +1,7 @@
-"""The files of a copy: how a start recovers them, and the steps that replace older files.
+"""The files of a copy: recover them at a start, and replace older files step by step.
 
-**Invariant:** at any moment, a crash leaves files from which a start takes a state that the cluster
-has committed. So a file gets the name under which it is read only after it, and all that must
-precede it, is durable.
+**Invariant:** after a crash at any moment, a start finds a state that the cluster has committed. So
+a file gets its final name only after the file, and everything that must precede it, is durable.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ class CopyFiles:
         return self.segments.bytes_written - self._bytes_at_checkpoint
 
     def read_mark(self) -> None:
-        """Read what marks the directory as a copy.
+        """Read the mark of a copy.
 
         Raises:
             LogDirectoryError: it is not marked.
@@ -72,7 +71,7 @@ class CopyFiles:
         self._mark = mark
 
     def recover(self) -> tuple[LogEnd, str | None]:
-        """Read the whole copy, cut what a crash has left, and open its last segment.
+        """Read the whole copy, cut off an unfinished write, and open the last segment.
 
         Returns: the end of the log, and the id of the cluster, which only an empty copy may lack.
 
@@ -140,7 +139,7 @@ class CopyFiles:
         self._bytes_begun = self.segments.bytes_written
 
     def resume(self, *, is_unknown: bool, cluster_id: str) -> None:
-        """Prepare files that could not be written for a checkpoint.
+        """Prepare files that could not be written, so that a checkpoint can follow.
 
         Args:
             is_unknown: they could not be read, so they are set aside.

@@ -20,7 +20,7 @@ from authorizerd.metadata.log import LogBatch
 from authorizerd.metadata.storage import AppendFile, Storage
 
 BYTES_IN_MEMORY_MAX: Final = 256 * 1024 * 1024
-"""The size of a snapshot that is fetched without the disk. One of 500,000 ACLs has 70 MB."""
+"""The maximum size of a snapshot fetched without the disk. A snapshot of 500,000 ACLs has 70 MB."""
 
 
 class MemoryFile(Storage):
@@ -57,7 +57,7 @@ class MemoryFile(Storage):
 
 
 class SnapshotFile:
-    """A snapshot of a cluster, under the name that it has until it is installed.
+    """A snapshot of a cluster, under a temporary name until it is installed.
 
     Args:
         target: the checkpoint that it becomes.
@@ -105,7 +105,7 @@ class SnapshotFile:
         self._file.close()
 
     def discard(self) -> None:
-        """Remove the file, if it can be removed."""
+        """Remove the file, if possible."""
         self._file.close()
         with suppress(OSError):
             self._storage.remove(self._part)

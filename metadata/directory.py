@@ -1,7 +1,7 @@
 """The files of a log directory, by Kafka's naming rules.
 
-**Invariant:** a name that resembles a segment or checkpoint is a fault. The daemon would not read
-the file when it starts, so the log would silently go back to the state before that file.
+**Invariant:** a name that resembles a segment or checkpoint is a fault. At a start, the daemon
+would not read such a file, so the log would silently go back to an earlier state.
 
 Source: KIP-630 (checkpoint names); Kafka 4.3 LogFileUtils, LogManager, KafkaRaftLog, Snapshots,
 CleanShutdownFileHandler.
@@ -28,10 +28,10 @@ CORRUPT_SUFFIX: Final = ".corrupt"
 REPAIR_PREFIX: Final = "repair-"
 
 RESTORE_PREFIX: Final = "restore-"
-"""The name of a directory in which a restore builds a log begins so."""
+"""The beginning of the name of a directory in which a restore builds a log."""
 
 REPLACED_PREFIX: Final = "replaced-"
-"""The name of a directory with a log that a restore has replaced begins so."""
+"""The beginning of the name of a directory with a log that a restore has replaced."""
 
 OFFSET_MAX: Final = 2**63 - 1
 
@@ -121,7 +121,7 @@ def _is_known_name(name: str) -> bool:
 
 
 def name_fault(name: str) -> str | None:
-    """Return what is wrong with a name that resembles a segment or checkpoint, or None."""
+    """Return the fault of a name that resembles a segment or checkpoint, or None."""
     if name[:20].isdecimal() and int(name[:20]) > OFFSET_MAX:
         return "the name contains an impossible offset"
     if not _is_known_name(name) and _RESEMBLES_LOG_FILE.fullmatch(name):
@@ -160,7 +160,8 @@ def inspect_names(log_dir: Path, storage: Storage) -> Iterator[tuple[Path, str, 
 
 
 def find_other_names(log_dir: Path, storage: Storage) -> list[str]:
-    """Return the names in a directory that no log directory has; a new volume has ``lost+found``.
+    """Return the names in a directory that do not belong to a log directory; ``lost+found`` is
+    allowed.
 
     Raises:
         OSError: the directory cannot be read.
@@ -173,10 +174,10 @@ def find_other_names(log_dir: Path, storage: Storage) -> list[str]:
 
 
 def describe_missing_log(log_dir: Path, remedy: str, storage: Storage = DISK) -> str:
-    """Return what is wrong with a directory that has no metadata log, and what to do.
+    """Return the fault of a directory without a metadata log, and the remedy.
 
     Args:
-        remedy: one of those below, if nothing in the directory suggests another.
+        remedy: the text to use if nothing in the directory suggests a different one.
 
     Raises:
         OSError: the directory cannot be read.

@@ -1,4 +1,4 @@
-"""Which epochs may follow each other.
+"""Check which epochs may follow each other.
 
 No CRC covers a batch's epoch, so the order of the batches must confirm it.
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Final
 
 EPOCH_MAX: Final = 2**31 - 1
-"""No epoch can follow this one, so a log that reached it could not be written any more."""
+"""No epoch can follow this one, so a log that reached it could no longer be written."""
 
 
 def epoch_fault(epoch: int, before: int, *, begins_epoch: bool) -> str | None:

@@ -13,7 +13,7 @@ class MetadataLogError(Exception):
     """Base of the errors of this package."""
 
     def __str__(self) -> str:
-        """Return one line, whatever the names and contents of damaged files are."""
+        """Return one line, whatever names and contents damaged files have."""
         return escape_unprintable(super().__str__())
 
 
@@ -39,7 +39,7 @@ class LogNotWrittenError(MetadataLogError, OSError):
 
 
 class CopyConflictError(MetadataLogError):
-    """The followed cluster contradicts what the copy of its log has."""
+    """The followed cluster contradicts the copy of its log."""
 
 
 class CorruptLogError(MetadataLogError):
@@ -54,9 +54,7 @@ class CorruptLogError(MetadataLogError):
 
 
 class PastRangeError(MetadataLogError):
-    """A moment that the log does not reach: too old, or in the future. The text says how far it
-    reaches.
-    """
+    """A moment outside the log: too old, or in the future. The text says how far the log reaches."""
 
 
 class TooManyChangesError(PastRangeError):
@@ -70,7 +68,7 @@ class PastNotReadError(MetadataLogError):
 class PastDamagedError(MetadataLogError):
     """A part of the past is damaged. The text names the file, and the part that can be read.
 
-    ``readable_from`` is the oldest offset of that part, None if there is none.
+    ``readable_from`` is the oldest readable offset, None if there is none.
     """
 
     def __init__(self, text: str, readable_from: int | None) -> None:

@@ -1,7 +1,7 @@
 """Read the files of a log while its owner may write, add and remove some.
 
-**Invariant:** what is returned was read from files of one moment. If a file was removed before it
-was read, reading begins again with the files that are left.
+**Invariant:** the result comes from files of one moment. If a file was removed before it was read,
+reading starts over with the remaining files.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def read_live(path: Path, read: Callable[[LogFiles], T], storage: Storage = DISK
 def _has_moved(files: LogFiles, left: LogFiles) -> bool:
     """Return True if a file is missing, or if the log's owner has started meanwhile.
 
-    After a clean shutdown, the end of the log may not be torn. Once the owner writes again, it may.
+    After a clean shutdown, the end of the log cannot be torn; once the owner writes again, it can.
     """
     has_started = files.was_shut_down_cleanly and not left.was_shut_down_cleanly
     is_left = {*files.segments, *files.checkpoints} <= {*left.segments, *left.checkpoints}

@@ -29,7 +29,7 @@ def locked(log_dir: Path) -> Iterator[None]:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
     try:
         try:
-            # Why not flock? Java takes POSIX record locks, which flock does not exclude.
+            # Java takes POSIX record locks, which flock would not exclude.
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError) as error:  # POSIX allows EAGAIN and EACCES
             raise LogLockedError(
@@ -54,7 +54,7 @@ def is_locked(log_dir: Path) -> bool:
     except OSError:
         return False
     try:
-        # Why not LOCK_EX? It requires a file that is open for writing.
+        # LOCK_EX would require a file that is open for writing.
         fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError as error:
         return isinstance(error, BlockingIOError | PermissionError)

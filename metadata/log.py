@@ -1,4 +1,4 @@
-"""The batches of a metadata log in order: the newest checkpoint, then the log from its end.
+"""The batches of a metadata log in order: the newest checkpoint, then the log after it.
 
 **Invariant:** offsets have no gap, and an epoch begins only with its LeaderChange, from the first
 batch to the last. No CRC covers offsets and epochs, so the order of the batches confirms them.
@@ -6,8 +6,8 @@ A checkpoint is used only after it was read to its end and its position in the l
 unusable checkpoint is skipped if the log, alone or with an older checkpoint, contains the same
 state.
 
-This is also the recovery of both kinds of log (``Origin``): it says what a crash has left, which
-``SegmentWriter.start`` cuts before the log continues.
+This is also the recovery of both kinds of log (``Origin``): it finds what a crash has left
+unfinished, which ``SegmentWriter.start`` cuts before the log continues.
 
 Source: KIP-595, KIP-630; Kafka 4.3 KafkaRaftLog.
 """
@@ -46,15 +46,15 @@ from authorizerd.protocol.records.control import SnapshotHeader
 
 
 class Origin(Enum):
-    """The process that assigns a log's offsets. On it depends what a crash can leave at the end.
+    """The process that assigns a log's offsets. It determines what a crash can leave at the end.
 
     - OWN: this daemon, which acknowledges nothing before it is durable. Only an unfinished write is
       cut (see ``BatchFile``). Everything else stops the start.
     - FOLLOWED: a cluster, which has all records. Appends to its copy are not synced, so a crash may
       leave any damage in the last segment: everything from the first invalid batch on is cut, and
-      fetched again. Segments that end below the newest checkpoint are superseded: the cluster had
-      no longer what follows them, or it was lost with the page cache. The checkpoint has no
-      substitute: the log before it is removed.
+      fetched again. Segments that end below the newest checkpoint are superseded: the cluster no
+      longer had the records after them, or these were lost with the page cache. The checkpoint
+      cannot be replaced, since the log before it is removed.
     """
 
     OWN = auto()
@@ -86,9 +86,9 @@ class Progress:
     """How far reading has come.
 
     ``damaged_checkpoints``, newest first, is complete from the first batch on. ``torn_tail``,
-    ``segment`` and ``segment_bytes`` are set at the end: the file in which the log continues, None
-    if in a new one, and its valid bytes. ``superseded`` are the files of a followed log that have
-    no further use. ``checkpoint_offset`` is the last offset of the checkpoint that was read, -1
+    ``segment`` and ``segment_bytes`` are set at the end: the file in which the log continues (None:
+    a new one), and its valid bytes. ``superseded`` are the files of a followed log that have no
+    further use. ``checkpoint_offset`` is the last offset of the checkpoint that was read, -1
     without one, and ``bytes_since_checkpoint`` is the size of the batches after it.
     """
 
@@ -108,8 +108,8 @@ class MetadataLog:
 
     Args:
         from_disk: bypass the page cache for the file that may have a torn tail.
-        origin: whose log it is, if this is its recovery. Every other reading treats a copy as a log
-            of its own: its owner may be writing to it, and cuts nothing that was read.
+        origin: whose log it is, if this is its recovery. Any other reading treats a copy like an
+            own log: its owner may be writing to it, but cuts nothing that was read.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class MetadataLog:
         self._check_nothing_is_missing(end)
 
     def find_checkpoint(self) -> CheckpointReader | None:
-        """Read and return the newest usable checkpoint, and note it as the beginning."""
+        """Read and return the newest usable checkpoint, and record it as the beginning."""
         reader = self._newest_whole_checkpoint()
         if reader is not None:
             progress, checkpoint = self.progress, reader.checkpoint
@@ -194,7 +194,7 @@ class MetadataLog:
         return None
 
     def _check_place(self, checkpoint: Checkpoint, header: SnapshotHeader | None) -> None:
-        """Reject a checkpoint if the log contradicts its end offset, and only its name states it.
+        """Reject a checkpoint if the log contradicts its end offset, which only its name states.
 
         Raises:
             CorruptLogError: no batch of the log ends there, or a different one does.
@@ -224,7 +224,7 @@ class MetadataLog:
         return last
 
     def _check_damaged_are_covered(self) -> None:
-        """Reject a log that ends before a damaged checkpoint does: the rest is unknown."""
+        """Reject a log that ends before a damaged checkpoint: the rest is unknown."""
         end = self.progress.last_offset + 1
         for damaged in self.progress.damaged_checkpoints:
             if damaged.checkpoint.end_offset > end:
@@ -236,7 +236,7 @@ class MetadataLog:
                 )
 
     def _check_nothing_is_missing(self, end: int) -> None:
-        """Reject a log that contains no batch, or that ends before the checkpoint does.
+        """Reject a log that contains no batch, or that ends before the checkpoint.
 
         The missing records were durable before the checkpoint was written, so they were lost.
 

@@ -5,9 +5,8 @@ unusable. Only committed batches are written, so nothing is ever truncated excep
 unfinished. A snapshot replaces older files only once it is verified and durable.
 
 Appends are not synced: whatever a crash loses is fetched again. If the disk fails or is full, the
-copy stays behind: what follows is not saved until a later checkpoint of the newest state makes the
-copy complete again. Meanwhile the daemon continues, and holds what follows that checkpoint in
-memory.
+copy stays behind until a later checkpoint of the newest state makes it complete again. Meanwhile
+the daemon continues. While that checkpoint is written, it holds later batches in memory.
 
 A checkpoint of ours has only the records that the daemon keeps (``KEPT_RECORDS``). For a copy that
 is enough, as nobody else reads it; a version of the daemon that keeps more begins a new copy.
@@ -42,10 +41,10 @@ from authorizerd.metadata.storage import Storage
 from authorizerd.protocol.records.batch import RecordBatch
 
 RETRY_SECONDS: Final = 60.0
-"""The time after which the copy is tried again if the disk was full or failed."""
+"""The time after which writing the copy is retried if the disk was full or failed."""
 
 HELD_BYTES_MAX: Final = 64 * 1024 * 1024
-"""Bound on what follows while a checkpoint makes the copy complete again."""
+"""Maximum size of the batches held while a checkpoint makes the copy complete again."""
 
 _logger = logging.getLogger(__name__)
 
@@ -100,7 +99,7 @@ class LogCopy:
         return self.end.next_offset - 1
 
     def open(self) -> None:
-        """Read the whole copy, and cut what a crash left unfinished.
+        """Read the whole copy, and cut off an unfinished write.
 
         A copy that cannot be trusted is set aside, and a new one begins, with a warning. If the
         disk fails, the copy is empty and has a ``fault``.
@@ -121,7 +120,7 @@ class LogCopy:
                     self.begin_anew(error)
 
     def begin_anew(self, reason: MetadataLogError) -> None:
-        """Set the files aside, with a warning. A new copy may be one of any cluster."""
+        """Set the files aside, with a warning. A new copy may be of any cluster."""
         _logger.warning(
             "the copy of the cluster's metadata cannot be trusted, and a new one begins; its files "
             "are kept in %s: %s", self._log_dir / SET_ASIDE_NAME, reason,
@@ -202,7 +201,7 @@ class LogCopy:
     # Snapshots of the cluster.
 
     def begin_snapshot(self, end_offset: int, epoch: int) -> None:
-        """Begin to fetch a snapshot; abandon another that was begun.
+        """Begin to fetch a snapshot; abandon any earlier one.
 
         Raises:
             CopyConflictError: it ends at or below the end of the copy, although the copy has only
@@ -227,12 +226,12 @@ class LogCopy:
 
     @property
     def snapshot(self) -> SnapshotFile:
-        """The snapshot that was begun. After an error of it, call ``abandon_snapshot``."""
+        """The snapshot being fetched. If it fails, call ``abandon_snapshot``."""
         assert self._snapshot is not None, "begun"
         return self._snapshot
 
     def install_snapshot(self) -> None:
-        """Replace the copy by the snapshot, which is verified."""
+        """Replace the copy by the verified snapshot."""
         with self._lock:
             snapshot, self._snapshot = self.snapshot, None
             self._replacements += 1
@@ -247,7 +246,8 @@ class LogCopy:
             self.end = LogEnd.of_checkpoint(snapshot.reader, self.end.voters)
 
     def abandon_snapshot(self, error: Exception | None = None) -> None:
-        """Remove the snapshot that was begun. After an ``error`` of the disk, do without it."""
+        """Remove the snapshot being fetched. After an ``error`` of the disk, do not use the disk
+        again."""
         with self._lock:
             snapshot, self._snapshot = self._snapshot, None
             if snapshot is not None:
@@ -293,8 +293,8 @@ class LogCopy:
         continue.
 
         Args:
-            state: the state at a batch's end, outside metadata transactions, not before the offset
-                that ``begin_checkpoint`` returned.
+            state: the state at a batch's end, outside metadata transactions, at or after the offset
+                from ``begin_checkpoint``.
             rest: called after each batch.
 
         Returns: False if the copy was replaced or suspended meanwhile.

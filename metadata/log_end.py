@@ -1,4 +1,4 @@
-"""The end of a followed log in memory: what the next batch must follow, and what is known of it."""
+"""The end of a followed log, in memory: the facts that the next batch must follow."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ class LogEnd:
         """Return the end of a log that begins with a checkpoint.
 
         Args:
-            reader: it has read the checkpoint.
-            voters: those known before, in case the checkpoint names none.
+            reader: the reader of the checkpoint. voters: the voters known before, in case the
+                checkpoint names none.
         """
         checkpoint, header = reader.checkpoint, reader.header
         end = cls(

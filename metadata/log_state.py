@@ -33,8 +33,8 @@ class LogState(msgspec.Struct, frozen=True, kw_only=True):
         next_offset: the offset after the last record, which may be one of an open transaction.
         last_epoch: the epoch of the last record.
         torn_bytes: the size of the unfinished write at the end.
-        foreign_types: the types of records that ``content`` lacks; see ``Replay``.
-        damaged_checkpoints: those that reading did without.
+        foreign_types: the record types missing in ``content``; see ``Replay``.
+        damaged_checkpoints: the checkpoints that were skipped.
         properties: the cluster and node of the log, if it is known.
         mark: the mark of a copy, None for a log of its own.
     """
@@ -84,14 +84,14 @@ def _read(path: Path, files: LogFiles, storage: Storage) -> LogState:
 
 
 def _read_place(path: Path, storage: Storage) -> tuple[MetaProperties | None, CopyMark | None]:
-    """Return what a log directory says about itself. A checkpoint file says nothing."""
+    """Return a log directory's properties and mark. A checkpoint file has none."""
     if storage.is_file(path):
         return None, None
     return read_meta_properties(path, storage), read_mark(path, storage)
 
 
 class _StateReader:
-    """Apply batches, and note where the state is complete."""
+    """Apply batches, and record where the state is complete."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -112,7 +112,7 @@ class _StateReader:
             if step is not None:
                 self._builder.apply_changes(step.changes)
                 self._cluster = apply_cluster_changes(self._cluster, step.cluster_changes)
-        # The records of an open transaction are not visible: the state is that before it began.
+        # The records of an open transaction are not visible: use the state before it began.
         if not self.replay.is_transaction_open:
             self._end_offset = log_batch.last_offset + 1
             self._epoch = log_batch.placed.batch.leader_epoch

@@ -1,7 +1,7 @@
 """``meta.properties``: the cluster and node that a log directory belongs to.
 
 **Invariant:** while a directory is being formatted, the file has another name. So an interrupted
-format is recognized: it can be started again, and nothing else accepts the directory as a log.
+format is recognized: it can be repeated, and nothing else accepts the directory as a log.
 
 Source: Kafka 4.3 MetaProperties, MetaPropertiesEnsemble (version 1, KRaft).
 """
@@ -166,7 +166,7 @@ def write_meta_properties(log_dir: Path, properties: MetaProperties, storage: St
 
 
 def write_whole(path: Path, data: bytes, storage: Storage) -> None:
-    """Write a small file atomically and durably: after a crash it has all of ``data``, or none.
+    """Write a small file atomically and durably: after a crash it has all of ``data`` or none.
 
     If it replaces a file, it keeps that file's owner, group and permissions.
     """

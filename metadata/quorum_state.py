@@ -23,7 +23,7 @@ from authorizerd.protocol.json_faults import JSON_ERRORS, describe_json_fault
 
 NAME: Final = "quorum-state"
 STATIC_VOTERS_VERSION: Final = 0
-"""The file's data_version if ``controller.quorum.voters`` names the voters."""
+"""The file's data_version when ``controller.quorum.voters`` names the voters."""
 
 NOBODY: Final = -1
 

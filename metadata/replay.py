@@ -1,4 +1,4 @@
-"""From batches to visible changes: records decoded, metadata transactions framed.
+"""Turn batches into visible changes: decode records, and frame metadata transactions.
 
 **Invariant:** records between Begin and End become visible together, when the batch with End is
 complete. Records of a transaction that ends in Abort, or is still open at the end of the log, never
@@ -53,7 +53,7 @@ _ONLY_ACLS: Final[set[type]] = {AclAdded}
 _EXPENDABLE_TYPES: Final = frozenset(
     (NO_OP_TYPE, ForeignType.REGISTER_CONTROLLER, ForeignType.UNREGISTER_CONTROLLER)
 )
-"""Types of records that may be lost at a restart: a controller registers again at each start."""
+"""Record types that may be lost at a restart: a controller registers again at each start."""
 _ADDITIONS: Final = (
     AclAdded,
     FeatureLevel,
@@ -76,11 +76,11 @@ KEPT_RECORDS: Final = "{}-{:08x}".format(
         ).encode()
     ),
 )
-"""The records that a checkpoint of this version keeps, as a text that changes if more are kept."""
+"""The record types in this version's checkpoints, as a text that changes when types are added."""
 
 
 class TransactionFrame:
-    """Hold records back until they become visible."""
+    """Hold back records until they become visible."""
 
     def __init__(self) -> None:
         self._open: list[VisibleRecord] | None = None
@@ -94,11 +94,11 @@ class TransactionFrame:
         """Add records in log order.
 
         Raises:
-            DecodeError: a transaction begins within another, or ends without having begun.
+            DecodeError: a transaction begins within another, or ends without a beginning.
         """
         for record in records:
             match record:
-                # Why not leave these to `case _`? Almost all records are ACLs: match them first.
+                # Almost all records are ACLs, so match them first, not by `case _`.
                 case AclAdded() | AclRemoved():
                     (self._visible if self._open is None else self._open).append(record)
                 case BeginTransaction():
@@ -128,7 +128,7 @@ class TransactionFrame:
 class Replay:
     """Turn log batches, in order, into batches of changes.
 
-    It keeps the features itself, since the log's writer needs them before they become visible.
+    It also keeps the features, since the log's writer needs them before they become visible.
     """
 
     def __init__(self) -> None:
@@ -158,8 +158,8 @@ class Replay:
     def steps(self, log_batch: LogBatch) -> Iterator[ChangeBatch | None]:
         """Yield the visible changes of the batch in parts, and None after a step without one.
 
-        Why in parts? A checkpoint's batch has some 100,000 ACLs. Building, passing on or freeing
-        them at once would block the thread.
+        Parts are needed because a checkpoint's batch has about 100,000 ACLs: building, passing on
+        or freeing them at once would block the thread.
 
         Raises:
             CorruptLogError: a record cannot be read, or is not allowed in its place. No part of

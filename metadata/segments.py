@@ -1,8 +1,8 @@
 """The last segment of a log: append to it, sync it, and continue in the next one.
 
-**Invariant:** a segment is durable before the next one exists, and so is the name of a segment
-before anything is in it. So a crash damages nothing but the end of the log. The batches of one
-append are in one segment.
+**Invariant:** a segment is durable before the next one exists, and a segment's name is durable
+before anything is in it. So a crash damages only the end of the log. The batches of one append are
+in one segment.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from authorizerd.metadata.log import Progress
 from authorizerd.metadata.storage import AppendFile, Storage
 
 SHORTAGES: Final = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT))
-"""Errors of missing resources, which may pass. If nothing was written yet, the log stays usable."""
+"""Errors caused by missing resources, which may be temporary. If nothing was written yet, the log
+stays usable."""
 
 
 class SegmentWriter:
     """Write the segments of a log of either origin.
 
     Attributes:
-        path: the segment's, or the directory's while there is none.
-        size: the bytes in the segment.
+        path: the segment's path, or the directory's while there is no segment. size: the bytes in
+            the segment.
         bytes_written: the bytes written to the log since the start.
     """
 
@@ -46,7 +47,7 @@ class SegmentWriter:
         return self._file is not None
 
     def start(self, progress: Progress) -> None:
-        """Cut off what a crash has left, and continue where reading has ended.
+        """Cut off an unfinished write, and continue where reading has ended.
 
         Args:
             progress: the result of reading the whole log.
@@ -100,7 +101,7 @@ class SegmentWriter:
             self.sync()
         path = self._directory / segment_name(base_offset)
         with nothing_written():
-            # Open this first: syncing the new file's name then needs no further descriptor.
+            # Open this first, so that syncing the new file's name needs no further descriptor.
             directory = self._storage.open_directory(self._directory)
         with closing(directory):
             with nothing_written():

@@ -38,7 +38,7 @@ class AppendFile(Protocol):
 
 
 class Directory:
-    """An open directory. Why keep it open? Syncing it then needs no new descriptor."""
+    """An open directory. It stays open, so that syncing it needs no new descriptor."""
 
     def __init__(self, path: Path) -> None:
         self._descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -79,7 +79,7 @@ class _DiskFile:
             view = view[os.write(self._descriptor, view) :]
 
     def sync(self) -> None:
-        # Why not fsync? fdatasync also makes the new size durable, and the times do not matter.
+        # fdatasync suffices: it also makes the new size durable, and the times do not matter.
         os.fdatasync(self._descriptor)
 
     def close(self) -> None:
@@ -189,8 +189,8 @@ class Storage:
 
         The errno is in ``NO_EXCHANGE`` if the file system cannot do this.
         """
-        # Python has no function for this system call. Why not import ctypes at the top? It makes
-        # executable memory, which a hardened service may not have (MemoryDenyWriteExecute=).
+        # Python has no function for this system call. Do not import ctypes at the top: it allocates
+        # executable memory, which a hardened service forbids (MemoryDenyWriteExecute=).
         try:
             import ctypes
 
@@ -229,8 +229,8 @@ def _find_access(like: Path | None) -> os.stat_result | None:
 def _set_access(descriptor: int, access: os.stat_result) -> None:
     """Give a new file or directory an owner, a group and permissions.
 
-    If this process may not change the owner, only the file's own user gets permissions: those of
-    the group and of others would be for other users than before.
+    If this process may not change the owner, only the file's own user gets permissions: permissions
+    for group and others would apply to different users than before.
     """
     own = os.fstat(descriptor)
     mode = stat.S_IMODE(access.st_mode)
@@ -243,7 +243,7 @@ def _set_access(descriptor: int, access: os.stat_result) -> None:
 
 
 def find_unused(path: Path, storage: Storage) -> Path:
-    """Return ``path``, or if there is such a file, the first of ``path.2``, ``path.3``, … that is
+    """Return ``path``, or if it exists, the first of ``path.2``, ``path.3``, … that is
     free.
 
     Raises:
@@ -283,7 +283,7 @@ DISK: Final = Storage()
 """New files and directories are closed to others: a log may have SCRAM credentials."""
 
 PRIVATE_DISK: Final = Storage(file_mode=0o600, directory_mode=0o700)
-"""The same, but no other user can read what it creates."""
+"""The same, but other users cannot read the new files."""
 
 PRIVATE_NEW_DISK: Final = Storage(file_mode=0o600, directory_mode=0o700, only_new=True)
-"""The same for new files in a folder of others, who may put a file or a link of theirs there."""
+"""The same for new files in other users' folders, where these may place files or links."""

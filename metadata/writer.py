@@ -2,7 +2,7 @@
 
 **Invariant:** nothing is acknowledged before ``append`` returns, and ``append`` returns only when
 its batches are durable, including the name of a new segment. A new segment is created before any
-byte is written, so an append that lacks descriptors or disk space for it is refused, and the log is
+byte is written. If descriptors or disk space are lacking, the append is refused and the log
 unchanged. After any other error the writer writes nothing more: the contents of the disk are
 unknown until a restart reads them.
 
@@ -42,7 +42,7 @@ They are the features of a log that Kafka 4.4 formats.
 """
 
 CLEAN_SHUTDOWN_MARK: Final = b'{"version":0,"brokerEpoch":-1}'
-"""What Kafka writes into the clean shutdown file if it knows no broker epoch."""
+"""Kafka's content of the clean shutdown file if no broker epoch is known."""
 
 
 class _Batch(msgspec.Struct, frozen=True):
@@ -188,13 +188,12 @@ class LogWriter:
 
         A lock stops only processes that check it.
 
-        A combined Kafka node starts its controller, which writes, before it notices that the log
-        directory is locked. Its records follow the log's end, in the same file or in one named
-        after that end.
+        A combined Kafka node starts its controller, which writes, before it notices the lock. Its
+        records follow the log's end, in the same file or in a file named after that end.
         """
         with nothing_written():
             is_alone = self._storage.size(self._segments.path) == self._segments.size
-            # While the segment is empty, the following segment would have the same name.
+            # While the segment is empty, the next segment would have the same name.
             if self._segments.size:
                 following = self._directory / segment_name(self._next_offset)
                 is_alone = is_alone and not self._storage.exists(following)

@@ -1,10 +1,10 @@
 """A backup: one checkpoint in Kafka's format, with facts about it and checksums.
 
 The facts are in the checkpoint's footer, in a field that Kafka's readers skip. They include the
-SHA-256 of all that precedes the footer, which has a CRC itself. So the facts cannot be separated
-from the state. A file next to it has the SHA-256 of the whole, as ``sha256sum -c`` reads it.
+SHA-256 of everything before the footer, which itself has a CRC. So the facts cannot be separated
+from the state. A file next to the backup has the SHA-256 of the whole, for ``sha256sum -c``.
 
-**Invariant:** a backup gets its name only once it, its facts and the checksum file are durable.
+**Invariant:** a backup gets its name only once the backup and the checksum file are durable.
 
 Source: KIP-630; KIP-482 (readers skip the tagged fields that they do not know).
 """
@@ -47,7 +47,7 @@ class Contents(msgspec.Struct, frozen=True, kw_only=True):
     """How much a state contains.
 
     Attributes:
-        acls_digest: tells sets of ACLs apart, whatever their ids are.
+        acls_digest: tells sets of ACLs apart, regardless of their ids.
         configs: the number of dynamic configs, each a key of a resource.
     """
 
@@ -89,7 +89,7 @@ class BackupFacts(msgspec.Struct, frozen=True, kw_only=True):
 class Backup(msgspec.Struct, frozen=True, kw_only=True):
     """A backup that was written, or read and verified.
 
-    ``sha256`` is that of the whole file.
+    ``sha256`` covers the whole file.
     """
 
     path: Path
@@ -163,12 +163,12 @@ def write_backup(
 
 
 def check_complete(state: LogState) -> None:
-    """Reject a log of its own with records that a checkpoint of ours would lose.
+    """Reject a daemon's own log with records that our checkpoint would lose.
 
-    A copy is accepted: it has only what its daemon uses of the cluster.
+    A copy is accepted: it has only the records that its daemon uses.
 
     Raises:
-        BackupError: there are such records. The text names them, and what to do.
+        BackupError: there are such records. The text names them and the remedy.
     """
     if state.mark is None and state.foreign_types:
         raise BackupError(

@@ -1,6 +1,6 @@
 """Read a backup, and verify all of it.
 
-**Invariant:** what is returned is exactly the state that was backed up, or there is an error: every
+**Invariant:** the returned state is exactly the one that was backed up, or there is an error: every
 checksum, every record and every fact is compared.
 """
 
@@ -186,7 +186,7 @@ def _read_facts(path: Path, reader: CheckpointReader) -> BackupFacts:
 
 
 def _check_facts(path: Path, facts: BackupFacts, checkpoint: Checkpoint, found: Contents) -> None:
-    """Raise BackupError if a fact contradicts what was read."""
+    """Raise BackupError if a fact contradicts the contents."""
     expected = {
         "offset": facts.offset,
         "epoch": facts.epoch,

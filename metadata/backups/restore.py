@@ -40,7 +40,7 @@ from authorizerd.metadata.meta_properties import (
 from authorizerd.metadata.storage import DISK, NO_EXCHANGE, Storage, find_unused
 
 _OLD_NAME = "replaced"
-"""The old log's name for a moment, on a file system that cannot exchange two names."""
+"""The old log's temporary name, on a file system that cannot exchange two names."""
 
 
 class Restored(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +48,7 @@ class Restored(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         end_offset: the offset at which the log continues.
-        epoch: that of the restored checkpoint. The next start begins a later one.
+        epoch: that of the restored checkpoint. The next start begins a later epoch.
         replaced: the directory that has the old log; None if there was none, or nothing was
             replaced.
     """
@@ -93,7 +93,7 @@ def restore(
         is_dry_run: prove that the backup can be restored, and remove what was built.
 
     Raises:
-        BackupError: the new log is not exactly what the backup says. Nothing was replaced.
+        BackupError: the new log differs from the backup. Nothing was replaced.
         MetadataLogError: a file cannot be read back. Nothing was replaced.
         OSError: a file operation failed.
     """
@@ -104,7 +104,7 @@ def restore(
         backup.state,
         end_offset=target.end_offset,
         epoch=target.epoch,
-        # Not the backup's time: before the restore, another state was in force.
+        # Do not use the backup's time: before the restore, a different state was in force.
         timestamp_ms=int(now.timestamp() * 1000),
     )
     storage.make_directory(part, log_dir / METADATA_TOPIC_DIRECTORY)
@@ -119,7 +119,7 @@ def restore(
         _remove(part, storage)
         return Restored(end_offset=state.end_offset, epoch=state.epoch, replaced=None)
     if not target.has_properties:
-        # Before the log: a log without properties would get the id of a new cluster.
+        # Write this before the log: a log without properties would get a new cluster's id.
         write_meta_properties(log_dir, target.properties, storage)
     replaced = None
     if target.has_log:
@@ -136,7 +136,8 @@ def restore(
 
 
 def _build(part: Path, state: CheckpointState, target: RestoreTarget, storage: Storage) -> None:
-    """Write a whole log directory, durably, with the permissions of the one that it replaces."""
+    """Write a whole log directory, durably, with the permissions of the directory that it
+    replaces."""
     replaced = target.log_dir / METADATA_TOPIC_DIRECTORY
     names = storage.names(replaced) if target.has_log else []
     storage.sync_directory(part.parent)
@@ -148,7 +149,7 @@ def _build(part: Path, state: CheckpointState, target: RestoreTarget, storage: S
 
 
 def _prove(part: Path, state: CheckpointState, backup: Backup, storage: Storage) -> None:
-    """Raise BackupError if the log in ``part`` is not valid, or not what the backup says."""
+    """Raise BackupError if the log in ``part`` is invalid, or differs from the backup."""
     for found in Inspection(part, storage).findings():
         if isinstance(found, Fault):
             raise BackupError(f"the restored log has a fault, nothing was replaced: {found}")
@@ -176,7 +177,7 @@ def _exchange(part: Path, log_dir: Path, storage: Storage) -> None:
 
 
 def _exchange_by_renames(part: Path, log_dir: Path, storage: Storage) -> None:
-    """Do as ``_exchange``, in three steps. Between the first two, the directory has no log."""
+    """Like ``_exchange``, but in three steps. Between the first two, the directory has no log."""
     new, log = part / METADATA_TOPIC_DIRECTORY, log_dir / METADATA_TOPIC_DIRECTORY
     steps: tuple[tuple[Path, Path], ...] = (
         (log, part / _OLD_NAME),
@@ -190,7 +191,7 @@ def _exchange_by_renames(part: Path, log_dir: Path, storage: Storage) -> None:
 
 
 def _remove(part: Path, storage: Storage) -> None:
-    """Remove a directory that this restore has made, and nothing else."""
+    """Remove a directory that this restore has created, and nothing else."""
     log = part / METADATA_TOPIC_DIRECTORY
     if storage.exists(log):
         for name in storage.names(log):

@@ -1,9 +1,8 @@
-"""Where a backup is restored to: whether it may be, and where the log continues.
+"""Decide whether a backup may be restored to a directory, and where its log continues.
 
-**Invariant:** a log that belongs to other nodes, to another cluster, or is a copy, is never
-replaced. The restored log continues after the end of the old one, in a later epoch. Otherwise, a
-client that has seen an offset of the old log would take later, different changes for those it
-knows.
+**Invariant:** a copy, or a log of other nodes or of another cluster, is never replaced. The
+restored log continues after the end of the old one, in a later epoch. Otherwise, a client that
+knows an offset of the old log would confuse its changes with the restored ones.
 """
 
 from __future__ import annotations
@@ -122,7 +121,7 @@ def examine_target(
     """Return the target, once it is certain that the backup may be restored there.
 
     Args:
-        node_id: the node of the restored log; None for that of the directory, or of the backup.
+        node_id: the node of the restored log; None to keep the directory's or the backup's node.
         new_id: returns a new id for a directory or a cluster that has none.
         is_other_cluster: accept a backup of another cluster. The directory's id stays.
         next_offset: the log continues at this offset or later.
@@ -153,7 +152,7 @@ def examine_target(
     end_offset = max(backup.state.end_offset, next_offset)
     epoch = backup.state.epoch
     if old is not None:
-        # Later by one: a client that has seen the old log's last record then notices the change.
+        # Skip one offset, so that a client at the end of the old log notices the change.
         end_offset = max(end_offset, old.next_offset + 1)
         epoch = max(epoch, old.last_epoch + 1)
     if epoch > EPOCH_MAX - EPOCHS_LEFT_MIN or end_offset > OFFSET_MAX:

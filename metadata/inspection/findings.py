@@ -20,7 +20,7 @@ class FaultKind(Enum):
     """The effect of a fault, which determines how it is repaired."""
 
     DAMAGE = auto()  # reading cannot pass the batch
-    GAP = auto()  # the segment does not follow the one before
+    GAP = auto()  # the segment does not follow the previous one
     EPOCH = auto()  # reading can continue: only the batch's epoch is impossible
     UNCOVERED = auto()  # the log begins late, and no checkpoint covers what came before
     CHECKPOINT = auto()
@@ -81,12 +81,12 @@ class Summary:
 
 
 def directory_fault(path: Path, reason: str) -> Fault:
-    """Return the fault of a name, or of a file that does not belong to the log."""
+    """Return a fault for a name, or for a file that does not belong to the log."""
     return Fault(FaultKind.DIRECTORY, path, 0, 0, reason)
 
 
 def inspect_properties(log_dir: Path, storage: Storage) -> Iterator[Finding]:
-    """Yield what is wrong with ``meta.properties``, or worth knowing."""
+    """Yield the faults of ``meta.properties``, and notes about it."""
     path = log_dir / META_PROPERTIES_NAME
     try:
         check_format_is_finished(log_dir, storage)

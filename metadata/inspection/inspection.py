@@ -1,8 +1,8 @@
-"""Inspect a whole log directory: every segment, every checkpoint, and each against the others.
+"""Inspect a whole log directory: every segment, every checkpoint, and their consistency.
 
-**Invariant:** the inspection finds everything that a start would reject, and also faults that a
-start does not look for: in older segments and checkpoints, in epochs that no LeaderChange begins,
-and in checkpoints that differ from the log. It changes and locks nothing. After a fault in a
+**Invariant:** the inspection finds everything that a start would reject. It also finds faults that
+a start does not check: in older segments and checkpoints, in epochs without a LeaderChange, and in
+checkpoints that differ from the log. It neither changes nor locks anything. After a fault in a
 segment, it skips the rest of that file, which would only repeat the fault. It continues with the
 next segment, and takes the ACLs from the next checkpoint.
 """
@@ -53,7 +53,7 @@ class Inspection:
 
     Attributes:
         snapshot: the ACLs at the end of the log, or None if they are not known.
-        end_offset: the offset after the last one that is trusted.
+        end_offset: the offset after the last trusted one.
     """
 
     def __init__(self, log_dir: Path, storage: Storage = DISK) -> None:
@@ -239,7 +239,7 @@ class Inspection:
                 self.snapshot = apply_changes(self.snapshot, step.changes)
 
     def _of_checkpoints_to(self, end: int | None) -> Iterator[Finding]:
-        """Inspect the checkpoints that end at or before ``end``; None: all that are left."""
+        """Inspect the remaining checkpoints that end at or before ``end``; None: all of them."""
         while self._pending and (end is None or self._pending[0].end_offset <= end):
             checkpoint = self._pending.pop(0)
             fault = self._checkpoint_fault(checkpoint)
@@ -251,7 +251,7 @@ class Inspection:
     def _checkpoint_fault(self, checkpoint: Checkpoint) -> Fault | None:
         """Return the fault of a checkpoint, or None.
 
-        If the checkpoint is sound, the inspection may take the ACLs from it.
+        If the checkpoint is valid, the inspection may take the ACLs from it.
         """
         path, position = checkpoint.path, 0
         builder, replay = SnapshotBuilder(), Replay()
@@ -282,7 +282,7 @@ class Inspection:
     def _disagreement(
         self, checkpoint: Checkpoint, header: SnapshotHeader | None, snapshot: AclSnapshot
     ) -> str | None:
-        """Return how the checkpoint differs from the log, where the log still covers it."""
+        """Return how the checkpoint differs from the log, as far as the log still covers it."""
         end = checkpoint.end_offset
         if self._is_interrupted or not self._start <= end <= self.end_offset:
             return None
@@ -301,8 +301,8 @@ class Inspection:
     def _is_ahead(self, checkpoint: Checkpoint) -> bool:
         """Return True if the log ends before the checkpoint does.
 
-        A checkpoint with no log before it is not ahead. Nor is one at whose end a segment begins: a
-        node that fetches a checkpoint starts its log again there.
+        A checkpoint without a log before it is not ahead. Neither is a checkpoint at whose end a
+        segment begins: a node that fetches a checkpoint restarts its log there.
         """
         end = checkpoint.end_offset
         is_behind_log = self.end_offset < end and self._has_begun and not self._is_interrupted

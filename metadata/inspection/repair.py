@@ -1,9 +1,9 @@
 """Repair a log: the smallest change after which a start and an inspection accept it again.
 
-**Invariant:** the plan fixes the first fault, then the first of those that remain, and so on. No
-step is made before every file that any step changes has a durable copy. So an interrupted repair
-leaves a state from which the next repair continues, and the copy always has the original. If some
-fault cannot be fixed, nothing is changed.
+**Invariant:** the plan fixes the first fault, then the first remaining fault, and so on. Before the
+first step, every file that any step changes has a durable copy. So an interrupted repair leaves a
+state from which the next repair continues, and the copy always has the original. If some fault
+cannot be fixed, nothing is changed.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class RepairPlan:
 
 
 def plan_repair(log_dir: Path, storage: Storage) -> RepairPlan:
-    """Return the steps that make the log sound: no steps if it is already. Change nothing.
+    """Return the steps that make the log valid; none if it already is. Change nothing.
 
     Raises:
         UnrepairableLogError: no steps can make it sound.
@@ -201,14 +201,14 @@ def _continue_from(
 def _end_before(fault: Fault, files: LogFiles, sound: Sequence[Checkpoint]) -> list[Step]:
     """Return the steps that end the log before the fault.
 
-    No checkpoint covers what comes after it.
+    No checkpoint covers the log after it.
     """
     if fault.kind is FaultKind.DAMAGE and fault.batch_position:
         return [Cut(fault.path, fault.batch_position)]
     at = [segment.path for segment in files.segments].index(fault.path)
     if not at and not sound:
         raise UnrepairableLogError(fault, "no part of the log can be kept")
-    # The last one first: a crash in between then leaves no gap among the remaining segments.
+    # Remove the last one first, so that a crash in between leaves no gap among the segments.
     return [Drop(segment.path) for segment in reversed(files.segments[at:])]
 
 
@@ -222,7 +222,7 @@ def repair(
 ) -> Path:
     """Make the plan's steps, after copies of the files are durable.
 
-    Return the directory of the copies: ``copy_name``, with a number if there is one already.
+    Return the directory of the copies: ``copy_name``, with a number if that already exists.
 
     The caller must have held the directory's lock since before planning.
 

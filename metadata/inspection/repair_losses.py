@@ -3,7 +3,7 @@
 The lost region is read as far as possible, batch by batch, past the damage.
 
 **Invariant:** every batch found in a damaged file is complete by its length and its CRC. The
-inspection decides whether it is in the right place. Only the report depends on the losses.
+inspection decides whether it is in the right place. The losses affect only the report.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WINDOW_SIZE: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class LostRegion:
-    """The bytes of a segment that a repair removes: all from ``position`` on.
+    """The bytes that a repair removes from a segment: everything from ``position`` on.
 
     Offsets below ``from_offset`` are in a checkpoint, and so are not lost.
     """

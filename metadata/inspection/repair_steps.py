@@ -1,8 +1,8 @@
 """The steps of a repair, which are inspected before they are made.
 
 **Invariant:** a step is made completely or not at all, and is durable when it returns.
-``PlannedStorage`` shows the directory as a plan leaves it, so that it can be inspected before
-anything changes.
+``PlannedStorage`` shows the directory as a plan would leave it, so that the result can be inspected
+before anything changes.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class PlannedStorage(Storage):
         return path in self._pieces or (path not in self._dropped and self._storage.is_file(path))
 
     def drop_cache(self, path: Path) -> None:
-        """Do nothing: planned contents are in no page cache."""
+        """Do nothing: planned contents are not in the page cache."""
 
     def size(self, path: Path) -> int:
         piece = self._piece(path)
@@ -206,7 +206,7 @@ def make(step: Step, storage: Storage) -> None:
 
 
 def _write(path: Path, step: SetEpoch | MoveTail, storage: Storage) -> None:
-    """Write ``path`` as the step leaves it, under another name until it is complete."""
+    """Write ``path`` as the step leaves it, under a temporary name until it is complete."""
     # Copy from the planned view, so that the file is exactly what was inspected.
     planned = PlannedStorage(storage)
     planned.plan(step)
@@ -219,7 +219,7 @@ def _write(path: Path, step: SetEpoch | MoveTail, storage: Storage) -> None:
 def copy(
     source_storage: Storage, source: Path, target: Path, storage: Storage, *, like: Path
 ) -> None:
-    """Write all of ``source`` over ``target``. The contents become durable, the name does not.
+    """Overwrite ``target`` with ``source``. The contents become durable, the name does not.
 
     The new file has the owner, the group and the permissions of ``like``.
     """

@@ -1,8 +1,8 @@
 """A sparse index of a log's batches, kept in memory: where reading can begin.
 
-**Invariant:** a position was read by ``MetadataLog``, which checks the whole log up to it, and no
-transaction was open there. Its batch is compared before it is used again, so a file that was
-replaced is noticed. The index never changes an answer, only how much is read for it.
+**Invariant:** each position was read by ``MetadataLog``, which checks the whole log up to it, and
+no transaction was open there. Before a position is reused, its batch is compared, so a replaced
+file is noticed. The index never changes an answer, only the amount of reading.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from authorizerd.metadata.storage import Storage
 from authorizerd.protocol.records.batch import HEADER_SIZE
 
 SPAN_BYTES: Final = 1 << 18
-"""The minimum distance of two positions in one file."""
+"""The minimum distance between two positions in one file."""
 
 
 class IndexedBatch(msgspec.Struct, frozen=True, gc=False):
@@ -42,7 +42,7 @@ class IndexedBatch(msgspec.Struct, frozen=True, gc=False):
 
 
 class BatchIndex:
-    """Places of one log without a gap: from the first one on, every batch was noted.
+    """Positions of one log without a gap: from the first position on, every batch was noted.
 
     Its readers take turns.
     """
@@ -58,7 +58,7 @@ class BatchIndex:
         self.__init__()  # type: ignore[misc] # there are no subclasses
 
     def encode(self) -> bytes:
-        """Return the positions for ``adopt`` of another process."""
+        """Return the positions, for another process to ``adopt``."""
         positions = [(str(batch.path), *astuple(batch)[1:]) for batch in self._positions]
         return msgspec.msgpack.encode((positions, self._earliest_ms, self._end, self._span_bytes))
 
@@ -119,10 +119,10 @@ class BatchIndex:
         return None
 
     def spans_until(self, time_ms: int) -> Iterator[tuple[IndexedBatch | None, int | None]]:
-        """Yield the spans that may have a batch of that time or an earlier one, the newest first.
+        """Yield the spans that may have a batch of that time or earlier, the newest first.
 
-        Each is a position, None for the beginning of the log, and the first offset that does not
-        belong to it, None at the end of the log. The span at the end has all that was not noted.
+        Each span is its position (None: the beginning of the log) and the first offset after it
+        (None: the end of the log). The last span includes everything that was not noted.
         """
         end = None
         for batch, earliest_ms in zip(

@@ -1,4 +1,4 @@
-"""The changes of ACLs after an offset, each with its whole ACL: also the removed ones.
+"""The changes of ACLs after an offset, each with its whole ACL, even for removals.
 
 The record of a removal names only an id. The ACL comes from the record that added it, or from a
 checkpoint. A first pass reads the changes after the offset, and a second one looks for the ACLs of
@@ -34,7 +34,7 @@ _CHANGED: Final = re.compile(
     ),
     re.DOTALL,
 )
-"""The start of a record's value that adds or removes an ACL, and the id after it."""
+"""The start of the value of a record that adds or removes an ACL, and the id after it."""
 
 
 class ChangesAfter(msgspec.Struct, frozen=True):
@@ -118,7 +118,7 @@ class _FirstPass:
             )
 
     def complete(self, acls: dict[bytes, Acl]) -> tuple[PastChange, ...]:
-        """Return the changes, each with its ACL.
+        """Return the changes, each with its whole ACL.
 
         Args:
             acls: those of ``missing``.
@@ -145,7 +145,7 @@ def _find_acls(log: PastLog, offset: int, ids: set[bytes]) -> dict[bytes, Acl]:
     """
     found = _search_acls(log, offset, ids, lambda each: _may_change(each, ids)) if ids else {}
     if ids - found.keys():
-        # Other encodings of a record are also valid.
+        # Records may also have other valid encodings.
         found = _search_acls(log, offset, ids, lambda _: True)
     absent = ids - found.keys()
     if absent:
@@ -157,7 +157,8 @@ def _find_acls(log: PastLog, offset: int, ids: set[bytes]) -> dict[bytes, Acl]:
 
 
 def _may_change(batch: LogBatch, ids: set[bytes]) -> bool:
-    """Return True if a batch has a usual record that adds or removes one of these ACLs."""
+    """Return True if a batch has a record, in the usual encoding, that adds or removes one of these
+    ACLs."""
     return any(match[1] in ids for match in _CHANGED.finditer(batch.placed.batch.data))
 
 
@@ -184,7 +185,7 @@ class History(msgspec.Struct, frozen=True):
         begin: the moment of ``acls``.
         end: the last batch that was read.
         acls: by id.
-        unreadable: why the history does not begin earlier, if a file is damaged.
+        unreadable: the damage because of which the history does not begin earlier, if any.
     """
 
     begin: Moment
@@ -260,7 +261,7 @@ def _read_history(
 def _follow(
     changes: Iterable[Change], select: Callable[[Acl], bool], live: dict[bytes, Acl]
 ) -> list[tuple[bool, bytes, Acl]]:
-    """Apply changes to the selected ACLs, and return those that concern them.
+    """Apply changes to the selected ACLs, and return the changes that concern them.
 
     Returns: for each, True if it is an addition, the id and the ACL.
     """

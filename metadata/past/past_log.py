@@ -1,14 +1,14 @@
-"""Read the past of a log: its state at an earlier moment, and all that came later.
+"""Read the past of a log: its state at a past moment, and all later changes.
 
 A state of the past begins with a checkpoint at or below its offset, or with the log's first record.
 Retention (``metadata.max.retention.*``) removes old checkpoints and the segments before them, so
-the oldest checkpoint that is left says how far back the log reaches.
+the oldest remaining checkpoint determines how far back the log reaches.
 
 **Invariant:** a state is exact, or an error says which part of the log is missing or damaged. All
-that is used was read by ``MetadataLog``, which checks it.
+data comes through ``MetadataLog``, which checks it.
 
-Nothing is locked. If the daemon that owns the log removes a file in the meantime, reading begins
-again with the files that are left.
+Nothing is locked. If the log's owner removes a file meanwhile, reading starts over with the
+remaining files.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _BEGIN: Final = re.compile(
         re.escape(bytes((RecordType.BEGIN_TRANSACTION | 0x80,))),
     )
 )
-"""The start of a record's value that begins a transaction, in each encoding that is valid."""
+"""The start of the value of a record that begins a transaction, in each valid encoding."""
 
 
 class TimedBatch(msgspec.Struct, frozen=True, gc=False):
@@ -66,7 +66,7 @@ class PastLog:
     """The files of one log, as they were when they were listed. Every call blocks on the files.
 
     Args:
-        index: what is known of the log from earlier readings, to which this one adds.
+        index: the positions known from earlier readings, to which this reading adds.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class PastLog:
         return (0, *ends) if self._begins_at_0 else tuple(ends)
 
     def oldest(self) -> Moment:
-        """Return the oldest moment that can be asked about, if no file is damaged."""
+        """Return the oldest moment that can be read, if no file is damaged."""
         if self._begins_at_0:
             log = MetadataLog(LogFiles(self._files.segments, ()), self._storage, from_disk=False)
             try:
@@ -103,13 +103,15 @@ class PastLog:
     def read(
         self, offset: int, *, wants: Callable[[LogBatch], bool] = lambda _: True
     ) -> Iterator[TimedBatch]:
-        """Yield the state at the newest checkpoint at or below ``offset``, then all that follows.
+        """Yield the state at the newest checkpoint at or below ``offset``, then everything after
+        it.
 
         A damaged checkpoint is skipped if an older one, or the whole log, leads to the same state.
 
         Args:
             wants: called with each batch. If it returns False, the batch's changes may be left out,
-                which saves most of the time. The others are exact, also those of transactions.
+                which saves most of the time. All other changes are exact, including those of
+                transactions.
 
         Raises:
             PastRangeError: the offset is too old.
@@ -119,9 +121,9 @@ class PastLog:
         return self._replay(offset, wants, None)
 
     def read_after(self, offset: int) -> Iterator[TimedBatch]:
-        """Yield what became visible after ``offset``, and before it the last batch up to it.
+        """Yield the last batch up to ``offset``, then what became visible after it.
 
-        More batches up to it may come first; their changes may be left out.
+        Earlier batches may come first; their changes may be left out.
 
         Raises as ``read``, but damage before the offset may remain unnoticed.
         """
@@ -170,7 +172,7 @@ class PastLog:
             if newest > offset:
                 return
             yield timed
-            # Do not read on: what follows may be damaged, and does not matter.
+            # Do not read on: the rest is irrelevant, and may be damaged.
             if newest == offset and timed.changes.is_end and not timed.is_checkpoint:
                 return
         if newest < offset:
@@ -197,7 +199,7 @@ class PastLog:
         """Return the offset that ``as_of`` names: for a time, that of the last batch up to then.
 
         Args:
-            newest: the last offset of the log that counts; None if all of it does.
+            newest: the last offset of the log that counts; None for the whole log.
 
         Raises:
             PastRangeError: the moment is too old, or its offset is above ``newest``.
@@ -227,8 +229,8 @@ class PastLog:
                 last = log_batch.last_offset
                 if (newest is not None and last > newest) or (end is not None and last >= end):
                     break
-                # Why not end at the first later time? A clock that was set back repeats times. The
-                # last state with such a time is the right one.
+                # Do not end at the first later time: a clock that was set back repeats times, and
+                # the last state with such a time is the right one.
                 is_until = log_batch.placed.batch.max_timestamp_ms <= time_ms
                 if is_until and not log_batch.is_checkpoint and last >= start:
                     found = last
@@ -239,7 +241,8 @@ class PastLog:
         return found
 
     def _start_before(self, time_ms: int) -> tuple[int | None, int]:
-        """Return the end of the newest checkpoint that is not later, and where to read on.
+        """Return the end of the newest checkpoint that is not later, and the position to continue
+        from.
 
         The former is None if there is no such checkpoint.
         """
@@ -273,7 +276,7 @@ class PastLog:
         return PastRangeError(f"{as_of} is too old: the log reaches back to {self.oldest()}")
 
     def _damaged(self, error: CorruptLogError) -> PastDamagedError:
-        """Return the error for a damaged file, which says what else can be read."""
+        """Return the error for a damaged file, including what else can be read."""
         for checkpoint in self._checkpoints:
             end = checkpoint.end_offset
             after = [
@@ -299,7 +302,7 @@ def _usable_checkpoints(files: LogFiles) -> tuple[Checkpoint, ...]:
 
 
 def describe_future(offset: int, newest: int) -> str:
-    """Return why a moment cannot be asked about that the log has not reached."""
+    """Return why a moment that the log has not reached cannot be read."""
     text = f"offset {offset} is in the future: the newest one is {newest}"
     if offset < TIME_MS_MIN // 1000:  # the same time as TIME_MS_MIN, in seconds
         return text
@@ -307,7 +310,7 @@ def describe_future(offset: int, newest: int) -> str:
 
 
 def check_complete(last: int, newest: int | None) -> None:
-    """Reject files that end at offset ``last``, before the newest state; None is never before it.
+    """Reject files whose last offset is before the newest state's; a None is accepted.
 
     Raises:
         PastNotReadError: they do.
