@@ -1,1 +1,1 @@
-"""What people manage ACLs with: formats, plans, policies, and ZooKeeper's representation."""
+"""Tools for managing ACLs: formats, plans, policies, and ZooKeeper's representation."""

@@ -1,6 +1,6 @@
 """Divide ACLs into requests that Kafka accepts as a whole.
 
-**Invariant:** no batch has more ACLs or bytes than one request may change, except a single ACL.
+**Invariant:** no batch exceeds the ACLs or bytes of one request, unless it has a single ACL.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ T = TypeVar("T")
 def split_batches(
     items: Iterable[T], acl_of: Callable[[T], Acl], *, acls_max: int = RECORDS_PER_REQUEST_MAX
 ) -> Iterator[list[T]]:
-    """Yield the items in order, in batches as large as one request may be.
+    """Yield the items in order, in batches of at most one request's size.
 
     Args:
         acl_of: returns the ACL of an item.
-        acls_max: the most items of one batch.
+        acls_max: the maximum number of items per batch.
     """
     batch: list[T] = []
     size = 0

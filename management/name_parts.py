@@ -1,4 +1,4 @@
-"""Names that represent a pattern: one for each part of it that other patterns tell apart."""
+"""Names that represent a pattern: one for each part that other patterns distinguish."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _OTHER_CHARACTERS: Final = range(0x4E00, 0x9FFF)
 
 
 def list_names(acl: Acl, others: Iterable[Acl]) -> list[str]:
-    """Return a name for each class of names that ``acl`` matches and the patterns of others divide.
+    """Return one name for each class into which other ACLs' patterns divide ``acl``'s names.
 
-    The names that no other pattern divides off come first.
+    Names that no other pattern matches come first.
     """
     if acl.resource_type == ResourceType.CLUSTER:
         names = [CLUSTER_NAME]
@@ -45,7 +45,7 @@ def list_names(acl: Acl, others: Iterable[Acl]) -> list[str]:
 
 
 def _find_starts(names: Iterable[str]) -> dict[str, set[str]]:
-    """Return, for each of the names, the characters that follow it in others."""
+    """Return, for each name, the characters that follow it in other names."""
     ordered = sorted(names)
     starts: dict[str, set[str]] = {name: set() for name in ordered}
     open_names: list[str] = []
@@ -59,7 +59,8 @@ def _find_starts(names: Iterable[str]) -> dict[str, set[str]]:
 
 
 def _extend(prefix: str, starts: dict[str, set[str]]) -> str:
-    """Return a name that begins with ``prefix`` and with no longer name; empty if there is none."""
+    """Return a name that begins with ``prefix`` but not with any longer name; empty if there is
+    none."""
     used = starts[prefix]
     for character in chain(_CHARACTERS, map(chr, _OTHER_CHARACTERS)):
         if character not in used:

@@ -1,9 +1,9 @@
-"""What changes when the rules of one Kafka release judge instead of those of another.
+"""The effects of replacing the rules of one Kafka release by those of another.
 
 An ACL changes its meaning if its host is a range of addresses and only one of the two releases
-reads it. Of each such ACL, the questions are asked that represent all others about it: each
-principal, each operation that brokers ask for, each part of its range that other ACLs tell apart,
-and each class of names that other patterns tell apart. Only those count whose answer changes.
+reads it. For each such ACL, representative questions are asked: each principal, each operation that
+brokers ask for, each part of its range that other ACLs distinguish, and each class of names that
+other patterns distinguish. Only questions whose answer changes count.
 
 **Invariant:** every flip that is listed is real. If no limit is exceeded, every question of a known
 host whose answer changes is about an ACL with a flip in the same direction.
@@ -40,7 +40,8 @@ from authorizerd.management.name_parts import list_names
 
 QUESTIONS_PER_ACL_MAX: Final = 10_000
 QUESTIONS_MAX: Final = 500_000
-"""The most questions about one ACL, and about all. An answer takes a few microseconds."""
+"""The maximum number of questions about one ACL, and about all. An answer takes a few
+microseconds."""
 FLIPS_LISTED_MAX: Final = 5
 
 _Related: TypeAlias = dict[tuple[int, str], list[Acl]]
@@ -48,7 +49,7 @@ _Related: TypeAlias = dict[tuple[int, str], list[Acl]]
 
 
 class Meaning(StrEnum):
-    """What becomes of an ACL whose host has a slash."""
+    """The effect on an ACL whose host has a slash."""
 
     WAKES_UP = "wakes up"
     FALLS_ASLEEP = "falls asleep"
@@ -57,7 +58,7 @@ class Meaning(StrEnum):
 
 
 class AclEffect(msgspec.Struct, frozen=True, kw_only=True):
-    """An ACL whose host has a slash, and what its new meaning changes.
+    """An ACL whose host has a slash, and the effects of its new meaning.
 
     Attributes:
         allows: the new answer of ``flips``, which is the same for all.
@@ -81,10 +82,9 @@ def find_effects(
     before: ReleaseRules,
     after: ReleaseRules,
 ) -> list[AclEffect]:
-    """Return what the ACLs with a slash in their host do under other rules.
+    """Return the effects of ACLs with a slash in their host under other rules.
 
-    Those that flip most questions come first, then the others that change, then those that never
-    match.
+    ACLs that reverse most answers come first, then other changed ones, then those that never match.
     """
     slashed = [
         acl
@@ -138,7 +138,7 @@ class _Comparison:
         self._left = QUESTIONS_MAX
 
     def examine(self, acl: Acl, related: _Related) -> AclEffect:
-        """Return what the new meaning of ``acl`` changes."""
+        """Return the effects of the new meaning of ``acl``."""
         wakes_up = _counts(acl, self._after.rules)
         allows = is_grant(acl) is wakes_up
         questions_max = min(self._left, QUESTIONS_PER_ACL_MAX)
@@ -188,8 +188,8 @@ def _list_questions(
 def list_addresses(addresses: HostRange, hosts: Iterable[str]) -> list[str]:
     """Return one address of each part of a range, as Kafka writes it.
 
-    A part is what a single host or range within leaves over. The part that no other host names
-    comes first, if there is one.
+    The hosts and ranges inside it divide a range into parts. A part that no other host names comes
+    first.
 
     Args:
         hosts: the hosts of other ACLs.
@@ -201,7 +201,7 @@ def list_addresses(addresses: HostRange, hosts: Iterable[str]) -> list[str]:
     areas = [area for area in divide({own, *within}) if area.place is not None]
     areas.sort(key=lambda area: isinstance(area.place, str))
     examples = [area.example for area in areas if area.example is not None]
-    # Without its zone, an address is another host.
+    # An address without its zone is a different host.
     return list(
         dict.fromkeys(chain(*((example, example.partition("%")[0]) for example in examples)))
     )

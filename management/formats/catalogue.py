@@ -1,4 +1,4 @@
-"""All formats of ACLs in text, and which of them a text has.
+"""All text formats of ACLs, and the detection of a text's format.
 
 Each format's module is imported once the format is used, so that a command that reads a listing
 does not wait for PyYAML.
@@ -51,7 +51,7 @@ _MARKS: Final[Mapping[str, tuple[frozenset[str], ...]]] = {
         frozenset(("customUserAcls",)),
     ),
 }
-"""For each format: keys that only its texts have together, at the top level."""
+"""For each format: keys that only its texts have together at the top level."""
 
 
 def _late(
@@ -59,10 +59,10 @@ def _late(
 ) -> tuple[Reader, Writer]:
     """Return two functions of a module that is imported by their first call.
 
-    The errors of the first one have the line of their place.
+    Errors of the first function name the line of their place.
 
     Args:
-        writing: the module of the second one, if it is another.
+        writing: the module of the second function, if different.
     """
 
     def read_late(text: str) -> AclsRead:
@@ -141,7 +141,7 @@ PASTED_FORMATS: Final = tuple(FORMATS[name] for name in ("listing", "json-lines"
 
 
 def detect_format(text: str, suffix: str) -> Format:
-    """Return the format of a text; its ``read`` reports what is wrong if the text has none.
+    """Return the format of a text. If the text has no known format, ``read`` reports what is wrong.
 
     Args:
         suffix: of the file's name. With another suffix than those of YAML and JSON, or with none,
@@ -181,7 +181,7 @@ def read_acl_text(
 
 
 def _add_remedy(reason: str, found: Format, text: str, expected: str) -> str:
-    """Return the reason of an error with what to do, if that is known."""
+    """Return the reason of an error, with the remedy if it is known."""
     step = find_step(text)
     if step and step.is_certain:
         return f"{step.what} is not read: {step.step}"
@@ -191,7 +191,7 @@ def _add_remedy(reason: str, found: Format, text: str, expected: str) -> str:
 
 
 def _is_like(found: Format, text: str) -> bool:
-    """Return False if a text has nothing of the format that it is read as."""
+    """Return False if a text has nothing of the format in which it is read."""
     match found.name:
         case "listing":
             return _LISTED.search(text) is not None

@@ -20,8 +20,8 @@ In lines of JSON, as the web console downloads them, each line is an entry, and 
 repeated.
 
 **Invariant:** nothing is guessed. An unknown key, a value of the wrong type, a repeated key or ACL,
-an ACL that Kafka would reject, and an entry of ``manages`` that says nothing or contradicts itself
-are errors that name their place. So no typo makes a plan manage more than it should.
+an ACL that Kafka would reject, and an empty or contradictory entry of ``manages`` are errors that
+name their place. So no typo makes a plan manage more than it should.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ MANAGES: Final = "manages"
 
 
 def read_managed(document: dict[str, values.Value]) -> Scope | None:
-    """Return what a document manages; None, which means everything, without the block."""
+    """Return what a document manages; None (everything) without the block."""
     if MANAGES not in document:
         return None
     entries = tuple(
@@ -110,13 +110,13 @@ def _read(value: values.Value) -> AclsRead:
 
 
 def write_yaml_document(acls: Sequence[Acl]) -> AclsWritten:
-    """Return the ACLs as YAML. The losses are those that Kafka cannot create."""
+    """Return the ACLs as YAML. The losses are ACLs that Kafka cannot create."""
     kept, losses = values.keep_writable(acls, values.why_not_creatable)
     return AclsWritten(write_yaml(make_document(kept)), losses)
 
 
 def write_json_document(acls: Sequence[Acl]) -> AclsWritten:
-    """Return the ACLs as JSON. The losses are those that Kafka cannot create."""
+    """Return the ACLs as JSON. The losses are ACLs that Kafka cannot create."""
     kept, losses = values.keep_writable(acls, values.why_not_creatable)
     text = json.dumps(make_document(kept), indent=2, ensure_ascii=False)
     return AclsWritten(f"{text}\n", losses)
@@ -197,7 +197,7 @@ def _read_lines(text: str) -> Iterator[Acl]:
 
 
 def write_lines(acls: Sequence[Acl]) -> AclsWritten:
-    """Return a line for each ACL. The losses are those that Kafka cannot create."""
+    """Return a line for each ACL. The losses are ACLs that Kafka cannot create."""
     kept, losses = values.keep_writable(acls, values.why_not_creatable)
     lines = (msgspec.json.encode(name_acl(acl)).decode() for acl in sorted(kept, key=astuple))
     return AclsWritten("".join(f"{line}\n" for line in lines), losses)

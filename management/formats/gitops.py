@@ -1,8 +1,8 @@
 """The desired state file of kafka-gitops: services and users with roles, and their own ACLs.
 
-kafka-gitops removes every ACL that its state file lacks, so the scope is everything. The
-exception is a file for Confluent Cloud, whose principals are the ids of service accounts: there the
-scope is only the principals that the file names. A file with topics only has no ACLs and no scope.
+kafka-gitops removes every ACL that its state file lacks, so the scope is everything. For Confluent
+Cloud, whose principals are ids of service accounts, the scope is only the principals in the file. A
+file with topics only has no ACLs and no scope.
 
 Source: kafka-gitops 0.2.15: StateManager, RoleService, AbstractService, ParserService, and the
 three kinds of services.
@@ -76,7 +76,7 @@ class _State:
         }
         both = self._sections["services"].keys() & self._sections["users"].keys()
         for name in sorted(both):
-            # kafka-gitops numbers the ACLs of each name, so those of the user replace the others.
+            # kafka-gitops numbers the ACLs of each name, so the user's ACLs replace the service's.
             raise AclTextError(f"users.{name}", "expected another name: a service has this name")
         self.has_owners = not value.keys() <= {"settings", "topics"}
         self.losses: list[Loss] = []
@@ -155,7 +155,7 @@ class _State:
         self._lose_unlisted("customUserAcls", custom, "users")
 
     def _principal(self, place: str, value: dict[str, values.Value]) -> str | None:
-        """Return the principal; None if it is missing, and Confluent Cloud would give it."""
+        """Return the principal; None if it is missing because Confluent Cloud assigns it."""
         if "principal" in value:
             return values.check_text(f"{place}.principal", value["principal"])
         if not self.is_cloud:

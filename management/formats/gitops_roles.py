@@ -1,4 +1,4 @@
-"""The ACLs that kafka-gitops makes of services and of the roles of users.
+"""The ACLs that kafka-gitops creates for services and for the roles of users.
 
 They have no principal: the caller adds it.
 
@@ -15,7 +15,7 @@ from authorizerd.acl.model import CLUSTER_NAME, WILDCARD, Acl, Operation, Patter
 from authorizerd.management.formats import values
 
 ReadService: TypeAlias = Callable[[str, str, dict[str, values.Value], bool], Iterator[Acl]]
-"""Takes the place, the name and the fields of a service, and whether to describe its topics."""
+"""A function of a service's place, name and fields, and of whether to describe its topics."""
 
 _STREAMS_OPERATIONS: Final = (
     Operation.READ,

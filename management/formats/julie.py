@@ -1,13 +1,12 @@
 """Julie Ops' topology: projects with topics, and the roles of principals on them.
 
-The ACLs are those that Julie makes with its default configuration: a topic is named after the
-context, the other keys at the top level, its project and itself, with dots between them. RBAC,
-subjects of schemas, Control Center (whose topics Julie's configuration names) and custom roles
-without the file of roles as a second document are losses.
+The ACLs are those that Julie creates with its default configuration: a topic's full name has the
+context, the other top-level keys, its project and its own name, joined by dots. RBAC, subjects of
+schemas, Control Center (whose topics Julie's configuration names) and custom roles without the file
+of roles as a second document are losses.
 
-The scope is what the principals of the topology are allowed. Denials are not in it, because Julie
-has none. Principals whose access is lost in part are not in it either: their other ACLs may come
-from what is lost.
+The scope is the ALLOWs of the topology's principals. It has no denials, because Julie has none. It
+excludes principals with losses: their other ACLs may come from the lost part.
 
 Source: Julie Ops 4: TopologyCustomDeserializer, TopicCustomDeserializer, AccessControlManager,
 ProjectImpl, Topic.
@@ -50,7 +49,7 @@ _ASCII: Final = re.compile(r"[\0-\x7f]+")
 
 
 class _User(NamedTuple):
-    """A principal in a list of the topology; ``fields`` are those that its role has."""
+    """A principal in a list of the topology; ``fields`` are its role's fields."""
 
     place: str
     principal: str
@@ -92,9 +91,9 @@ class _Topology:
     """The state of one reading.
 
     Attributes:
-        losses: what is not an ACL, or not said by the topology alone.
+        losses: parts that are not ACLs, or that the topology alone does not define.
         principals: all principals with ACLs.
-        uncertain: principals that may have more ACLs than those that are read.
+        uncertain: principals that may have more ACLs than were read.
     """
 
     def __init__(self, roles: CustomRoles | None) -> None:
@@ -179,7 +178,7 @@ class _Topology:
 
         Args:
             prefix: the beginning of its name; None for a special topic, which is named in full.
-            others: those of its project, who use every topic in it.
+                others: the project's users, who use every topic in it.
         """
         values.check_keys(place, value, required=("name",), optional=_TOPIC_KEYS)
         name = _name_topic(place, value, prefix)
@@ -309,6 +308,6 @@ def _access_control(place: str, value: values.Value) -> tuple[str, values.Value]
 
 
 def _produce(user: _User, topic: str) -> Iterator[Acl]:
-    # Julie looks only at whether the field is present, also if it is false.
+    # Julie only checks whether the field is present, even if it is false.
     is_idempotent = user.fields.get("idempotence") is not None
     return julie_roles.produce(user.principal, topic, user.text("transactionId"), is_idempotent)

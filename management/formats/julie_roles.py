@@ -1,12 +1,12 @@
-"""The ACLs that Julie Ops makes of each role, and its file of custom roles.
+"""The ACLs that Julie Ops creates for each role, and its file of custom roles.
 
 With Julie's default configuration, a name of a group or a transactional id that ends with ``*`` is
 a prefix; ``*`` alone is the wildcard. A custom role is a list of ACLs, whose names may have
-placeholders. The file of them is the second document of a text, after the topology. Julie itself
-reads it from the place that its configuration ``julie.roles`` names.
+placeholders. The custom roles are the second document of a text, after the topology. Julie itself
+reads them from the file that ``julie.roles`` names.
 
-Source: Julie Ops 4: AclsBindingsBuilder, which makes an ALLOW of every ACL, whatever its permission
-type is; Connector, SchemaRegistryInstance, KsqlServerInstance, JulieRoles, JulieAcl,
+Source: Julie Ops 4: AclsBindingsBuilder, which turns every ACL into an ALLOW, whatever its
+permission type; Connector, SchemaRegistryInstance, KsqlServerInstance, JulieRoles, JulieAcl,
 BuildBindingsForRole, Other.asMap.
 """
 
@@ -205,7 +205,7 @@ def fill_in(
     """Yield the ACLs of a principal with a role.
 
     Args:
-        fields: of the principal in the topology; ``place`` is where they are.
+        fields: the principal's fields in the topology; ``place`` is their place.
     """
     values = {"topic": "", "group": WILDCARD, "subject": "", "connector": "", "transactionId": ""}
     for key in values.keys() & fields.keys():
@@ -218,7 +218,7 @@ def fill_in(
 
 
 def why_not_custom(acl: Acl) -> str | None:
-    """Return why no custom role can have ``acl``, an ALLOW that Kafka accepts; None if one can."""
+    """Return why no custom role can have ``acl``, a valid ALLOW; None if a role can."""
     if acl.operation == Operation.TWO_PHASE_COMMIT:
         return _NEWER
     if _TEMPLATE.search(acl.resource_name):
@@ -229,5 +229,5 @@ def why_not_custom(acl: Acl) -> str | None:
 
 
 def make_role(name: str, acls: Sequence[Acl]) -> Node:
-    """Return a role with exactly these ACLs, as the file of roles has it."""
+    """Return a role with exactly these ACLs, in the form of the file of roles."""
     return {"name": name, "acls": [{**_SHAPE.write(acl)} for acl in acls]}

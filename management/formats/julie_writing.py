@@ -3,9 +3,9 @@
 A role of Julie stands for several ACLs, so it is written only if the principal has all of them. All
 other ACLs of a principal become a custom role.
 
-**Invariant:** no role is written that stands for an ACL which is not in the set.
+**Invariant:** no role is written unless all ACLs that it stands for are in the set.
 
-Topics are special topics, because Julie derives the names of others from their project. Julie
+All topics are special topics, because Julie derives other topics' names from their project. Julie
 creates a special topic that does not exist.
 """
 
@@ -79,12 +79,12 @@ def _why_not(acl: Acl) -> str | None:
 
 
 class _Roles:
-    """The roles of one principal that stand for its ACLs, and for no others.
+    """The roles of one principal, which stand for its ACLs and no others.
 
     Attributes:
-        said: the ACLs that the roles stand for.
-        users: the topic, the list in it, and the entry for each consumer and producer.
-        applications: the list, and the entry for each application.
+        said: the ACLs that the roles stand for. users: for each consumer and producer, the topic,
+            the list in it, and the entry. applications: for each application, the list and the
+            entry.
     """
 
     def __init__(self, principal: str, acls: frozenset[Acl]) -> None:
@@ -147,7 +147,7 @@ class _Roles:
         if not groups:
             return
         for number, topic in enumerate(topics):
-            # Any topic can say a group, so the first one says all of them.
+            # Any topic can name a group, so the first topic names all groups.
             for group in groups if number == 0 else groups[:1]:
                 self._say(julie_roles.consume(self._principal, topic, group))
                 self.users.append(
@@ -193,7 +193,8 @@ class _Roles:
             self._add_application("ksql", prefix, read, written, {})
 
     def _prefixes(self, operation: Operation) -> list[str]:
-        """Return the prefixes of applications: all of their topics, and this on their groups."""
+        """Return the prefixes of applications: those with all topic operations, and this operation
+        on groups."""
         kind = ResourceType.GROUP
         return [
             prefix

@@ -2,11 +2,11 @@
 
 Log lines before the first resource are skipped: kafka-acls prints them on the same output.
 
-Only the order of what is written differs from kafka-acls, which iterates over hash tables. Here
-patterns are sorted by resource type code, name and pattern type; ACLs by principal, host, operation
-code and permission code.
+Only the order of the output differs from kafka-acls, which iterates over hash tables. Here patterns
+are sorted by resource type code, name and pattern type; ACLs by principal, host, operation code and
+permission code.
 
-**Invariant:** a line is read if it has exactly one reading; otherwise it is an error with its
+**Invariant:** a line must have exactly one interpretation; otherwise it is an error with its
 number. Principals and names may contain commas, brackets and spaces. If it is unclear where the
 principal ends, the line is rejected: a guess could turn one grant into another.
 
@@ -67,7 +67,7 @@ def _scope_of(text: str) -> Scope | None:
 
 
 def write(acls: Sequence[Acl]) -> AclsWritten:
-    """Return a listing of the ACLs that it can say unambiguously."""
+    """Return a listing of the ACLs that it can express unambiguously."""
     kept, losses = keep_writable(acls, _why_not_listable)
     return AclsWritten(format_acls(kept), losses)
 

@@ -1,7 +1,7 @@
-"""What every format reads and writes, and the losses in between.
+"""The values that every format reads and writes, and the losses in between.
 
-**Invariant:** nothing is lost in silence. Whatever in a text ACLs cannot express is a ``Loss`` of
-the reading; an ACL that a format cannot express is a ``Loss`` of the writing, and is not in the
+**Invariant:** nothing is lost silently. Anything in a text that ACLs cannot express is a ``Loss``
+of the reading. An ACL that a format cannot express is a ``Loss`` of the writing, and is not in the
 text. Reading a written text returns all other ACLs, and no more.
 """
 
@@ -36,12 +36,12 @@ class AclTextError(Exception):
 
 
 class Loss(msgspec.Struct, frozen=True):
-    """Something that the other side cannot say.
+    """Something that the other side cannot express.
 
     Attributes:
         acl: the ACL that is lost; None for a part of a text that is not an ACL.
         reason: why, as a sentence; it names the place in a text.
-        is_document: True if nothing was read of a whole document or resource.
+        is_document: True if a whole document or resource was not read.
     """
 
     acl: Acl | None
@@ -55,7 +55,8 @@ class Loss(msgspec.Struct, frozen=True):
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """The ACLs that a text manages: those of some principals, single ones, and those of entries."""
+    """The ACLs that a text manages: of certain principals, single ACLs, and those that entries
+    select."""
 
     principals: frozenset[str] = frozenset()
     acls: frozenset[Acl] = frozenset()
@@ -75,11 +76,11 @@ class AclsRead(msgspec.Struct, frozen=True):
 
     Attributes:
         acls: in the order of the text, without repeats.
-        losses: what the text says and Kafka's ACLs cannot. An ACL that is read with a code UNKNOWN
-            is in ``acls`` and here, because its true code is unknown.
-        scope: what the text manages, for example all ACLs of the KafkaUsers in it. None for
-            everything: an ACL that is not in the text should not exist. A text that neither has
-            an ACL nor says that there are none manages nothing.
+        losses: parts of the text that Kafka's ACLs cannot express. An ACL that is read with a code
+            UNKNOWN is in ``acls`` and here, because its true code is unknown.
+        scope: what the text manages, for example all ACLs of its KafkaUsers. None means everything:
+            an ACL that is not in the text should not exist. A text without ACLs manages nothing,
+            unless it states that there are none.
     """
 
     acls: tuple[Acl, ...]
@@ -88,11 +89,11 @@ class AclsRead(msgspec.Struct, frozen=True):
 
     @property
     def is_empty(self) -> bool:
-        """True if nothing was read: no ACL, and nothing that says that there are none."""
+        """True if nothing was read: no ACL, and no statement that there are none."""
         return not self.acls and self.scope == Scope()
 
     def justifies_removal(self, acl: Acl) -> bool:
-        """Return True if no part of the text that is lost can grant or deny as ``acl`` does."""
+        """Return True if no lost part of the text can have the effect of ``acl``."""
         return not self.losses or self.scope is None or self.scope.includes(acl)
 
 

@@ -38,7 +38,7 @@ _PERMISSION: Final = re.compile(r" has (\w+) permission for operations: (\w+) fr
 
 
 class OldHeadings:
-    """Reads the headings of one listing, which are all of one Kafka version."""
+    """Read the headings of one listing, which all come from one Kafka version."""
 
     def __init__(self) -> None:
         self._without_type = False
@@ -110,7 +110,7 @@ _ROLE: Final = "RedpandaRole:"
 
 
 def read_table(text: str) -> AclsRead:
-    """Return the ACLs of a table; lines before its heading, and its filters, are passed over."""
+    """Return the ACLs of a table; skip lines before its heading, and its filters."""
     acls: dict[Acl, None] = {}
     columns: list[tuple[str, int]] = []
     in_filters = False

@@ -1,11 +1,11 @@
-"""Parse YAML and JSON strictly, only as much as a text is long, and find places in it.
+"""Parse YAML and JSON strictly, with bounded memory, and find places in a text.
 
 **Invariant:** nothing is guessed. A text that is malformed or repeats a key is an error that names
 the place. Aliases and merge keys count as copies of what they stand for, so a few lines never
 become a value that fills the memory.
 
-Why are lines not kept while a text is parsed? Most texts have no error, and a line for each value
-would make reading slower. So ``add_position`` parses a text again, up to the position.
+Lines are not kept during parsing: most texts have no error, and a line per value would slow
+reading. Instead, ``add_position`` parses a text again, up to the position.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from authorizerd.management.formats.values import DOCUMENT, Value
 
 _DEPTH_MAX: Final = 16
 _VALUES_MAX: Final = 10_000_000
-"""Of one text, with every alias counted as a copy."""
+"""The maximum number of values of a text; every alias counts as a copy."""
 _MERGE_TAG: Final = "tag:yaml.org,2002:merge"
 _BINARY_TAG: Final = "tag:yaml.org,2002:binary"
 SAFE_LOADER: Final[type[yaml.SafeLoader]] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Size(NamedTuple):
-    """The number of values in a value, with itself, and of its levels of collections."""
+    """The number of values in a value, including itself, and its depth of nesting."""
 
     values: int
     levels: int
@@ -68,7 +68,7 @@ def check_size(text: str) -> None:
 class StrictLoader(SAFE_LOADER):  # type: ignore[misc]
     """A safe YAML loader that also rejects repeated keys.
 
-    PyYAML lets errors of Python pass, or shows their texts, if a value does not fit its tag.
+    If a value does not fit its tag, PyYAML lets Python's errors pass, or shows their texts.
     """
 
     merges: ClassVar[bool] = True
@@ -87,9 +87,9 @@ class StrictLoader(SAFE_LOADER):  # type: ignore[misc]
         raise _error(fault, node)
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Replace merge keys by what they stand for. Keys of the mapping itself come first.
+        """Replace merge keys by the entries that they stand for. The mapping's own keys come first.
 
-        ``check_size`` has counted what they stand for as copies.
+        ``check_size`` has counted these entries as copies.
         """
         own: dict[object, tuple[yaml.Node, yaml.Node]] = {}
         merged: dict[object, tuple[yaml.Node, yaml.Node]] = {}
@@ -120,7 +120,8 @@ class UnmergedLoader(StrictLoader):
 
 
 def _identify(key: yaml.Node) -> object:
-    """Return a value that equal keys share. Keys other than scalars cannot be read anyway."""
+    """Return a value that is the same for equal keys. Keys other than scalars are unreadable
+    anyway."""
     return (key.tag, key.value) if isinstance(key, yaml.ScalarNode) else id(key)
 
 
@@ -195,7 +196,7 @@ def _first_line(error: BaseException) -> str:
 
 
 Step: TypeAlias = "str | int"
-"""A key of a mapping, or a number of an item."""
+"""A key of a mapping, or the number of an item."""
 Events: TypeAlias = Iterator[yaml.Event]
 
 _PLACE: Final = re.compile(r"\w[\w-]*(?:\.\w[\w-]*|\[[0-9]+\])*", re.ASCII)
@@ -251,7 +252,7 @@ def _find_document(events: Events, number: int) -> yaml.Event | None:
 
 
 def _find(events: Events, event: yaml.Event, steps: list[Step]) -> yaml.Mark | None:
-    """Return where the value is, or the innermost value around it that exists."""
+    """Return the place of the value, or of the innermost existing value around it."""
     mark: yaml.Mark | None = None
     for step in steps:
         entry = _find_entry(events, event, step)

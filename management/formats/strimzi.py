@@ -1,8 +1,8 @@
-"""Strimzi's KafkaUser resources: one principal in each, with the rules that it has.
+"""Strimzi's KafkaUser resources: each has one principal and its rules.
 
-The User Operator makes the ACLs of exactly two principals follow a KafkaUser: ``User:NAME`` and
-``User:CN=NAME``. ``spec.authentication`` decides which of them has the rules; the other has none.
-Both are in the scope, also if the KafkaUser has no rules.
+For each KafkaUser, the User Operator sets the ACLs of exactly two principals: ``User:NAME`` and
+``User:CN=NAME``. ``spec.authentication`` decides which of them gets the rules; the other gets none.
+Both are in the scope, even if the KafkaUser has no rules.
 
 Source: Strimzi 0.45 and 1.0, API versions v1beta2 and v1 of kafka.strimzi.io: the CRD of KafkaUser,
 KafkaUserModel, SimpleAclRule, KafkaUserOperator.
@@ -117,7 +117,7 @@ def _check_version(place: str, resource: dict[str, Value]) -> str:
 
 
 def _check_metadata(place: str, resource: dict[str, Value], clusters: dict[str, str]) -> str:
-    """Return the name; check that it and those before it are of one cluster and namespace."""
+    """Return the name; check that all names so far are of one cluster and namespace."""
     place = f"{place}.metadata"
     metadata = check_mapping(place, resource["metadata"])
     name = check_text(f"{place}.name", metadata.get("name"))
@@ -227,7 +227,7 @@ def write(acls: Sequence[Acl]) -> AclsWritten:
 
 
 def _why_not(acl: Acl) -> str | None:
-    """Return why no KafkaUser can have ``acl`` as a rule; None if one can."""
+    """Return why no KafkaUser can have ``acl`` as a rule; None if that is possible."""
     if reason := why_not_creatable(acl):
         return reason
     matched = _PRINCIPAL.fullmatch(acl.principal)

@@ -1,8 +1,8 @@
 """Terraform's ACLs: ``kafka_acl`` of Mongey/kafka, and ``confluent_kafka_acl``.
 
 Three kinds of JSON are read: a plan and a state (``terraform show -json``), and a configuration
-(``*.tf.json``) without expressions, which is also what is written. A plan says which ACLs there
-are after it; those that it deletes are also in the scope, and Terraform manages no others.
+(``*.tf.json``) without expressions, which is also what is written. A plan states which ACLs exist
+after it; the ACLs that it deletes are also in the scope, and Terraform manages no others.
 
 Source: Terraform's JSON output format 1; Mongey/terraform-provider-kafka 0.13;
 confluentinc/terraform-provider-confluent 2; HCL's JSON syntax and templates.
@@ -107,7 +107,7 @@ _NAME_CHARACTERS_MAX: Final = 48
 
 
 class _Resource(NamedTuple):
-    """A resource, wherever the text says it; ``unknown`` are attributes known only later."""
+    """A resource from any part of the text; ``unknown`` are attributes known only later."""
 
     place: str
     type: str
@@ -130,7 +130,7 @@ def read(text: str) -> AclsRead:
         reason = "complete: the plan leaves changes out, as with -target: plan everything"
         found.losses.append(Loss(None, reason))
     changes = list(_list_changes(document))
-    # A copy that is only deleted has the same address, and nothing that is unknown.
+    # A copy that is only deleted has the same address, and no unknown attributes.
     unknown = {
         place: attributes
         for place, _, change in changes
@@ -184,7 +184,7 @@ class _Found:
 
 
 def _cluster_of(resource: _Resource) -> str:
-    """Return the cluster's identity, as far as a resource names it."""
+    """Return the cluster's identity, if a resource names it."""
     clusters = resource.values.get("kafka_cluster")
     cluster = clusters[0] if isinstance(clusters, list) and clusters else clusters
     identity = cluster.get("id") if isinstance(cluster, dict) else None
@@ -294,7 +294,7 @@ def _make_acl(resource: _Resource) -> Acl | Loss:
 def write(acls: Sequence[Acl]) -> AclsWritten:
     """Return a configuration with a ``kafka_acl`` for each ACL, sorted by principal.
 
-    The name of a resource has a hash of the ACL, so that it never changes.
+    A resource's name has a hash of the ACL, so that it never changes.
     """
     kept, losses = keep_writable(acls, _why_not)
     ordered = sorted(kept, key=lambda acl: (acl.principal, astuple(acl)))

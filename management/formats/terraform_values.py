@@ -56,12 +56,12 @@ _PRODUCTS: Final = re.compile("kafka|confluent|redpanda|rhoas")
 _ACCESS: Final = re.compile(
     "_(?:acls?|group_mapping|permissions?|role_assignment|role_binding)(?:_|$)"
 )
-"""A part of a type's name that speaks of access."""
+"""A part of a type's name that suggests access."""
 _KEYS: Final = ("acl", "acls", "permission", "permissions")
 _RESOURCES: Final = re.compile('topic|"(?:group|cluster|transactional_?id)"')
 _MANIFEST: Final = "KafkaUser"
 _DEFINITION: Final = "CustomResourceDefinition"
-"""A definition of KafkaUsers is not one of them."""
+"""A definition of the kind KafkaUser is not a KafkaUser."""
 
 
 def grants_access(resource_type: str, values: Value) -> bool:
@@ -75,7 +75,7 @@ def grants_access(resource_type: str, values: Value) -> bool:
 
 
 def _list_access(value: Value) -> Iterator[Value]:
-    """Yield the values of keys that speak of access, if they are not plain."""
+    """Yield the values of keys that suggest access, if these are not plain."""
     if isinstance(value, list):
         for each in value:
             yield from _list_access(each)

@@ -1,9 +1,9 @@
-"""Texts that are not read as ACLs, each with what to do, and other resources of Kubernetes.
+"""Texts that are not read as ACLs, each with a remedy, and other resources of Kubernetes.
 
-``NEXT_STEPS`` is the one list of them: errors and docs/acl-formats.md have it.
+``NEXT_STEPS`` is the only list of them, for errors and docs/acl-formats.md.
 
-**Invariant:** a resource of Kubernetes that may grant access, and is not read, is an error. Its
-access would otherwise seem not to exist, and a plan would delete it.
+**Invariant:** an unread resource of Kubernetes that may grant access is an error. Otherwise its
+access would seem not to exist, and a plan would delete it.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class NextStep(NamedTuple):
     Attributes:
         what: its name.
         step: what to do.
-        mark: what is in such a text.
-        is_certain: False if a text of another kind may have the mark too.
+        mark: a pattern found in such a text. is_certain: False if other kinds of text may have the
+            mark too.
     """
 
     what: str
@@ -142,7 +142,7 @@ def decode_text(data: bytes) -> str:
 
 
 def find_placeholder(name: str) -> str | None:
-    """Return the first placeholder in a name, which a tool should have replaced; None without."""
+    """Return the first placeholder in a name, which a tool should have replaced, or None."""
     found = _PLACEHOLDER.search(name)
     return None if found is None else found[0]
 
@@ -158,7 +158,7 @@ _ACCESS_KEYS: Final = re.compile(r"acls?|.*grants?|operations?|permissions?|prin
 def pass_over(place: str, kind: str, resource: dict[str, Value]) -> Iterator[Loss]:
     """Yield a loss if it is unknown whether a resource of another kind than KafkaUser has ACLs.
 
-    Nothing is lost of Strimzi's and Kubernetes' own resources.
+    Strimzi's and Kubernetes' own resources cause no loss.
     """
     version = check_text(f"{place}.apiVersion", resource.get("apiVersion"))
     group, _, _ = version.rpartition("/")

@@ -1,4 +1,4 @@
-"""Check the shape of what was parsed, the names of Kafka's codes, and what Kafka accepts as an ACL.
+"""Check the shape of parsed values, the names of Kafka's codes, and whether Kafka accepts an ACL.
 
 **Invariant:** nothing is guessed. An unknown key and a value of the wrong type are errors that name
 their place.
@@ -52,7 +52,7 @@ def check_creatable(place: str, acl: Acl) -> Acl:
 
 
 def why_not_old(acl: Acl, tool: str) -> str | None:
-    """Return why a tool without the additions of Kafka 3.3 cannot say ``acl``; None if it can."""
+    """Return why a tool without Kafka 3.3's additions cannot express ``acl``; None if it can."""
     if acl.resource_type not in OLD_RESOURCE_TYPES:
         return f"{tool} does not know the resource type {ResourceType.read(acl.resource_type).name}"
     if acl.operation not in OLD_OPERATIONS:
@@ -72,7 +72,8 @@ _NAME_CHARACTERS_MAX: Final = 100
 def keep_writable(
     acls: Iterable[Acl], why_not: Callable[[Acl], str | None]
 ) -> tuple[list[Acl], tuple[Loss, ...]]:
-    """Return the ACLs without a fault, and a loss for each other, in order and without repeats."""
+    """Return the ACLs without a fault, and a loss for each of the others, in order and without
+    repeats."""
     kept: list[Acl] = []
     losses: list[Loss] = []
     for acl in dict.fromkeys(acls):
@@ -101,7 +102,7 @@ AnyCode = TypeVar("AnyCode", bound=Code)
 Meaning = TypeVar("Meaning")
 
 _IN_FILTERS: Final = ("UNKNOWN", "ANY", "MATCH")
-"""Names of codes that no ACL has."""
+"""Names of codes that no ACL may have."""
 
 DOCUMENT: Final = "document"
 """The place of a fault that concerns the whole text."""
@@ -178,7 +179,7 @@ class AclShape(NamedTuple):
 
     Attributes:
         keys: the field of ``Acl`` for each key, in the order in which they are checked and written.
-        words: the words of codes, by their fields. The others have Kafka's names, in any spelling.
+        words: the words of codes, by field. Other fields have Kafka's names, in any spelling.
         is_line: True if errors name the line, and not the key in it.
     """
 
@@ -225,7 +226,7 @@ def allow(
     name: str = CLUSTER_NAME,
     pattern_type: PatternType = PatternType.LITERAL,
 ) -> Acl:
-    """Return an ACL of the only kind that roles stand for: it allows, from every host."""
+    """Return an ACL for a role, which always allows, from every host."""
     codes = int(operation), int(PermissionType.ALLOW)
     return Acl(int(resource_type), name, int(pattern_type), principal, WILDCARD, *codes)
 
@@ -236,7 +237,7 @@ _BY_FOLDED_NAME: Final[dict[type[Code], dict[str, int]]] = {
 
 
 def _describe_unknown(name: str, codes: type[Code]) -> str:
-    """Return the reason of an error: the name is unknown, and which one was probably meant."""
+    """Return the reason of an error: the name is unknown, with the probably intended one."""
     known, found = _BY_FOLDED_NAME[codes], f"unknown {codes.__name__} {name[:80]!r}"
     similar = find_similar(name.replace("_", ""), known)
     if similar is not None:

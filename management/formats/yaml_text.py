@@ -1,6 +1,6 @@
-"""Write YAML that is easy to review: block style, one line for each value, lists of words in one.
+"""Write YAML that is easy to review: block style, one line per value, lists of words on one line.
 
-Why not ``yaml.dump``? It writes lists and mappings of texts alike in one line or over many, and
+``yaml.dump`` would write lists and mappings of texts either all on one line or all over many, and
 its fast form cannot indent lists below their key.
 """
 

@@ -3,9 +3,9 @@
 They are made in four steps, because one request of Kafka either creates or deletes: create DENY,
 create ALLOW, delete ALLOW, delete DENY.
 
-**Invariant:** after any part of any step, nobody may do anything that both the state before and
-the state after the plan deny. Until the old ALLOWs are gone, the DENYs of both states are present;
-and as long as any old ACL is missing, all new ones are present.
+**Invariant:** at any point within the steps, nobody may do anything that is denied both before and
+after the plan. Until the old ALLOWs are gone, the DENYs of both states are present; and as long as
+any old ACL is missing, all new ones are present.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class AclChanges(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AclRequest(msgspec.Struct, frozen=True):
-    """ACLs of one step that one request creates or deletes."""
+    """The ACLs of one step that a single request creates or deletes."""
 
     step: StepName
     acls: tuple[Acl, ...]
@@ -69,7 +69,7 @@ class AclRequest(msgspec.Struct, frozen=True):
 def make_changes(present: Iterable[Acl], desired: Iterable[Acl], selector: Selector) -> AclChanges:
     """Return the changes after which the managed ACLs are the desired ones.
 
-    A present ACL with a code that this version does not know is never deleted. One that Kafka
+    A present ACL with a code that this version does not know is never deleted. An ACL that Kafka
     cannot judge counts as a DENY, whatever its permission, because it denies everything to
     everyone.
     """

@@ -37,7 +37,7 @@ Digest: TypeAlias = Annotated[str, msgspec.Meta(pattern=f"^[0-9a-f]{{{DIGEST_DIG
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 
 _CHECKSUM: Final = "sha256"
-"""The key of the checksum in the document. It is not a part of what it covers."""
+"""The key of the checksum in the document. The checksum does not cover itself."""
 _MAKE_ANEW: Final = "make the plan again with 'authorizerd acls plan'"
 _EXPECTED: Final = "expected a plan, as 'authorizerd acls plan --out' writes it"
 _PLACE: Final = re.compile(r"(.*) - at `\$\.?(.*)`", re.DOTALL)
@@ -92,11 +92,11 @@ class PlanCheck(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     Attributes:
         name: what was checked: ``tests`` or ``traffic``.
-        breaks: True if the plan must not be applied without a decision of a person.
+        breaks: True if the plan must not be applied without a person's decision.
         summary: the result in one line.
         counts: figures by their names.
         broken: what would break, an item in one line each.
-        notes: sentences about why the check may prove less than it seems.
+        notes: reasons why the check may prove less than it seems to, as sentences.
         evidence: the recorded traffic, for the check ``traffic``.
     """
 
@@ -159,7 +159,7 @@ def encode_plan(plan: Plan) -> bytes:
 
 
 def _lay_out(value: Any, indent: str) -> str:  # noqa: ANN401 - a JSON value
-    """Return JSON in which only a list or object of single values is on one line."""
+    """Return JSON in which only lists and objects of scalars are on one line."""
     items = list(value.values() if isinstance(value, dict) else value if _is_list(value) else ())
     if not any(isinstance(item, dict) or _is_list(item) for item in items):
         text = json.dumps(value, ensure_ascii=False)
@@ -211,7 +211,7 @@ def decode_plan(data: bytes) -> Plan:
 
 
 def _check_version(value: Any) -> None:  # noqa: ANN401 - a JSON value
-    """Reject anything but a plan of this version, before its fields are looked at."""
+    """Reject anything but a plan of this version, before its fields are read."""
     if not isinstance(value, dict) or value.get("format") != FORMAT:
         raise PlanError("format", f"expected {FORMAT}: {_EXPECTED}")
     if type(value.get("version")) is not int or value["version"] != VERSION:
@@ -238,7 +238,7 @@ def _check_manages(plan: Plan) -> None:
 
 
 def _check_steps(plan: Plan) -> None:
-    """Check each ACL of the steps, and that they lead from the one state to the other."""
+    """Check each ACL of the steps, and that the steps lead from the first state to the second."""
     selector, changes = plan.selector, plan.changes
     seen: set[Acl] = set()
     for place, step, acl in _places(changes):

@@ -1,4 +1,5 @@
-"""The names of Kafka's codes that a plan may have, and ACLs with names as ACLs with codes."""
+"""The names of Kafka's codes in plans, and the conversion between ACLs with names and with
+codes."""
 
 from __future__ import annotations
 
@@ -60,6 +61,6 @@ _KNOWN: Final = (
 
 
 def has_known_codes(acl: Acl) -> bool:
-    """Return True if this version knows every code of ``acl``, and it is not one of filters."""
+    """Return True if this version knows every code of ``acl``, and none is only for filters."""
     codes = (acl.resource_type, acl.pattern_type, acl.operation, acl.permission_type)
     return all(code in known for code, known in zip(codes, _KNOWN, strict=True))

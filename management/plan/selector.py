@@ -1,4 +1,4 @@
-"""Which ACLs a plan manages. It neither adds nor removes any other ACL.
+"""Select the ACLs that a plan manages. A plan neither adds nor removes any other ACL.
 
 An ACL is managed if it meets one of the entries, and it meets an entry if it meets every field that
 the entry has. Without entries, all ACLs are managed.
@@ -44,7 +44,7 @@ class Managed(
         principal: exactly this principal.
         principal_prefix: principals that begin with this text, such as ``User:team-a-``.
         resource_type: patterns of this type.
-        resource_name: as in kafka-acls, the name of a pattern, or with MATCH of a resource.
+        resource_name: as in kafka-acls, the name of a pattern, or with MATCH, of a resource.
         resource_name_prefix: patterns, literal or prefixed, whose names begin with this text.
         pattern_type: how ``resource_name`` is compared; without it LITERAL.
         host, operation, permission_type: exactly these. With all fields, an entry is one ACL.
@@ -97,7 +97,7 @@ def _check_resource(entry: Managed, place: str) -> None:
 
 
 class Selector:
-    """Tells which ACLs a plan manages.
+    """Decide which ACLs a plan manages.
 
     Args:
         entries: what is managed, checked by ``check_entry``; None: all ACLs.
@@ -116,7 +116,7 @@ class Selector:
 
     @property
     def document(self) -> tuple[Managed, ...] | Everything:
-        """The entries as a plan has them."""
+        """The entries in the form of a plan."""
         return EVERYTHING if self.entries is None else self.entries
 
     def manages(self, acl: Acl) -> bool:
@@ -132,7 +132,7 @@ class Selector:
 
 
 def _filter_of(entry: Managed) -> AclFilter:
-    """Return the filter of the fields of an entry except the prefixes."""
+    """Return the filter for an entry's fields, except the prefixes."""
     by_name = PatternType.ANY if entry.resource_name is None else PatternType.LITERAL
     return AclFilter(
         resource_type=ResourceType[entry.resource_type or _ANY],
@@ -163,7 +163,7 @@ def manage_one(acl: Acl) -> Managed:
 
 
 def describe_selector(selector: Selector) -> list[str]:
-    """Return what is managed, an item for each entry; no item if all ACLs are."""
+    """Return what is managed: one item per entry, or none if all ACLs are managed."""
     entries = map(msgspec.structs.asdict, selector.entries or ())
     return [
         ", ".join(f"{name}={value}" for name, value in entry.items() if value is not None)

@@ -2,8 +2,8 @@
 
 **Invariant:** the digest depends on the bindings only. So it is the same for a log, a daemon and a
 broker, although a listing has no ids and a log grows without changes of ACLs. A state is recognized
-only if it is exactly the one after the first changes of the plan, in its order, and no other
-change. So an interrupted plan continues from there.
+only if it results from the plan's first changes, in order, and nothing else. So an interrupted plan
+continues from there.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def change_digest(digest: str, changes: AclChanges) -> str:
     """Return the digest after the changes.
 
     Args:
-        digest: that of a set with all deleted ACLs and none of the created ones.
+        digest: of a set with every ACL to delete and none to create.
     """
     changed, count = _decode(digest)
     for acl in (*changes.created, *changes.deleted):
@@ -39,7 +39,7 @@ def change_digest(digest: str, changes: AclChanges) -> str:
 
 
 def make_states(digest: str, changes: AclChanges) -> dict[str, int]:
-    """Return the states that a plan leads through: the number of changes made so far, by digest."""
+    """Map the digest of each state of a plan to the number of changes made by then."""
     combined, count = _decode(digest)
     states = {digest: 0}
     signed = [(acl, 1) for acl in changes.created] + [(acl, -1) for acl in changes.deleted]
@@ -60,10 +60,10 @@ def skip_changes(changes: AclChanges, made: int) -> AclChanges:
 
 
 def find_added(digest: str, acls: Mapping[bytes, Acl], found: str) -> list[Acl]:
-    """Return the ACLs that were added to a state of which only the digest is known.
+    """Return the ACLs that were added since a state that is known only by its digest.
 
-    Digests are combined ids. So what one or two ACLs add to a digest leads to their ids. If more
-    has changed, nothing is returned.
+    Digests are combined ids. So the difference of two digests reveals the ids of one or two added
+    ACLs. If more has changed, nothing is returned.
 
     Args:
         digest: that of the earlier state.
@@ -87,7 +87,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """The changes between two listings, before and after one request.
 
     Attributes:
-        unseen: the ACLs of the request that are not created, or not deleted, in the later one.
+        unseen: the request's ACLs that the later listing does not show as created or deleted.
         created, deleted: the changes that are not the request's.
     """
 
@@ -110,8 +110,7 @@ def compare(
     """Separate a request's changes from those of others, in listings by derived ids."""
     own = {derive_id(acl): acl for acl in request.acls}
     unseen = (acl for acl_id, acl in own.items() if (acl_id in after) is not request.is_creation)
-    # A creation of the request may have been deleted again, and the other way round: that is an
-    # unseen change, and not also one of someone else.
+    # Someone may have undone a change of the request: count that as unseen, not also as theirs.
     created = (acl for acl_id, acl in after.items() if not (acl_id in before or acl_id in own))
     deleted = (acl for acl_id, acl in before.items() if not (acl_id in after or acl_id in own))
     return Comparison(unseen=tuple(unseen), created=tuple(created), deleted=tuple(deleted))

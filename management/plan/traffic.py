@@ -1,6 +1,7 @@
 """Changed decisions of recorded traffic: the evidence that a plan's document contains.
 
-**Invariant:** the evidence says on which requests it rests, and which of them it does not cover.
+**Invariant:** the evidence names the requests that it is based on, and those that it does not
+cover.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from authorizerd.acl.text.named_acl import NamedAcl
 
 CAUSES_MAX: Final = 1_000
 REQUESTS_MAX: Final = 100
-"""Fewer than causes, because people read a plan."""
+"""Lower than the limit for causes, because people read a plan."""
 
 
 class TrafficCount(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -93,9 +94,10 @@ class TrafficEvidence(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         files, lines: what was read; empty and null for ``spark``.
         first_at, last_at: the times of the first and the last event, in UTC.
         not_evaluated: the requests that no ACL can decide, by reason.
-        not_reproduced: the events whose recorded answer is not that of the present ACLs.
-        contradiction: why these events are so many that the traffic proves nothing; or null.
-        warnings: sentences about what the evidence does not show.
+        not_reproduced: the events whose recorded answer differs from that of the present ACLs.
+            contradiction: the reason, if there are so many of these that the traffic proves
+            nothing; or null.
+        warnings: the limits of the evidence, as sentences.
     """
 
     engine: Literal["local", "spark"]

@@ -1,6 +1,6 @@
 """Warnings for the reviewer of a plan, as sentences.
 
-**Invariant:** a warning changes nothing: not the plan, and not its exit code. Each example of what
+**Invariant:** a warning changes neither the plan nor its exit code. Each example of what
 becomes allowed is a request that is denied before the plan and allowed after it, by a Kafka release
 that may judge.
 
@@ -46,7 +46,7 @@ from authorizerd.management.plan.names import has_known_codes
 
 EXAMPLES_MAX: Final = 3
 _TRIED_MAX: Final = 10_000
-"""The most requests that are tried: about 50 ms."""
+"""The maximum number of requests to try: about 50 ms."""
 _SOME_HOST: Final = "0.0.0.0"  # noqa: S104 - nothing binds to it; no client has this address
 
 
@@ -56,9 +56,9 @@ def find_widening(
     """Yield a sentence if the changes delete DENYs, with examples of what becomes allowed.
 
     A DENY whose host never matches denies nothing, so it does not count. Only a few requests are
-    tried. So without examples, more may be allowed nevertheless.
+    tried, so more may be allowed even without examples.
     """
-    # Kafka fails to judge an ACL whatever its host is.
+    # Kafka's failure to judge an ACL does not depend on the host.
     denials = [
         acl
         for acl in changes.delete_deny
@@ -83,7 +83,7 @@ def find_widening(
 
 
 def _make_questions(denials: Iterable[Acl], after: AclSnapshot) -> Iterator[Question]:
-    """Yield requests that the DENYs concern, for a DENY of everyone those of its grantees.
+    """Yield requests that the DENYs affect; for a DENY of everyone, requests of grantees.
 
     An ACL that Kafka cannot judge denies everything to everyone.
     """
@@ -119,12 +119,12 @@ def _describe(question: Question) -> str:
 
 
 LISTED_MAX: Final = 20
-"""The most warnings of one kind. Another warning counts the rest."""
+"""The maximum number of warnings of one kind. Another warning counts the rest."""
 _UNLESS_SUPER_USER: Final = ", unless it is a super user, which is unknown"
 
 
 class Proposal(msgspec.Struct, frozen=True):
-    """The states before and after a plan, what it changes, and the settings of both states."""
+    """The states before and after a plan, its changes, and the settings of both states."""
 
     before: AclSnapshot
     after: AclSnapshot
@@ -166,7 +166,7 @@ def _shorten(sentences: Iterable[str]) -> Iterator[str]:
 
 
 def _find_surprising(created: Iterable[Acl], rules: ReleaseRules) -> Iterator[str]:
-    """Yield each surprise once, with the first ACL that it is about."""
+    """Yield each surprise once, with the first ACL that it concerns."""
     acls_of: dict[str, list[Acl]] = {}
     for acl in created:
         for surprise in find_surprises(acl, rules):

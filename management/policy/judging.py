@@ -1,9 +1,9 @@
 """Judge an assertion by a snapshot and the settings.
 
-**Invariant:** an assertion passes only if it holds for every principal, every name and every host
-that it speaks of, also for those that no ACL names, by each Kafka release that may judge. Each
-single answer comes from ``acl.decision.authorize``: names are divided into classes
-(``name_classes``), and of the hosts and principals that no ACL tells apart, one stands for all.
+**Invariant:** an assertion passes only if it holds for all its principals, names and hosts,
+including those that no ACL names, by each Kafka release that may judge. Each single answer comes
+from ``acl.decision.authorize``: names are divided into classes (``name_classes``), and one host or
+principal represents all that no ACL tells apart.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from authorizerd.management.policy.name_classes import NameClass, Pattern, divid
 from authorizerd.management.policy.words import Assertion, AtMost, Each, Everyone, Names
 
 FINDINGS_MAX: Final = 20
-"""More findings of one assertion are counted, but not described."""
+"""The maximum number of findings described per assertion; further ones are only counted."""
 
 _LITERAL: Final = int(PatternType.LITERAL)
 _PREFIXED: Final = int(PatternType.PREFIXED)
@@ -42,7 +42,7 @@ _EVERY_BIT: Final = -1
 _get_name: Final = itemgetter(1)
 
 PatternsOf: TypeAlias = Callable[[int], list[Pattern]]
-"""The patterns, besides a principal's own, on which decisions of an operation depend."""
+"""The patterns, besides a principal's own, that affect decisions about an operation."""
 
 
 class _Found(NamedTuple):
@@ -59,11 +59,11 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         principal: None: every principal that no ACL names. ``question`` then has an invented one.
-        names: the names for which it holds. A prefix stands for those of its names that no longer
-            pattern matches.
+        names: the names for which it holds. A prefix stands for its names that match no longer
+            pattern.
         access: the hosts from which the operation is allowed.
         question: one question with this answer.
-        release: the Kafka release by whose rules this holds, if those that may judge differ.
+        release: the Kafka release whose rules give this result, if possible releases differ.
     """
 
     principal: str | None
@@ -79,7 +79,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         passed: whether the assertion holds.
-        findings: what contradicts it; for ``AtMost``, all that may. At most ``FINDINGS_MAX``.
+        findings: the contradictions; for ``AtMost``, all principals that may. At most
+            ``FINDINGS_MAX``.
         count: the number of all findings.
     """
 
@@ -91,8 +92,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 def judge(snapshot: AclSnapshot, settings: AuthorizerSettings, assertion: Assertion) -> Verdict:
     """Return whether the assertion holds, and if not, what contradicts it.
 
-    It must hold by each Kafka release that may judge. The findings are those of the first one by
-    which it does not.
+    It must hold by each Kafka release that may judge. The findings come from the first release by
+    which it fails.
     """
     snapshots = list_releases(snapshot)
     verdicts = [_judge(each, settings, assertion) for each in snapshots]
@@ -129,7 +130,7 @@ def _judge(snapshot: AclSnapshot, settings: AuthorizerSettings, assertion: Asser
 
 
 class _Judge:
-    """The judge of one assertion. It looks up once what all of its questions share."""
+    """The judge of one assertion. Data that all its questions share is looked up once."""
 
     def __init__(
         self, snapshot: AclSnapshot, settings: AuthorizerSettings, assertion: Assertion
@@ -153,7 +154,7 @@ class _Judge:
     def find_who_may(self, excluded: frozenset[str]) -> Iterator[_Found]:
         """Yield a finding for each principal that may do something, except for ``excluded``.
 
-        If a principal may that no ACL names, yield only this finding, since everyone may then.
+        If a principal that no ACL names may do it, yield only this finding: then everyone may.
         """
         unnamed = self._find_allowed(self.unnamed, self._shared)
         if unnamed is not None:
@@ -175,7 +176,7 @@ class _Judge:
     def find_who_may_not(self) -> Iterator[_Found]:
         """Yield a finding for each principal that may not do everything.
 
-        If a principal that no ACL names may not, yield only this finding.
+        If a principal that no ACL names may not do it, yield only this finding.
         """
         unnamed = self._find_denied(self.unnamed, self._shared)
         if unnamed is not None:
@@ -198,10 +199,10 @@ class _Judge:
         return None
 
     def _find_own_access(self, principal: str, rules: Rules) -> _Found | None:
-        """Return where the principal's own ALLOW rules allow something, or None.
+        """Return where the principal's own ALLOW rules take effect, or None.
 
-        Why not ``_find_allowed``? It divides all names of the assertion. Here only those count that
-        an ALLOW matches, and most principals have no such name.
+        ``_find_allowed`` would divide all names of the assertion. Here only names that an ALLOW
+        matches count, and most principals have none.
         """
         for operation in self._assertion.operations:
             parts = {
@@ -313,7 +314,7 @@ def _mask(operation: int) -> int:
 
 
 def _iterate_rules(rules: Rules, mask: int) -> Iterator[Pattern]:
-    """Yield the patterns of rules with bits under ``mask``, for whatever host."""
+    """Yield the patterns of rules with bits under ``mask``, for any host."""
     for patterns in chain((rules.any_host,), rules.hosts.values()):
         yield from _iterate_leaves(patterns, mask)
 

@@ -1,10 +1,10 @@
 """Divide infinitely many names into finitely many classes that the ACLs cannot tell apart.
 
 An assertion about a prefix speaks of infinitely many names. Patterns are literals and prefixes, so
-which of them match a name depends only on two things: whether a literal is equal to it, and the
-longest prefix that it begins with. All names that agree in both are one class, and every decision
-is the same for all of them. So a question about one example of each class answers for all names:
-this is a proof, not a sample.
+the patterns that match a name depend only on two things: the literal equal to it, if any, and the
+longest prefix that it begins with. Names that agree in both form one class, for which every
+decision is the same. So a question about one example of each class answers for all names: this is a
+proof, not a sample.
 
 **Invariant:** each name of the region is in exactly one class of ``divide``, and the same patterns
 match every name of a class. (Kafka's wildcard, the literal ``*``, matches all names but those that
@@ -29,11 +29,11 @@ _PREFIXED: Final = int(PatternType.PREFIXED)
 _BOUNDARIES: Final[tuple[Pattern, ...]] = ((_LITERAL, WILDCARD), (_PREFIXED, WILDCARD))
 _CHARACTERS: Final = ascii_lowercase + digits
 _PRIVATE_USE: Final = 0xE000
-"""The first of many characters that no name should contain."""
+"""The first of many characters that are unlikely in names."""
 
 
 class NameClass(NamedTuple):
-    """A class of names: one name, or those of a prefix that no longer pattern matches.
+    """A class of names: one name, or a prefix's names that match no longer pattern.
 
     ``example`` is one of its names.
     """
@@ -85,7 +85,7 @@ def _find_followers(prefixes: set[str], literals: set[str]) -> dict[str, set[str
 
 
 def _choose_character(taken: set[str]) -> str:
-    """Return a character that continues a prefix to a name that no longer pattern matches."""
+    """Return a character that extends a prefix to a name that matches no longer pattern."""
     for character in _CHARACTERS:
         if character not in taken:
             return character

@@ -33,13 +33,13 @@ CHANGES_MAX: Final = 5
 def find_remedy(
     snapshot: AclSnapshot, settings: AuthorizerSettings, assertion: Assertion, verdict: Verdict
 ) -> tuple[AclChange, ...]:
-    """Return the changes, or none if there are no such few changes.
+    """Return the changes, or none if a few changes do not suffice.
 
-    For more than a number of principals, there are none: whose access is too much is not known.
+    For ``AtMost``, there are none: it is unknown whose access is excessive.
     """
     if isinstance(assertion.who, AtMost) and assertion.who.count > 0:
         return ()
-    if verdict.count > CHANGES_MAX:  # most of them need a change of their own
+    if verdict.count > CHANGES_MAX:  # most findings need separate changes
         return ()
     proof = _Proof(snapshot, settings, assertion)
     changes = _search(proof, verdict, removes=True)
@@ -125,12 +125,12 @@ def _propose(
     is_removable = removes and all(_is_within(acl, assertion, names) for acl in allows)
     if allows and (is_for_everyone or is_removable):
         return [AclChange(False, acl) for acl in allows[: CHANGES_MAX + 1]]
-    # A DENY for everyone would also deny the principals that the assertion does not speak of.
+    # A DENY for everyone would also affect principals outside the assertion.
     return [] if is_for_everyone else _add(finding, names, PermissionType.DENY)
 
 
 def _is_within(acl: Acl, assertion: Assertion, names: Names) -> bool:
-    """Return True if an ALLOW allows nothing but what the assertion excludes."""
+    """Return True if an ALLOW allows only what the assertion excludes."""
     if acl.principal == WILDCARD_PRINCIPAL or acl.operation not in assertion.operations:
         return False
     if assertion.hosts and acl.host not in assertion.hosts:

@@ -13,7 +13,7 @@ on, also in the plural. Names without a type are those of topics, and must not b
 "bob may not WRITE anything" is an error, since it would hold if no topic is named "anything". A
 quoted word is never a keyword, and a ``*`` in quotes is part of a name.
 
-**Invariant:** a sentence has one reading, or it is an error that has the place of a word.
+**Invariant:** a sentence has one interpretation, or it is an error with the place of a word.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _SEPARATORS: Final = ("and", "or")
 
 
 class SentenceError(Exception):
-    """A sentence that cannot be read; ``start`` and ``end`` are the place of the word, from 0."""
+    """A sentence that cannot be read; ``start`` and ``end`` give the place of the word, from 0."""
 
     def __init__(self, reason: str, start: int, end: int) -> None:
         super().__init__(reason, start, end)
@@ -93,7 +93,7 @@ def split(sentence: str) -> list[Token]:
 
 
 class Cursor:
-    """Reads the tokens of one sentence, one ahead. ``keywords`` must be quoted to be names."""
+    """Read the tokens of one sentence, one ahead. ``keywords`` must be quoted to be names."""
 
     def __init__(self, sentence: str, keywords: frozenset[str]) -> None:
         self._tokens = split(sentence)
@@ -137,14 +137,14 @@ class Cursor:
         return items
 
     def read(self, token: Token, read: Callable[[Token], T]) -> T:
-        """Return what ``read`` makes of a token."""
+        """Return the result of ``read`` for a token."""
         try:
             return read(token)
         except WordError as error:
             raise SentenceError(str(error), token.start, token.end) from error
 
     def unexpected(self, wanted: str, known: tuple[str, ...] = ()) -> SentenceError:
-        """Return the error that the next token is not what was expected."""
+        """Return the error for an unexpected next token."""
         token = self.peek()
         if token is None:
             reason = f"expected {wanted}, found the end of the sentence"
@@ -186,7 +186,7 @@ def read_sentence(sentence: str, groups: Groups, hosts: tuple[str, ...] = ()) ->
     who = _read_who(cursor, groups)
     is_allowed = _read_verb(cursor, who)
     operations = cursor.take_list("an operation", lambda token: token)
-    for token in operations:  # a typo here explains more than an error further on
+    for token in operations:  # naming a typo here is more helpful than a later error
         cursor.read(token, lambda each: read_operation(_plain(each)))
     resource_type, names = _read_resources(cursor)
     codes = [
@@ -246,7 +246,7 @@ def _read_principals(cursor: Cursor, groups: Groups) -> tuple[str, ...]:
 
 
 def _check_whole(token: Token) -> None:
-    """Reject what may be a part of a distinguished name, which a comma has cut."""
+    """Reject a possible part of a distinguished name that a comma has cut."""
     if not token.is_quoted and ":" not in token.text and "=" in token.text:
         raise WordError(
             f"{token.text!r} may be a part of a distinguished name: put the whole principal into"
@@ -311,7 +311,7 @@ def _read_names(cursor: Cursor, resource_type: ResourceType) -> tuple[Names, ...
 
 
 def _read_prefixes(cursor: Cursor) -> tuple[Names, ...]:
-    """Return the prefixes after ``beginning with``, or nothing if this is not next."""
+    """Return the prefixes after ``beginning with``, or nothing if that does not follow."""
     if not cursor.skip(*_BEGINNING):
         return ()
     cursor.expect("with")

@@ -105,7 +105,7 @@ def _write_names(names: Names) -> str:
 
 
 def _write_part(resource_type: ResourceType, finding: Finding) -> str:
-    """Return the resources of a finding, with one of them as an example if they are many."""
+    """Return the resources of a finding, with an example if there are many."""
     if resource_type is ResourceType.CLUSTER or not finding.names.is_prefix:
         return _write_resources(resource_type, (finding.names,))
     example = _quote(finding.question.resource_name)
@@ -130,7 +130,7 @@ def _write_hosts(access: HostAccess) -> str:
 
 
 def _quote(text: str) -> str:
-    """Return a name as a sentence has it: in quotes, unless it is plain."""
+    """Return a name for a sentence: in quotes, unless it is plain."""
     if _PLAIN.fullmatch(text) and text not in KEYWORDS:
         return text
     return '"' + text.replace('"', '""') + '"'

@@ -1,4 +1,4 @@
-"""Assertions about access, as values, and the words of them: principals, operations, names, hosts.
+"""Assertions about access, as values, and their words: principals, operations, names, hosts.
 
 An assertion says who may do what, where, and from which hosts. Both written forms, fields and
 sentences, are read into these values, so equal assertions are judged in the same way.
@@ -25,8 +25,8 @@ from authorizerd.acl.text.letter_case import ascii_lower, ascii_upper
 class Names(msgspec.Struct, frozen=True):
     """Names of resources: ``text`` itself, or every name that begins with it.
 
-    Names that begin with ``*`` are part of a prefix only for assertions that nobody may: Kafka's
-    own wildcard does not match them.
+    A prefix includes names that begin with ``*`` only in assertions that nobody may do something:
+    Kafka's own wildcard does not match them.
     """
 
     text: str
@@ -79,7 +79,7 @@ GROUP_SIGN: Final = "$"
 SUPER_USERS: Final = "$super_users"
 COUNT_MAX: Final = 1_000_000
 SUGGESTED_CHARACTERS_MAX: Final = 64
-"""Longer words are not compared: it would take long, and no known word resembles them."""
+"""The maximum length to compare: longer words would take long, and no known word resembles them."""
 
 Groups: TypeAlias = Mapping[str, tuple[str, ...]]
 """Named groups of principals, without the ``$`` that refers to one."""
@@ -144,7 +144,7 @@ def read_principals(text: str, groups: Groups) -> tuple[str, ...]:
 
 
 def read_operation(text: str, resource_type: int | None = None) -> tuple[int, ...]:
-    """Return the operation's code; with a resource type, ``ALL`` gives all that the type supports.
+    """Return the operation's code; with a resource type, ``ALL`` gives all its operations.
 
     Upper and lower case, ``_`` and ``-`` do not matter.
     """

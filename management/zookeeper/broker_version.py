@@ -1,7 +1,7 @@
 """The ACLs that brokers of a Kafka version with ZooKeeper can read.
 
 **Invariant:** an ACL is given to a broker only if its version knows the type of resource, the
-operation and the type of pattern. A broker that does not may fail to start, or ignore a DENY.
+operation and the type of pattern. Otherwise, the broker may fail to start, or ignore a DENY.
 
 Source: Kafka 0.9 to 3.9: ResourceType, Operation and AclOperation, ZkData of each branch.
 """
@@ -46,7 +46,7 @@ OLDEST: Final = BrokerVersion(0, 9)
 NEWEST: Final = BrokerVersion(3, 9)
 PREFIXES_SINCE: Final = BrokerVersion(2, 0)
 ENUM_NAMES_SINCE: Final = BrokerVersion(2, 5)
-"""From here on, change events have TRANSACTIONAL_ID for what was TransactionalId before."""
+"""From this version on, change events have TRANSACTIONAL_ID instead of TransactionalId."""
 
 _TYPES_SINCE: Final[Mapping[int, BrokerVersion]] = {
     ResourceType.TRANSACTIONAL_ID: BrokerVersion(0, 11),

@@ -1,4 +1,4 @@
-"""Which znodes hold a set of ACLs, which ACLs ZooKeeper or an old broker cannot hold, and dumps.
+"""The znodes for a set of ACLs, the ACLs that ZooKeeper or an old broker cannot hold, and dumps.
 
 A dump is a text with a znode in each line:
 
@@ -9,8 +9,8 @@ A dump is a text with a znode in each line:
 ``data`` is the text in the znode. Paths begin at the cluster's chroot. A dump may contain all
 znodes of a cluster: those that hold no ACLs are ignored, change events too.
 
-**Invariant:** each ACL is in exactly one znode, or in the losses with its reason. Nothing but ALLOW
-ACLs may be lost: ``find_lost_denials`` returns those that stop an export. A written dump, created
+**Invariant:** each ACL is in exactly one znode, or in the losses with its reason. Only ALLOW ACLs
+may be lost: ``find_lost_denials`` returns the losses that stop an export. A written dump, created
 line by line, is what an export to a ZooKeeper without ACLs creates. Each line of a dump is one
 znode, or an error with its number.
 """
@@ -43,7 +43,7 @@ from authorizerd.management.zookeeper.paths import (
 )
 
 JUTE_MAX_BUFFER: Final = 0xFFFFF
-"""ZooKeeper's default limit of one request, in bytes; a server accepts no longer one."""
+"""ZooKeeper's default limit for a request, in bytes; a server rejects longer ones."""
 REQUEST_OVERHEAD: Final = 4096
 """Bytes of a request besides data and paths: headers, the znodes' ACLs, a chroot's path."""
 PATHS_IN_REQUEST: Final = 3
@@ -70,7 +70,7 @@ class Export(msgspec.Struct, frozen=True):
 
 
 def plan_export(acls: Iterable[Acl], target: Target) -> Export:
-    """Divide ACLs into those of each new pattern's znode, and losses."""
+    """Divide ACLs into the ACLs of each new pattern's znode, and losses."""
     divided = divide(acls, target)
     losses = list(divided.losses)
     kept = {}
@@ -84,7 +84,7 @@ def plan_export(acls: Iterable[Acl], target: Target) -> Export:
 
 
 def divide(acls: Iterable[Acl], target: Target) -> Export:
-    """Divide ACLs as ``plan_export``, whatever the size of a pattern's ACLs."""
+    """Like ``plan_export``, but without a limit on the size of a pattern's ACLs."""
     patterns: dict[Pattern, list[Acl]] = {}
     losses: list[Loss] = []
     for acl in dict.fromkeys(acls):
@@ -127,7 +127,7 @@ def _reasons(acl: Acl, target: Target) -> Iterator[str]:
 
 
 def find_lost_denials(losses: Iterable[Loss]) -> list[Loss]:
-    """Return the losses that would give access: those of all ACLs but ALLOW."""
+    """Return the losses that would extend access: of all ACLs except ALLOW."""
     return [loss for loss in losses if loss.acl is not None and not is_grant(loss.acl)]
 
 

@@ -1,7 +1,7 @@
 """The owner of the metadata in ZooKeeper: its brokers, or the KRaft controller of a migration.
 
-**Invariant:** when in doubt, a KRaft controller owns it. What is then written to ZooKeeper would be
-lost, or differ from what the controller serves.
+**Invariant:** when in doubt, a KRaft controller owns it. Anything written to ZooKeeper would then
+be lost, or differ from the controller's data.
 
 Source: KIP-866; Kafka 3.9 ZkData (MigrationZNode, ControllerZNode), KafkaZkClient.
 """
@@ -27,7 +27,7 @@ class _Migration(msgspec.Struct, frozen=True):
 
 
 class _Controller(msgspec.Struct, frozen=True):
-    """The registration of the active controller; brokers before 3.4 know no epoch of KRaft."""
+    """The registration of the active controller; brokers before 3.4 do not write KRaft's epoch."""
 
     broker_id: int = msgspec.field(name="brokerid")
     kraft_epoch: int = msgspec.field(name="kraftControllerEpoch", default=-1)

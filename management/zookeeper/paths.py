@@ -1,9 +1,8 @@
 """Paths of ACLs in ZooKeeper, with Kafka's spellings: TransactionalId, Read, Allow.
 
-**Invariant:** a path holds at most one pattern, and ``parse_path`` returns the pattern that
-``pattern_path`` was given. A path below one of Kafka's roots is a pattern's, one of Kafka's own, or
-an error. Each spelling that is written is read back as the same code; one that Kafka would read as
-UNKNOWN is not read at all.
+**Invariant:** a path holds at most one pattern, and ``parse_path`` reverses ``pattern_path``. A
+path below one of Kafka's roots is a pattern's, one of Kafka's own, or an error. Each written
+spelling is read back as the same code; a spelling that Kafka would read as UNKNOWN is an error.
 
 Source: Kafka 3.9 ZkData (ZkAclStore), SecurityUtils.toPascalCase and valueFromMap; ZooKeeper 3.8
 PathUtils.validatePath.
@@ -46,7 +45,7 @@ PERMISSION_TYPE_NAMES: Final[Mapping[PermissionType, str]] = {
 
 # The names of directories must match exactly: Kafka lists them, but then reads its own spelling.
 RESOURCE_TYPES_BY_NAME: Final = {name: code for code, name in RESOURCE_TYPE_NAMES.items()}
-# Those of codes are read in any case, as in Kafka.
+# The names of codes are read in any case, as in Kafka.
 OPERATIONS_BY_NAME: Final = {ascii_upper(name): code for code, name in OPERATION_NAMES.items()}
 PERMISSION_TYPES_BY_NAME: Final = {
     ascii_upper(name): code for code, name in PERMISSION_TYPE_NAMES.items()
@@ -78,7 +77,7 @@ class Pattern(NamedTuple):
 
 
 def why_not_a_znode(name: str) -> str | None:
-    """Return why no znode can have this name; None if one can."""
+    """Return why no znode can have this name, or None."""
     if "/" in name:
         return "a znode's name cannot contain /"
     if name in ("", ".", ".."):

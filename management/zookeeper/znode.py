@@ -5,8 +5,8 @@
 **Invariant:** reading is strict where Kafka is not. Kafka reads malformed JSON as no ACLs, and an
 unknown operation as UNKNOWN; here both are errors, so that no DENY is lost. As in Kafka, unknown
 fields are ignored, and a znode without data has no ACLs. Brokers of the given version read an event
-as the pattern that it was made for. One that cannot read an event ignores the change until it is
-restarted, and before 2.0 all later ones.
+as the intended pattern. A broker that cannot read an event ignores the change until it restarts;
+before 2.0, it also ignores all later changes.
 
 Source: KIP-290; Kafka 3.9 AclEntry.fromBytes and toJsonCompatibleMap; ZkData (ZkAclChangeStore) of
 1.1, 2.0, 2.4, 2.5 and 3.9.
@@ -45,7 +45,7 @@ class _Versioned(msgspec.Struct, frozen=True):
 
 
 class _Znode(msgspec.Struct, frozen=True):
-    """The data of a pattern's znode. The order is Kafka's too."""
+    """The data of a pattern's znode, in Kafka's order."""
 
     acls: tuple[_Entry, ...]
     version: int
