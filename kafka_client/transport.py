@@ -1,4 +1,4 @@
-"""The streams that carry Kafka connections: how they are opened."""
+"""Open the streams that carry Kafka connections."""
 
 from __future__ import annotations
 

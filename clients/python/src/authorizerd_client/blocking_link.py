@@ -22,7 +22,7 @@ class Deadline:
         self._end = time.monotonic() + seconds
 
     def shorten(self, seconds: float) -> Deadline:
-        """Return the deadline that ends in ``seconds``, but not later than this one."""
+        """Return this deadline, or the one in ``seconds`` if it is earlier."""
         return Deadline(min(seconds, self.remaining))
 
     @property
@@ -78,7 +78,7 @@ class BlockingLink:
     def shut_down(self) -> None:
         """End the connection while another thread may be using it."""
         try:
-            # Why not close it? That would not wake a thread that is receiving.
+            # Closing it would not wake a thread that is receiving.
             self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:
             return  # the socket is closed or disconnected already
@@ -130,7 +130,7 @@ class BlockingLink:
         try:
             self._socket.sendall(self._tls.encrypt(data))
         except ConnectionError as error:
-            # A daemon that refuses the client's certificate has closed, but its alert has arrived.
+            # If the daemon refused the client's certificate and closed, its alert has arrived.
             self._receive(deadline)
             raise self._tls.new_closed_error() from error
 
@@ -151,7 +151,7 @@ class BlockingLink:
 
 
 def limit(connected: socket.socket, deadline: Deadline) -> None:
-    """Let the next call of a socket end at the deadline.
+    """Limit the socket's next call to the deadline.
 
     Raises:
         TimeoutError: the deadline is over.
