@@ -1,6 +1,6 @@
 """Describe the fault of a JSON document in one line that names the field.
 
-**Invariant:** the line never contains msgspec's texts. All it quotes of the document is one name,
+**Invariant:** the line never contains msgspec's texts. It quotes only one name of the document,
 shortened and escaped.
 """
 

@@ -22,18 +22,18 @@ from authorizerd.protocol.framing import frame
 from authorizerd.protocol.views import FileView, TableView, View
 
 QUESTION_BYTES_MAX: Final = 64 * 1024 * 1024
-"""A question has the settings, with every super user."""
+"""The maximum size: a question has the settings, with every super user."""
 HEADER_BYTES_MAX: Final = 64 * 1024
 REPLY_BYTES_MAX: Final = 64 * 1024 * 1024
 
 
 class Header(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """What decides when a question's turn comes.
+    """The facts that decide when a question's turn comes.
 
     Attributes:
         caller: the principal that asks, None if callers cannot be told apart.
-        offset: the log offset of the state that its process decides by.
-        deadline: when the answer is of no use any more, in seconds of the system's monotonic clock.
+        offset: the log offset of its process's state. deadline: the time after which the answer is
+            useless, in seconds of the system's monotonic clock.
         is_listing: True if lines follow the answer.
     """
 
@@ -48,7 +48,7 @@ class SearchQuestion(msgspec.Struct, array_like=True, frozen=True, gc=False, tag
 
     Attributes:
         limit, token: as in ``PageRequest``.
-        own_only: True if the answer must not have names that only others' ACLs mention.
+        own_only: True to leave out names that occur only in others' ACLs.
         as_of: the earlier moment that it is about, None for now.
     """
 
@@ -63,7 +63,7 @@ class SearchQuestion(msgspec.Struct, array_like=True, frozen=True, gc=False, tag
 
 
 class ExplainQuestion(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="explain"):
-    """Why a question is decided as it is, now or at an earlier moment."""
+    """An explanation of a decision, now or at a past moment."""
 
     question: Question
     settings: AuthorizerSettings
@@ -98,11 +98,11 @@ class ListingQuestion(msgspec.Struct, array_like=True, frozen=True, gc=False, ta
 
 
 class PlanQuestion(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="plan"):
-    """What pasted ACLs would change.
+    """The changes that pasted ACLs would make.
 
     Attributes:
         text: the ACLs.
-        replaces: True if their principals are to have no other ACLs.
+        replaces: True if their principals shall have no other ACLs.
         audit_file: the path of the audit log, whose last requests are decided again.
     """
 
@@ -128,8 +128,8 @@ class Answer(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="answer
 
     Attributes:
         bodies: the documents: one, or one for each question of a batch.
-        allowed: for each of them, whether it allows, or for a search, whether it has results.
-        count: how many results it has.
+        allowed: for each document, whether it allows, or for a search, whether it has results.
+            count: the number of results.
     """
 
     bodies: tuple[bytes, ...]

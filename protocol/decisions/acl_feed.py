@@ -73,14 +73,15 @@ class AclsEvent(msgspec.Struct, frozen=True):
 
 
 class BeginEvent(msgspec.Struct, frozen=True):
-    """The changes after the offset ``after`` follow; ``offset`` is the newest one now."""
+    """The changes after the offset ``after`` follow; ``offset`` is the current newest offset."""
 
     after: int
     offset: int
 
 
 class StateEvent(msgspec.Struct, frozen=True):
-    """Decisions are suspended or resume, or the watch ends; ``offset`` is the newest one now."""
+    """Decisions are suspended or resume, or the watch ends; ``offset`` is the current newest
+    offset."""
 
     offset: int
     reason: str
@@ -127,7 +128,8 @@ def encode_changes(
 
 
 def encode_begin(after: int, offset: int) -> bytes:
-    """Return the first event. Its id is ``after``: a client that gets no other resumes there."""
+    """Return the first event. Its id is ``after``: a client that gets no other event resumes
+    there."""
     data = _encode(BeginEvent(after, offset))
     return _encode_retry(RETRY_MS) + _encode_event(BEGIN, data, id=after)
 
@@ -159,7 +161,8 @@ def _encode_retry(milliseconds: int) -> bytes:
 
 
 def _encode_comment(text: str, *, id: int | None = None) -> bytes:
-    """Return a block that clients do not see as an event. With ``id``, it moves their position."""
+    """Return a block that clients do not treat as an event. With ``id``, it moves their
+    position."""
     return b": %b\n%b\n" % (text.encode(), _encode_id(id))
 
 

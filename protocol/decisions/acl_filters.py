@@ -93,7 +93,7 @@ def read_as_of(parameters: dict[str, str]) -> AsOf | None:
 
 
 def _has_lost_plus(time: str) -> bool:
-    """Return True if a time would be valid with ``+`` for its last space.
+    """Return True if a time would be valid with ``+`` instead of its last space.
 
     A ``+`` in a query means a space.
     """

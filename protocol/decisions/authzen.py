@@ -1,4 +1,4 @@
-"""OpenID AuthZEN's JSON to questions.
+"""Turn OpenID AuthZEN's JSON into questions.
 
 **Invariant:** a question is built only from explicit fields. A missing, unknown or ill-typed field
 is an error that names it, never a guess. Unknown fields are ignored, as the specification requires.
@@ -140,7 +140,7 @@ class Batch(Evaluation, omit_defaults=True):
 
     @property
     def defaults(self) -> Evaluation | None:
-        """The batch as defaults for its evaluations, None if it has none."""
+        """The batch's defaults for its evaluations; None if there are no evaluations."""
         fields = (self.subject, self.action, self.resource, self.context)
         return None if all(field is None for field in fields) else self
 
@@ -171,7 +171,7 @@ _FirstEvaluations: Final = msgspec.defstruct(
     forbid_unknown_fields=True,
     gc=False,
 )
-"""The decoder stops at this array's first excess item. It would read a list to its end."""
+"""An array whose first excess item stops the decoder, which would read a list to its end."""
 _decode_array: Final = msgspec.json.Decoder(_FirstEvaluations | None).decode
 
 
@@ -194,7 +194,7 @@ def decode_evaluation(body: bytes) -> Evaluation:
 
 
 def decode_evaluations(body: bytes) -> tuple[Batch, Sequence[Evaluation | msgspec.Raw]]:
-    """Return the request in a JSON text, and its evaluations; those that are raw, undecoded.
+    """Return the request in a JSON text, and its evaluations; raw ones stay undecoded.
 
     Raises:
         AuthZenError: as ``decode_evaluation``, or there are more than ``EVALUATIONS_MAX``.
@@ -209,7 +209,7 @@ def decode_evaluations(body: bytes) -> tuple[Batch, Sequence[Evaluation | msgspe
 
 
 def _decode_apart(body: bytes) -> tuple[Batch, list[msgspec.Raw]]:
-    """Decode a request of which some evaluations are long, or may be unreadable."""
+    """Decode a request that has long, or possibly unreadable, evaluations."""
     try:
         request = _decode_evaluations(body)
         evaluations = _split_array(request.evaluations)
@@ -228,7 +228,7 @@ def _split_array(text: msgspec.Raw) -> list[msgspec.Raw]:
     try:
         array = _decode_array(text)
     except JSON_ERRORS as error:
-        # msgspec tells this fault from others only by its text.
+        # Only msgspec's text distinguishes this fault from others.
         if "of at most length" in str(error):
             raise AuthZenError(
                 f"evaluations: expected at most {EVALUATIONS_MAX}, found more"

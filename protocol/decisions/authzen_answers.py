@@ -1,4 +1,4 @@
-"""Decisions to OpenID AuthZEN's JSON.
+"""Turn decisions into OpenID AuthZEN's JSON.
 
 The texts around a decision's values are prepared, since an answer is needed for each question.
 
@@ -22,7 +22,7 @@ from authorizerd.acl.text.letter_case import ascii_lower
 
 PRINCIPAL_SHOWN_MAX: Final = 200
 """The longest principal in a hint, in characters: a batch repeats the hint for each question."""
-_CLUSTER: Final = int(ResourceType.CLUSTER)  # comparing with the member takes longer
+_CLUSTER: Final = int(ResourceType.CLUSTER)  # comparing with the enum member takes longer
 
 
 def describe_hint(question: Question) -> str | None:
@@ -34,7 +34,7 @@ def describe_hint(question: Question) -> str | None:
     principal, resource_name = question.principal, question.resource_name
     is_about_cluster = question.resource_type == _CLUSTER
     if not is_about_cluster and principal.count(":") == 1 and "*" not in resource_name:
-        return None  # the common case, and quick: every denial comes here
+        return None  # the common case, kept fast: every denial comes here
     principal_type, _, name = principal.partition(":")
     if ascii_lower(name).startswith(f"{ascii_lower(principal_type)}:"):
         shown = principal[:PRINCIPAL_SHOWN_MAX]

@@ -1,4 +1,4 @@
-"""AuthZEN's metadata: which of its endpoints this decision port serves, and where.
+"""AuthZEN's metadata: the endpoints that this decision port serves, and their URLs.
 
 Source: OpenID AuthZEN Authorization API 1.0, section 9 (Policy Decision Point Metadata).
 """

@@ -76,8 +76,8 @@ class SettingsAnswer(msgspec.Struct, frozen=True):
 class NearMissAnswer(msgspec.Struct, frozen=True):
     """A similar question, or a similar ACL, with which the answer would be allow.
 
-    ``instead`` is a similar question, which is allowed. ``rewritten`` is what ``acl`` would have to
-    be to allow the question.
+    ``instead`` is a similar question, which is allowed. ``rewritten`` is a version of ``acl`` that
+    would allow the question.
     """
 
     kind: NearMissKind
@@ -103,8 +103,8 @@ class ChangeAnswer(msgspec.Struct, frozen=True):
 class ExplanationAnswer(msgspec.Struct, frozen=True):
     """Why a question is allowed or denied, and what would change that.
 
-    ``smallest_change`` gives the other answer. It is null if no single change does: ``changes`` is
-    then the shortest sequence, or empty if there is none, for the reason in ``no_change``.
+    ``smallest_change`` reverses the answer. It is null if no single change does: then ``changes``
+    is the shortest sequence, or empty if there is none, for the reason in ``no_change``.
     ``depends_on_host`` is true if the host is unknown and only some hosts are denied: ask again
     with a host, since the changes are for more than one host.
     ``releases`` names the Kafka releases whose rules were used: something is allowed only if each

@@ -9,7 +9,7 @@ from authorizerd.acl.search.hosts import HostAccess, read_places
 
 
 class ReleaseHosts(msgspec.Struct, frozen=True, gc=False, rename={"excepted": "except"}):
-    """From where something is allowed.
+    """The hosts from which something is allowed.
 
     ``except`` and ``only`` have addresses, and ranges of addresses such as ``10.0.0.0/8``. The
     narrowest one that contains a host decides: in ``only``, it is allowed; in ``except``, it is
@@ -27,7 +27,7 @@ class ReleaseHosts(msgspec.Struct, frozen=True, gc=False, rename={"excepted": "e
 
 
 class Hosts(ReleaseHosts, frozen=True, gc=False, rename={"excepted": "except"}):
-    """From where something is allowed.
+    """The hosts from which something is allowed.
 
     ``except`` and ``only`` have addresses, and ranges of addresses such as ``10.0.0.0/8``. The
     narrowest one that contains a host decides: in ``only``, it is allowed; in ``except``, it is
@@ -61,7 +61,7 @@ def new_hosts(hosts: HostAccess) -> Hosts:
 
 
 def _split(hosts: HostAccess) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the places that are not allowed, and those that are."""
+    """Return the denied places and the allowed ones."""
     if not hosts.ranges:
         return (hosts.hosts, ()) if hosts.others else ((), hosts.hosts)
     places = hosts.list_places()

@@ -3,8 +3,8 @@
 RFC 8259 lets each reader choose which of the two values counts, so a proxy in front of the daemon
 may check one value while the daemon decides about the other.
 
-A colon follows each key. If what was decoded of a text is encoded again with as many colons, no key
-was lost. This test is quick; only texts that fail it are checked key by key.
+A colon follows each key. If the decoded text, encoded again, has as many colons, no key was lost.
+This test is quick; only texts that fail it are checked key by key.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ def check_keys(text: bytes) -> None:
 
 
 def has_only(text: bytes, read: object) -> bool:
-    """Return True only if ``text`` has no keys but those of ``read``, and none twice.
+    """Return True only if ``text`` has only the keys of ``read``, each once.
 
     Args:
-        read: what was decoded of the text. Its structs omit defaults when they are encoded.
+        read: the values decoded from the text. Its structs omit defaults when they are encoded.
     """
     encoded = _encode(read)
     if encoded == text:  # many clients write as the encoder does, and counting takes longer

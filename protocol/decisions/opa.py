@@ -41,7 +41,7 @@ class OpaError(Exception):
 
 
 class OpaQuestion(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """May ``principal`` do this to ``resource_name``, or if that is None, to some resource?
+    """May ``principal`` do this to ``resource_name``, or to some resource if that is None?
 
     ``request_name`` is the broker's API, or None if it is not known. The last three fields are for
     the audit log.

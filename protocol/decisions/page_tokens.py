@@ -1,7 +1,7 @@
 """The tokens with which a search continues at its next page.
 
 A token contains where to continue, so the daemon keeps nothing between two pages, and any worker
-can answer the next one. It names the state of the ACLs that the pages before have shown.
+can answer the next one. It names the state of the ACLs that the previous pages have shown.
 
 **Invariant:** a token counts only for the same search by the same caller, and only if this daemon
 has made it. So pages never mix two states or two searches.
@@ -22,12 +22,12 @@ from authorizerd.protocol.decisions.authzen import AuthZenError
 SECRET_BYTES: Final = 32
 STATE_BYTES: Final = 16
 SHOWN_CHARACTERS: Final = 100
-"""How much of a name is in an error."""
+"""The maximum number of a name's characters in an error."""
 TOKEN_CHARACTERS_MAX: Final = 16 * 1024
-"""A request has room for it: it may have 32 KiB."""
+"""The maximum size of a position. It fits in a request, which may have 32 KiB."""
 _MAC_BYTES: Final = 16
 _OTHER_BYTES: Final = 128
-"""More than a token has besides its position, with the rest that Base64 rounds up."""
+"""An upper bound for the rest of a token, including Base64's rounding."""
 _UNKNOWN: Final = (
     "page.token: unknown: expected the next_token of the page before, for the same search by the"
     " same caller; begin the search again without a token"

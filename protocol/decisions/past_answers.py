@@ -70,7 +70,7 @@ class HistoryAnswer(msgspec.Struct, frozen=True):
     Attributes:
         acls: those in force at ``begin``.
         answers: only if a question was asked.
-        unreadable: why the history does not begin earlier, if a file is damaged.
+        unreadable: the damage because of which the history does not begin earlier, if any.
     """
 
     begin: MomentAnswer
@@ -102,7 +102,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def make_as_of(moment: Moment, now: NowAnswer | None = None) -> AsOfAnswer:
-    """Return what the context of an answer says about its moment."""
+    """Return the part of an answer's context about its moment."""
     return AsOfAnswer(moment.offset, _time_of(moment.time_ms), "today's", now)
 
 
@@ -141,7 +141,7 @@ def encode_answer_history(
 
     Args:
         allowed: the answer at ``begin``.
-        changes: those that made a difference, the newest first.
+        changes: the changes that reversed the answer, the newest first.
     """
     shown = changes[:ANSWERS_MAX]
     first = AnswerChangeAnswer(allowed, begin.offset, _time_of(begin.time_ms), None)

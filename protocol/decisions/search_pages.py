@@ -1,9 +1,9 @@
 """One page of a search's results.
 
 **Invariant:** each result, asked as an evaluation with the same host, is allowed by the same state.
-With ``list_hosts``, it is allowed from each of its hosts instead, and nothing else is from any. All
-pages together are the whole search: each begins where the one before has ended, and nothing occurs
-twice.
+With ``list_hosts``, it is instead allowed from each of its hosts, and nothing else is allowed from
+any host. All pages together are the whole search: each begins where the previous one ended, and
+nothing occurs twice.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def _find_resources(state: State, query: Query, start: Position, limit: int) -> 
         query.resource_type,
         after=None if start.code == FIRST.code else (start.code, start.name),
         limit=limit,
-        # Else, single names are among the names, if they are allowed from this host.
+        # Otherwise, single names are among the names, if they are allowed from this host.
         literals=query.list_hosts,
     )
     names: tuple[str, ...] = ()
@@ -194,7 +194,7 @@ def _find_resources(state: State, query: Query, start: Position, limit: int) -> 
 
 
 def _needs_host(query: Query, access: HostAccess) -> bool:
-    """Return True if something is left out, because it is allowed from some hosts only."""
+    """Return True if something allowed only from some hosts is left out."""
     return access.may_allow(query.host) and not query.is_listed(access)
 
 
@@ -207,7 +207,7 @@ def _host_properties(
 
 
 def _name_releases(state: State, *, differ: bool) -> tuple[str, ...]:
-    """Return the releases that may judge, if they are several that differ."""
+    """Return the releases that may judge, if there are several and they differ."""
     releases = state.snapshot.rules.releases
     return tuple(map(str, releases)) if differ and len(releases) > 1 else ()
 

@@ -31,9 +31,9 @@ from authorizerd.protocol.decisions.searches import (
 )
 
 HOST_CHARACTERS_MAX: Final = 1024 * 1024
-"""The maximum length of the hosts of one result together. Kafka does not limit a host's length."""
+"""The maximum total length of the hosts of one result. Kafka does not limit a host's length."""
 LONG_PAGE_CHARACTERS_MAX: Final = 4 * 1024 * 1024
-"""The maximum length of a page whose names are too long for the token of a next one."""
+"""The maximum length of a page whose names are too long for the next page's token."""
 _CHARACTERS_PER_HOST: Final = 32
 """The cost of a host beyond its characters: short ones take as long to write as longer ones."""
 _PREFIXED: Final = int(PatternType.PREFIXED)
@@ -84,7 +84,7 @@ def count_characters(access: HostAccess) -> int:
 
 
 class ResourcePage:
-    """A page of a search for resources, while it is made.
+    """A page of a search for resources, while it is being built.
 
     ``end`` is where the next page begins, or None once nothing is left.
     """
@@ -108,7 +108,7 @@ class ResourcePage:
     ) -> None:
         """Add the first results of both, in order, until the page is full or one of them ends.
 
-        If one ends but has more, what follows of the other may not be next.
+        If one of them ends but has more results later, the other's next result may not come next.
         """
         at_pattern = at_name = 0
         while at_pattern < len(patterns) or at_name < len(names):
@@ -133,7 +133,7 @@ class ResourcePage:
     def _is_long(self) -> bool:
         """Return True if the page is to end because of its names.
 
-        It continues after a long name, with which no request could ask for the next page.
+        It continues after a long name, since no request could continue from that name.
         """
         if self._characters <= PAGE_CHARACTERS_MAX:
             return False

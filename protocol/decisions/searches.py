@@ -1,7 +1,7 @@
-"""AuthZEN's searches: JSON to a search, and its results to JSON.
+"""AuthZEN's searches: read a search from JSON, and write its results as JSON.
 
 **Invariant:** as for evaluations, a missing or ill-typed field is an error that names it, and
-unknown fields are ignored. The id of what is searched for is such a field. An unknown type or
+unknown fields are ignored. The id of the searched entity is such a field. An unknown type or
 operation is not an error: nothing is found, and the context says why.
 
 Source: OpenID AuthZEN Authorization API 1.0, section 8 (Search APIs); the certification scenario,
@@ -55,11 +55,11 @@ class SearchedResource(msgspec.Struct, gc=False):
 
 
 class PageRequest(msgspec.Struct, gc=False):
-    """Which part of the results is wanted."""
+    """The requested part of the results."""
 
     token: str | None = None
-    # The standard permits 0, but its pages would be empty, and never end. It permits any large
-    # number, and fewer results than that.
+    # The standard permits 0, but its pages would be empty, and never end. It also permits any large
+    # number, and fewer results than the limit.
     limit: Annotated[int, Meta(ge=1, le=2**53)] | None = None
 
 
@@ -213,7 +213,7 @@ class Page(msgspec.Struct, frozen=True, gc=False):
 class _SearchAnswer(msgspec.Struct, frozen=True, gc=False):
     """A page of results."""
 
-    # First, as the standard recommends.
+    # It comes first, as the standard recommends.
     page: Page
     context: SearchContext
     results: tuple[Found, ...]
@@ -263,19 +263,19 @@ class Query(msgspec.Struct, frozen=True, gc=False):
     list_hosts: bool
 
     def is_listed(self, access: HostAccess) -> bool:
-        """Return True if something that is allowed from these hosts is a result."""
+        """Return True if something allowed from these hosts counts as a result."""
         return access.may_allow(self.host) if self.list_hosts else access.allows(self.host)
 
 
 def build_query(search: Search, vocabulary: Vocabulary) -> Query:
-    """Return what a search means.
+    """Return a search in Kafka's terms.
 
     Raises:
         UnknownNameError: a type or the operation is unknown.
         AuthZenError: the host is not an IP address.
     """
     subject, resource = search.subject, search.resource
-    # First, since an unknown name must not hide a field that is wrong.
+    # Check this first, since an unknown name must not hide an invalid field.
     host = host_of(subject.properties, search.context)
     principal_type = find_subject_type(subject.type, vocabulary)
     operation = None

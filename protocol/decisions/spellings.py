@@ -2,7 +2,7 @@
 
 ``describe_configs`` may also be written ``DESCRIBE_CONFIGS``, ``DescribeConfigs`` (as Kafka's
 commands do), ``describeConfigs`` or ``describe-configs``. Nothing else is guessed: the daemon must
-not read a name in a word that a caller's own checks do not recognize as one.
+not accept a name that the caller's own checks do not recognize.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SIMILAR_CHARACTERS_MAX: Final = 32
 class Spellings(Generic[T]):
     """The values of names, by each spelling.
 
-    A name as it is given counts before other spellings of other names. A spelling of two names with
+    An exact name takes precedence over other names' spellings. A spelling of two names with
     different values is unknown.
 
     Attributes:
@@ -51,7 +51,7 @@ class Spellings(Generic[T]):
         return self._lower.get(ascii_lower(name)) if found is None else found
 
     def describe_unknown(self, what: str, name: str) -> str:
-        """Return an error text that has the name, one that is similar, and all known names."""
+        """Return an error text with the name, a similar name, and all known names."""
         similar = self._find_similar(name)
         meant = "" if similar is None else f" (did you mean {similar}?)"
         return f"{what} {quote(name)}{meant}: expected one of {', '.join(self.known)}"

@@ -49,7 +49,7 @@ RFC 9112, section 2.2 asks for at least one.
 
 
 class Interim(msgspec.Struct, frozen=True, gc=False):
-    """Bytes that the peer waits for before it sends its body."""
+    """Bytes that the peer awaits before it sends its body."""
 
     data: bytes
 
@@ -70,7 +70,7 @@ class _Body(Enum):
     """How the body of a streamed answer is sent."""
 
     NONE = auto()
-    """Not at all: there is no streamed answer, or it answers HEAD."""
+    """No body is sent: there is no streamed answer, or it answers HEAD."""
     CHUNKS = auto()
     UNTIL_CLOSED = auto()
 
@@ -136,7 +136,8 @@ class ServerConnection:
 
     @property
     def echo(self) -> bytes:
-        """The header line that answers an incomplete request, or nothing if its head is one."""
+        """The header line for answering an incomplete request, or nothing if its head is
+        incomplete."""
         if self._awaited is not None:
             return self._echo
         end = self._received.find(HEAD_END, self._start) + len(HEAD_END)

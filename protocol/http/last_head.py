@@ -2,8 +2,8 @@
 
 Only what differs is parsed again: parsing a whole head takes half of the time of a decision.
 
-**Invariant:** the result is what ``parse_head`` returns. No secret is kept, and no value that
-differs from request to request: these are left out, and read from each head.
+**Invariant:** the result is the same as from ``parse_head``. Secrets, and values that differ from
+request to request, are not kept: they are read from each head.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from authorizerd.protocol.http.request_head import (
 )
 
 HEAD_BYTES_MAX: Final = 1024
-"""No longer head is remembered, nor recognized."""
+"""Longer heads are neither remembered nor recognized."""
 _LENGTH: Final = b"content-length"
 _ID: Final = b"x-request-id"
 _LEFT_OUT: Final = (_LENGTH, b"authorization", _ID, b"traceparent")
@@ -29,7 +29,7 @@ _NOT_KEPT: Final = frozenset((b"cookie", b"proxy-authorization", b"expect"))
 
 
 class LastHead(NamedTuple):
-    """A head without the values that are left out.
+    """A head without the omitted values.
 
     ``before`` is its text up to the first of them. ``rest`` has their names, each with the text
     from there to the next one, or to the end. No head of more than ``bytes_max`` is recognized.

@@ -76,8 +76,8 @@ def bearer_token(request: Request) -> bytes | None:
 def has_json_type(request: Request) -> bool:
     """Return True if the Content-Type is JSON.
 
-    Why require it? A browser sends JSON to another origin only after a preflight request, so a
-    web page cannot ask questions from its visitor's machine.
+    This is required because a browser sends JSON to another origin only after a preflight request,
+    so a web page cannot ask questions from its visitor's machine.
     """
     content_type = request.headers.get(b"content-type", b"")
     # The first comparison changes no result. It saves the parsing for the usual value.
@@ -96,7 +96,7 @@ class Response(msgspec.Struct, frozen=True, gc=False):
 def text_response(status: int, reason: str) -> Response:
     """Return ``reason`` as one line of plain text.
 
-    Why not JSON? OPA's Kafka plugin caches any JSON without a true result as a denial.
+    JSON would be wrong: OPA's Kafka plugin caches any JSON without a true result as a denial.
     """
     return Response(status=status, body=reason.encode() + b"\n")
 

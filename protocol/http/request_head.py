@@ -19,13 +19,13 @@ CHUNKED: Final = -1
 
 _METHOD_SO_FAR: Final = re.compile(rb"[A-Z][A-Z-]{0,23}(?: |\Z)")
 _REQUEST_LINE: Final = re.compile(rb"([A-Z][A-Z-]{0,23}) ([!-~]+) HTTP/(\d\.\d)\r\n")
-# Possessive, so that a malformed line takes no longer to reject than to read. It begins with the
+# Possessive, so that rejecting a malformed line takes no longer than reading it. It begins with the
 # line end before it: otherwise a match could begin within a malformed line.
 _HEADER_LINE: Final = re.compile(
     rb"\r\n([!#$%&'*+\-.^_`|~0-9A-Za-z]++):[ \t]*+([\t\x20-\x7e\x80-\xff]*+)(?<![ \t])(?=\r\n)"
 )
 _PADDED_LINE: Final = re.compile(_HEADER_LINE.pattern.replace(rb"(?<![ \t])", b""))
-"""The same with blanks after the value, which are allowed, but rare."""
+"""The same, with blanks after the value. They are allowed, but rare."""
 _METHODS: Final = {
     name.encode(): name
     for name in ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE")
@@ -129,7 +129,7 @@ def holds_request(opening: bytes) -> bool:
 def find_echo(head: bytes) -> bytes:
     """Return the header line that repeats the request's id in its answer, or nothing.
 
-    The head is complete, but it may be one that is refused.
+    The head is complete, but may be refused.
 
     Source: OpenID AuthZEN Authorization API 1.0, section 10.1.3 (Request Identification).
     """

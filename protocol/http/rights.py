@@ -31,8 +31,8 @@ class Needs(msgspec.Struct, frozen=True):
         others: the right to ask about others, None if none is necessary.
         itself: the right to ask about itself, None if none is necessary.
         to: what a caller without the right may not do, for errors.
-        past: the right that a question about an earlier moment requires besides; None if the
-            surface takes no such question.
+        past: the additional right for a question about a past moment; None if the surface takes
+            none.
         trusts: False if a port without credentials refuses every caller, since nothing proves who
             it is.
     """

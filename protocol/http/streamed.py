@@ -23,7 +23,8 @@ _CHUNKED: Final = b"Transfer-Encoding: chunked\r\n"
 Send: TypeAlias = Callable[[bytes], Awaitable[None]]
 """Send the next part of a body. Return once the socket has taken it, so that at most one waits.
 
-Connections send in turns. An empty part only waits for the turn, in which the next part is sent.
+Connections take turns to send. An empty part only waits for the turn in which the next part is
+sent.
 """
 
 
@@ -54,7 +55,8 @@ class StreamedResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 AnyResponse: TypeAlias = Response | StreamedResponse
 Handler: TypeAlias = Callable[[Request], AnyResponse | Awaitable[AnyResponse]]
-"""Answer a request at once, or return what gives the answer, which the caller awaits at once."""
+"""Answer a request at once, or return an awaitable of the answer, which the caller awaits at
+once."""
 
 
 async def complete(answer: AnyResponse | Awaitable[AnyResponse]) -> AnyResponse:
