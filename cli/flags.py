@@ -27,7 +27,8 @@ def read_request(kind: type[Request], given: argparse.Namespace, **others: Any) 
     """Return the request for the flags.
 
     Args:
-        others: fields that are not flags. A field that is neither has its default.
+        others: fields that are not flags. A field that is neither a flag nor in ``others`` has its
+            default.
     """
     flags = {
         name: tuple(value) if isinstance(value, list) else value
@@ -103,8 +104,8 @@ def add_log_dir_argument(parser: Flags) -> None:
 
 
 def add_directory_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of ``configuration_file.read_log_directory``, for a command at the log's
-    place."""
+    """Add the flags of ``configuration_file.read_log_directory``, for a command that reads the
+    log's files."""
     advice = "this command reads and writes files where the log is: use --config or --log-dir there"
     parser.set_defaults(refuse=parser.error, advice={"--bootstrap-server": advice})
     group = parser.add_argument_group("where the log is: one of --log-dir and --config")

@@ -185,7 +185,7 @@ def read_own_limits(keys: KeyValues, key: str) -> Mapping[str, int]:
 
 
 def parse_listener_creation_rates(texts: Mapping[str, str]) -> Mapping[str, int]:
-    """Return the listeners' own connection rates from valid ``texts``, which have ``listeners``."""
+    """Return each listener's own connection rate. ``texts`` are valid and include ``listeners``."""
     names = [listener.name for listener in parse_listeners(texts["listeners"])]
     own = {name: listener_prefix(name) + CREATION_RATE for name in names}
     parse = KEYS_BY_NAME[CREATION_RATE].parse

@@ -54,7 +54,7 @@ class CorruptLogError(MetadataLogError):
 
 
 class PastRangeError(MetadataLogError):
-    """A moment outside the log: too old, or in the future. The text says how far the log reaches."""
+    """A moment outside the log: too old, or in the future. The text says which part exists."""
 
 
 class TooManyChangesError(PastRangeError):

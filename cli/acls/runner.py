@@ -62,7 +62,7 @@ class AclAdmin(AclReader, Protocol):
 
 
 _PRINTED: Final = re.compile(r"[^\n\t]+")
-"""A part of a line: the listing itself has line breaks and tabs."""
+"""A part of an output line. Its own line breaks and tabs are kept."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,8 @@ class Connection:
         self.is_established = False
         self.is_known = False  # the peer is authenticated
         self.ending: Ending | None = None
-        # Sent to a peer that does not complete a request in time. `converse` sets it at its end.
+        # Sent to a peer that does not complete a request in time. `converse` sets this when it
+        # ends.
         self.too_slow = b""
 
     @property
@@ -249,7 +250,7 @@ class Connection:
         return MemoryBudgetError(f"the memory limit is reached: cannot hold {what}")
 
     async def wait_until_disconnected(self) -> None:
-        """Return once the peer has ended the connection. Read nothing of what it sends.
+        """Return once the peer has ended the connection. Do not read what it sends.
 
         If unread bytes are waiting, this checks only once per second. Without a
         socket, it never returns.

@@ -28,8 +28,8 @@ from authorizerd.daemon.net.connection import Connection, Phase
 IDLE_SECONDS_MIN: Final = 10.0
 """Time for which a known peer's connection must be idle before another may replace it."""
 STALL_SECONDS_MIN: Final = 1.0
-"""Time after which a stalled connection of a stranger may be ended, even while an answer is sent
-to it, or to free its memory."""
+"""Time after which a stranger's stalled connection may be ended, even during an answer, or to free
+its memory."""
 EXEMPT: Final = (Phase.ANSWERING, Phase.STREAMING)
 """The phases in which a connection does not wait for its peer, so it is neither late nor idle."""
 _LOOKED_AT_MAX: Final = 1024
@@ -158,7 +158,8 @@ class OpenConnections:
         return None
 
     def _find_within(self, strangers: _Strangers) -> Guest | None:
-        """Return the oldest one that waits unanswered, or else roughly the quietest."""
+        """Return the oldest waiting connection without an answer, or else roughly the quietest
+        one."""
         oldest = next(filter(self._gives_way, strangers.unanswered), None)
         if oldest is not None:
             return oldest

@@ -2,8 +2,8 @@
 ``POST /v1/history`` gives every answer to it since a moment.
 
 **Invariant:** both show other principals' ACLs, so a caller needs the surface's right even for a
-question about itself. An explanation gives the answer that was decided and audited. The answers of
-a history are those that decisions at each offset would have had with today's settings.
+question about itself. An explanation gives the answer that was decided and audited. A history has
+the answers that decisions at each offset would have given with today's settings.
 """
 
 from __future__ import annotations

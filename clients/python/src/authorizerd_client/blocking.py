@@ -213,7 +213,7 @@ class Client:
     def close(self) -> None:
         """Close the connection for good. A call in another thread raises ``ClosedError``."""
         self._links.close()
-        # That wakes a thread that is in a call, which then drops the connection itself.
+        # This wakes a thread that is in a call; that thread then drops the connection itself.
         if self._turn.acquire(blocking=False):
             try:
                 self._links.drop()
@@ -247,10 +247,11 @@ class Client:
         return encode_request(questions, min_offset, self._frame_bytes_max)
 
     def _ask(self, request: Request, deadline: Deadline, offsets: dict[Daemon, int]) -> Decisions:
-        """Ask until a daemon decides, or no attempt or time is left.
+        """Ask until a daemon decides, or until no attempt or time is left.
 
         Args:
-            offsets: by which offset each daemon has decided for the same call; the answer is added.
+            offsets: the offset of each daemon's last decision for the same call; the new one is
+                added.
         """
         for attempts_left in reversed(range(self._daemons.attempts_max)):
             link = self._get_link(deadline)

@@ -1,4 +1,4 @@
-"""The connection of the blocking client: to which daemon, and when to make a new one."""
+"""The connection of the blocking client: choose its daemon, and when to make a new one."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class BlockingLinks:
         """
         if link.has_ended:
             self._link = None
-        # Rather than the error of the socket that `close` shut down.
+        # Raise this rather than the error of the socket that `close` shut down.
         self._check_is_open()
 
     def get(self, deadline: Deadline) -> BlockingLink:
@@ -95,12 +95,13 @@ class BlockingLinks:
         wait = self._daemons.next_attempt - time.monotonic()
         if wait > deadline.remaining or deadline.remaining <= 0:
             raise ConnectionLostError(self._daemons.explain())
-        # Why not time.sleep? `close` must end the wait.
+        # Unlike time.sleep, this wait can be ended by `close`.
         self._closing.wait(max(0.0, wait))
         self._check_is_open()
 
     def _try_to_return(self, link: BlockingLink, deadline: Deadline) -> None:
-        """Replace the connection by one to an earlier daemon, if it is time and there is one."""
+        """Replace the connection by one to an earlier daemon, if there is one and a retry is
+        due."""
         earlier = self._daemons.choose_return(link.daemon, time.monotonic())
         if earlier is None:
             return

@@ -36,7 +36,7 @@ SILENCE_SECONDS: Final = 30.0
 class AclWatch:
     """An iterator of events: a ``Listing`` first, then every change. Make it with ``watch``.
 
-    It connects again by itself, and goes on where it was. If the daemon no longer has the changes
+    It reconnects by itself, and continues where it was. If the daemon no longer has the changes
     in between, or another daemon answers, it yields a new ``Listing``. ``close`` may be called from
     another thread, and ends the iteration.
     """

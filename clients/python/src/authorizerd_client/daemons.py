@@ -1,4 +1,4 @@
-"""The daemons that a client may ask: which one next, for how long, and when to return to another.
+"""Choose the daemon that a client asks next, for how long, and when to return to another one.
 
 Nothing here has a clock or a socket. All times are seconds of one clock, which the caller chooses.
 """
@@ -27,7 +27,7 @@ ATTEMPT_SECONDS_MIN: Final = 0.05
 RETURN_SECONDS: Final = 10.0
 """A client tries an earlier address again after this time, or up to twice as long."""
 RETURN_ATTEMPT_SECONDS: Final = 0.25
-"""How long a question may wait for that attempt."""
+"""How long a question may wait for the attempt to return to an earlier address."""
 _NOT_TRIED: Final = "no attempt to connect was made"
 
 Outcome: TypeAlias = Decisions | AuthorizerdError
@@ -108,7 +108,7 @@ class Daemons:
     def choose_return(self, current: Daemon, now: float) -> Daemon | None:
         """Return an earlier daemon if it is time to try one again.
 
-        The next time begins with this call, so only one of several tasks gets a daemon.
+        This call starts the wait for the next attempt, so only one of several tasks gets a daemon.
         """
         if current is self._all[0] or now < self._return_time:
             return None
@@ -120,8 +120,8 @@ class Daemons:
         """Record that the client has connected to ``daemon`` and will ask it."""
         daemon.error = None
         if not self.are_several:
-            # With others, only an answer ends the back-off: a daemon that is not ready, or dies
-            # at each question, would otherwise be tried with each question.
+            # With several daemons, only an answer ends the back-off: otherwise, each question would
+            # try a daemon that is not ready or dies at each question.
             daemon.backoff.succeed()
         self._plan_return(now)
 
@@ -178,6 +178,6 @@ def _rank(daemon: Daemon) -> float:
 def is_not_ready(outcome: Outcome) -> bool:
     """Return True if a daemon answered that its ACLs are not loaded."""
     if isinstance(outcome, Decisions):
-        # A frame without questions has no decisions; then the offset says it.
+        # A frame without questions has no decisions, so check the offset.
         return NOT_READY in outcome.codes or (not outcome.codes and outcome.offset < 0)
     return isinstance(outcome, NotReadyError)

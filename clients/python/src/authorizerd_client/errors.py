@@ -90,7 +90,7 @@ class OverloadedError(AnswerError):
 
     def __init__(self, message: str, code: int, retry_after_seconds: float) -> None:
         super().__init__(message, code)
-        self.args = (message, code, retry_after_seconds)  # `copy` constructs the copy from these
+        self.args = (message, code, retry_after_seconds)  # for `copy`, which passes these
         self.retry_after_seconds = retry_after_seconds
 
 

@@ -1,8 +1,8 @@
 """Follow the ACLs of a daemon, without a socket: requests to send, and events from the answers.
 
-**Invariant:** whatever connection breaks wherever, the events lead from one state of the ACLs to
-the next: each change is there once, in order, and a batch is whole. Where that is impossible, the
-events begin again with a ``Listing``.
+**Invariant:** wherever a connection breaks, the events lead from one state of the ACLs to the next:
+each change occurs once, in order, and batches are whole. If that is impossible, the events begin
+again with a ``Listing``.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Follower:
         return self._answer.status != 0
 
     def forget(self) -> None:
-        """List the ACLs again: the next daemon may have other offsets."""
+        """List the ACLs again: the next daemon may have different offsets."""
         self._offset = None
 
     def begin(self, address: Address) -> bytes:
@@ -170,7 +170,7 @@ class Follower:
             case "expired":
                 self._offset = None
                 self.needs_connection = True
-            case "closed":  # the answer to the next request says whether it can go on
+            case "closed":  # the answer to the next request shows whether the watch can continue
                 self.needs_connection = True
             case _:  # "begin", and events of later versions
                 pass
@@ -251,6 +251,6 @@ def _unexpected() -> ProtocolError:
 
 
 def new_silence_error(follower: Follower, seconds: float) -> TimedOutError:
-    """Return the error for a daemon from which nothing, or no head of an answer, has arrived."""
+    """Return the error for a daemon that sent nothing, or no complete head of an answer."""
     did = "been silent" if follower.is_answered else "not answered"
     return TimedOutError(f"the daemon has {did} for {seconds:g} s")

@@ -1,4 +1,4 @@
-"""One HTTP/1.1 answer, without a socket: bytes to a status and the parts of a body.
+"""Parse one HTTP/1.1 answer, without a socket, into a status and the parts of a body.
 
 **Invariant:** a body counts as complete only if its end has arrived.
 """

@@ -259,7 +259,7 @@ class Connection:
             new_error: makes the error. Each exchange gets its own, since several tasks that raise
                 the same exception would mix their tracebacks.
         """
-        # The first error stays, since later ones are its consequences.
+        # Keep the first error, since later ones are its consequences.
         self._new_error = self._new_error or new_error
         self._buffer.clear()
         ended = [*self._in_flight]

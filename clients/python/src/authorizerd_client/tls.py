@@ -4,7 +4,7 @@
 has passed the checks of the caller's ``ssl.SSLContext``, and nothing leaves it unencrypted.
 
 With TLS 1.3, the daemon checks a client's certificate after the client's handshake is complete. Its
-refusal therefore arrives with the first data, instead of the answer to the hello.
+refusal therefore arrives in place of the answer to the hello.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CERTIFICATE_FAULTS: Final = {
 }  # fmt: skip
 """The fault of the daemon's certificate, by OpenSSL's X509_V_ERR codes."""
 _SAME_FAULT: Final = {20: 19, 21: 19, 64: 62}
-"""Codes whose fault and remedy are those of another code."""
+"""Codes with the same fault and remedy as another code."""
 
 _NEEDS_CERTIFICATE: Final = (
     "load the client's certificate and key into the ssl.SSLContext with load_cert_chain"
@@ -90,7 +90,7 @@ def new_endpoint(address: Address, context: ssl.SSLContext | None) -> TlsEndpoin
             raise ValueError("tls is given, but the address is without TLS: use tls://HOST:PORT")
         return None
     endpoint = TlsEndpoint(context or ssl.create_default_context(), address.host)
-    endpoint.new_session()  # raises the errors of the host and the context now
+    endpoint.new_session()  # raises errors of the host and the context early
     return endpoint
 
 

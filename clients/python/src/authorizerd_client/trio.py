@@ -255,10 +255,11 @@ class Client:
         return encode_request(questions, min_offset, self._frame_bytes_max)
 
     async def _ask(self, request: Request, limit: float, offsets: dict[Daemon, int]) -> Decisions:
-        """Ask until a daemon decides, or no attempt is left.
+        """Ask until a daemon decides, or until no attempt is left.
 
         Args:
-            offsets: by which offset each daemon has decided for the same call; the answer is added.
+            offsets: the offset of each daemon's last decision for the same call; the new one is
+                added.
         """
         for attempts_left in reversed(range(self._daemons.attempts_max)):
             link = await self._get_link(limit)

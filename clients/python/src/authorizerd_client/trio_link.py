@@ -89,7 +89,7 @@ class TrioLink:
                 await self._wait_until_settled(self._connection.in_flight[0])
             exchange, frame = self._connection.ask(request)
             is_attempt = attempt_seconds < inf
-            # Before sending, since another task may read the answer before `_send` returns.
+            # Do this before sending, since another task may read the answer before `_send` returns.
             waiting = self._waiting[exchange] = _Waiting(
                 trio.current_time() + attempt_seconds if is_attempt else limit
             )
@@ -122,7 +122,7 @@ class TrioLink:
     def end(self, new_error: Callable[[], AuthorizerdError]) -> None:
         """Close the connection; every waiting call gets an error."""
         self._connection.end(new_error)
-        self._stream.socket.close()  # `aclose` must be awaited, and `end` cannot
+        self._stream.socket.close()  # `end` cannot await `aclose`
         for waiting in self._waiting.values():
             waiting.wake.set()
         self._waiting.clear()
@@ -181,8 +181,8 @@ class TrioLink:
             await self._stream.send_all(frame if self._tls is None else self._tls.encrypt(frame))
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             if self._tls is not None and self._connection.offset is None:
-                # A daemon that refuses the client's certificate has closed, but its alert has
-                # arrived. No other task reads before the hello is answered.
+                # If the daemon refused the client's certificate and closed, its alert has arrived.
+                # No other task reads before the hello is answered.
                 await self._receive()
             self.end(self._new_broken_error)
         except BaseException:
@@ -215,7 +215,8 @@ class TrioLink:
         if self._tls is None:
             return self._connection.receive_data(received)
         data = self._tls.decrypt(received)
-        # No data means that a TLS record is incomplete; to the connection it would mean the end.
+        # No data means that a TLS record is incomplete. Do not pass it on: that would signal the
+        # end.
         return self._connection.receive_data(data) if data else []
 
     def _new_broken_error(self) -> AuthorizerdError:

@@ -1,4 +1,4 @@
-"""The connections of the client for trio: to which daemon, and when to make a new one.
+"""The connections of the client for trio: choose the daemon, and when to make a new one.
 
 **Invariant:** new questions use one connection. A connection that was replaced by one to an earlier
 address ends when its last frame is answered.
@@ -50,7 +50,7 @@ class TrioLinks:
 
     @property
     def are_broken(self) -> bool:
-        """Return True if there is no connection, or the attempt to replace it has not succeeded."""
+        """Return True if there is no connection, or if the attempt to replace it failed."""
         return self._link is None or self._link.daemon.error is not None
 
     def close(self) -> None:
@@ -61,7 +61,7 @@ class TrioLinks:
                 link.end(_closed_error)
 
     def set_aside(self, link: TrioLink, outcome: Outcome) -> None:
-        """Drop a connection whose daemon failed. Only the first of its callers gets to do so."""
+        """Drop a connection whose daemon failed. Only its first caller has any effect."""
         if self._link is not link:
             return
         self._link = None
@@ -110,7 +110,7 @@ class TrioLinks:
         await trio.sleep_until(max(self._daemons.next_attempt, trio.current_time()))
 
     async def _try_to_return(self, link: TrioLink) -> None:
-        """Replace the connection by one to an earlier daemon, if it is time and there is one.
+        """Replace the connection by one to an earlier daemon, if there is one and a retry is due.
 
         Other tasks use the connection meanwhile. It ends when their questions are answered.
         """
@@ -144,9 +144,9 @@ class TrioLinks:
         """Return a connection, or None if the daemon cannot be reached now.
 
         Args:
-            seconds: a time limit, beside that of the call and that of every attempt to connect.
+            seconds: a time limit, in addition to those of the call and of every attempt to connect.
         """
-        # Reported if the time limit of the call ends this attempt.
+        # This error is reported if the time limit of the call ends this attempt.
         daemon.error = "the daemon did not answer in time"
         try:
             with trio.fail_after(min(self._connect_timeout, seconds)):

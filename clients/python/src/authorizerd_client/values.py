@@ -86,7 +86,7 @@ def select_allowed(questions: Sequence[AnyQuestion], decisions: Decisions) -> li
         InvalidQuestionError, NotReadyError: one of the questions has no decision.
     """
     return [
-        # By its index, since a plain tuple has no attributes.
+        # Use the index, since a plain tuple has no attributes.
         question[4]
         for number, question in enumerate(questions)
         if decisions.is_allowed(number, question)

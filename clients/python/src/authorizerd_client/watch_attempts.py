@@ -1,4 +1,4 @@
-"""The daemons that a watch may follow: which one next, when, and when to give up.
+"""Choose the daemon that a watch follows next, when to try it, and when to give up.
 
 Nothing here has a clock or a socket. All times are seconds of one clock, which the caller chooses.
 """
@@ -84,7 +84,7 @@ def to_lost(error: Exception) -> TransientError:
     """Return the error for a connection that failed.
 
     Raises:
-        AuthorizerdError: ``error`` itself, if it does not pass with time.
+        AuthorizerdError: ``error`` itself, if it is not temporary.
     """
     if isinstance(error, TransientError):
         return error
