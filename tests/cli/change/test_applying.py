@@ -7,9 +7,9 @@ import json
 import re
 import subprocess
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 import trio
@@ -18,7 +18,7 @@ from authorizerd.acl.model import Acl
 from authorizerd.acl.steps import finish
 from authorizerd.cli.change import applying
 from authorizerd.cli.change.apply_server import Answered
-from authorizerd.cli.change.execution import Ending, Execution
+from authorizerd.cli.change.execution import Done, Ending, Execution
 from authorizerd.cli.main import main
 from authorizerd.management.plan.changes import AclRequest
 from authorizerd.management.plan.document import PlanCheck, encode_plan
@@ -41,6 +41,13 @@ BEFORE = some_acls(range(12))
 AFTER = some_acls(range(6, 18))
 OTHER = acl("User:other", topic="other")
 BREAKING = PlanCheck(name="tests", breaks=True, summary="1 policy test would fail", counts={})
+
+
+async def list_offset(address: str) -> int:
+    async with open_server(address) as server:
+        listed = await server.list_acls()
+        assert listed.offset is not None
+        return listed.offset
 
 
 class Stage:
@@ -95,20 +102,14 @@ def test_plan_is_applied_once(stage: Stage) -> None:
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[0].startswith("the server compares: it rejects a request if an ACL has changed")
-    offsets = [
-        int(found[1])
-        for line in lines[1:-1]
-        if (found := re.fullmatch(r"2 DENY ACLs (?:created|deleted), at offset (\d+)", line))
-        or (found := re.fullmatch(r"4 ALLOW ACLs (?:created|deleted), at offset (\d+)", line))
-    ]
+    pattern = r"(?:2 DENY|4 ALLOW) ACLs (?:created|deleted), at offset (\d+)"
+    offsets = [int(found[1]) for line in lines[1:-1] if (found := re.fullmatch(pattern, line))]
     assert [later - offsets[0] for later in offsets] == [0, 4, 8, 10]
     assert lines[-1] == "applied: 12 ACLs now, as planned"
     assert stage.acls == set(AFTER)
     again = stage.apply()
-    assert (again.returncode, again.stdout) == (
-        0,
-        "nothing to do: the ACLs are those of the plan (12 ACLs)\n",
-    )
+    said = "nothing to do: the ACLs are those of the plan (12 ACLs)\n"
+    assert (again.returncode, again.stdout) == (0, said)
 
 
 def test_dry_run_prints_the_requests(stage: Stage) -> None:
@@ -144,15 +145,11 @@ def test_breaking_plan_needs_a_flag(stage: Stage) -> None:
 
 
 def test_json_has_every_request(stage: Stage) -> None:
-    document: Any = json.loads(stage.apply("--json").stdout)
+    document = json.loads(stage.apply("--json").stdout)
     assert document["result"] == "applied"
     assert document["compares"] is True
-    assert [each["step"] for each in document["done"]] == [
-        "create_deny",
-        "create_allow",
-        "delete_allow",
-        "delete_deny",
-    ]
+    steps = [each["step"] for each in document["done"]]
+    assert steps == ["create_deny", "create_allow", "delete_allow", "delete_deny"]
     stage.set_acls([*BEFORE, OTHER])
     moved = stage.apply("--json")
     assert moved.returncode == 4
@@ -258,14 +255,7 @@ def test_large_plan_needs_a_flag(stage: Stage, tmp_path: Path) -> None:
 
 def test_pipelined_requests_do_not_slip_past_each_other(stage: Stage) -> None:
     """Both are in the daemon before it answers, and expect the same offset."""
-
-    async def list_offset() -> int:
-        async with open_server(stage.address) as server:
-            listed = await server.list_acls()
-            assert listed.offset is not None
-            return listed.offset
-
-    offset = trio.run(list_offset)
+    offset = trio.run(list_offset, stage.address)
     connection = KafkaConnection(stage.address)
     for name in ("first", "second"):
         created = encode_creations(3, [acl("User:a", topic=name)], offset)
@@ -336,12 +326,6 @@ def test_offset_of_before_a_restart_is_accepted_or_rejected_but_never_wrong(
             assert isinstance(answer, Answered)
             return answer
 
-    async def list_offset(address: str) -> int:
-        async with open_server(address) as server:
-            listed = await server.list_acls()
-            assert listed.offset is not None
-            return listed.offset
-
     with running(tmp_path, log_dir, super_users="User:ANONYMOUS") as daemon:
         address = daemon.ready["listeners"]["PLAINTEXT"]
         first = trio.run(list_offset, address)
@@ -349,10 +333,9 @@ def test_offset_of_before_a_restart_is_accepted_or_rejected_but_never_wrong(
         second = trio.run(list_offset, address)
     with running(tmp_path, log_dir, super_users="User:ANONYMOUS") as daemon:
         address = daemon.ready["listeners"]["PLAINTEXT"]
-        rejected = trio.run(try_offset, address, first)
-        assert [each.code for each in rejected.errors] == [ErrorCode.INVALID_UPDATE_VERSION]
-        too_new = trio.run(try_offset, address, second + 1000)
-        assert [each.code for each in too_new.errors] == [ErrorCode.INVALID_UPDATE_VERSION]
+        for offset in (first, second + 1000):
+            rejected = trio.run(try_offset, address, offset)
+            assert [each.code for each in rejected.errors] == [ErrorCode.INVALID_UPDATE_VERSION]
         assert trio.run(try_offset, address, second).errors == ()
 
 
@@ -364,30 +347,25 @@ async def test_execution_survives_a_restart_of_the_daemon(tmp_path: Path) -> Non
         port = daemon.ready["listeners"]["PLAINTEXT"].rpartition(":")[2]
         await trio.to_thread.run_sync(Stage, daemon, tmp_path)
     listeners = f"PLAINTEXT://127.0.0.1:{port}"
+    made: list[Done] = []
+    with ExitStack() as daemons:
 
-    def run_once() -> Any:  # noqa: ANN401 - a context manager
-        return running(tmp_path, log_dir, super_users="User:ANONYMOUS", listeners=listeners)
+        def start() -> DaemonProcess:
+            return daemons.enter_context(
+                running(tmp_path, log_dir, super_users="User:ANONYMOUS", listeners=listeners)
+            )
 
-    context = run_once()
-    daemon = context.__enter__()
-    restarted = False
+        def restart(done: Done) -> None:
+            made.append(done)
+            if len(made) == 1:
+                daemons.close()
+                start()
 
-    def restart(_: object) -> None:
-        nonlocal context, restarted
-        if not restarted:
-            restarted = True
-            context.__exit__(None, None, None)
-            context = run_once()
-            context.__enter__()
-
-    try:
-        async with open_server(daemon.ready["listeners"]["PLAINTEXT"]) as server:
+        async with open_server(start().ready["listeners"]["PLAINTEXT"]) as server:
             execution = Execution(plan, server, report=restart)
             await execution.run()
             assert execution.progress.ending is Ending.APPLIED
             assert (await server.list_acls()).digest == plan.leads_to.digest
-    finally:
-        context.__exit__(None, None, None)
 
 
 MINE = BEFORE[3].principal

@@ -231,17 +231,28 @@ def test_file_that_was_read_in_part_deletes_only_what_it_manages(
     assert {*written(folder).changes.deleted} == {ALICE, BOB}
 
 
-@pytest.mark.parametrize(("words", "error"), [
-    ("desired.txt --principal User:bob", "the plan does not manage the desired StandardAcl["),
-    ("desired.txt --principal User:bob", ", and 2 more: select it too"),
-    ("absent.txt", "absent.txt: No such file or directory"),
-    ("desired.txt --tests absent.yaml", "absent.yaml"),
-    ("desired.txt --out .", ".: expected a file or nothing, found something else"),
-    ("desired.txt --out no/plan.json", "no/plan.json: not written: No such file or directory"),
+@pytest.mark.parametrize(("files", "words", "error"), [
+    ({}, "desired.txt --principal User:bob",
+     "the plan does not manage the desired StandardAcl["),
+    ({}, "desired.txt --principal User:bob", ", and 2 more: select it too"),
+    ({}, "absent.txt", "absent.txt: No such file or directory"),
+    ({}, "desired.txt --tests absent.yaml", "absent.yaml"),
+    ({}, "desired.txt --out .", ".: expected a file or nothing, found something else"),
+    ({}, "desired.txt --out no/plan.json", "no/plan.json: not written: No such file or directory"),
+    ({"bad.yaml": "tests: [alice may RAED topic orders]"},
+     "desired.txt --tests bad.yaml --out plan.json", "bad.yaml:1:19: unknown operation 'RAED'"),
+    # A listing that failed leaves an empty file.
+    ({"empty.txt": "\n"}, "empty.txt", "empty.txt: expected desired ACLs, found an empty file"),
+    ({"empty.yaml": "\n"}, "empty.yaml", "empty.yaml: expected desired ACLs, found an empty file"),
 ])  # fmt: skip
-def test_fault_ends_with_1(words: str, error: str, capsys: Capture) -> None:
+def test_fault_ends_with_1_and_no_plan(
+    folder: Path, files: dict[str, str], words: str, error: str, capsys: Capture
+) -> None:
+    for name, text in files.items():
+        (folder / name).write_text(text)
     assert plan(words) == 1
     assert error in capsys.readouterr().err
+    assert not (folder / "plan.json").exists()
 
 
 @pytest.mark.parametrize(("words", "source", "error"), [
@@ -327,13 +338,6 @@ def test_passing_policy_tests_are_counted(capsys: Capture) -> None:
     assert plan("desired.txt now.txt --tests tests.yaml") == 3
     assert plan("now.txt --tests tests.yaml") == 3  # zoe may not, whatever is planned
     assert "2 passed, 1 failed, 0 of them because of it\n" in capsys.readouterr().out
-
-
-def test_faulty_policy_file_ends_with_1_and_no_plan(folder: Path, capsys: Capture) -> None:
-    (folder / "tests.yaml").write_text("tests: [alice may RAED topic orders]")
-    assert plan("desired.txt --tests tests.yaml --out plan.json") == 1
-    assert "tests.yaml:1:19: unknown operation 'RAED'" in capsys.readouterr().err
-    assert not (folder / "plan.json").exists()
 
 
 def test_more_changes_than_a_request_can_make_need_batches(folder: Path, capsys: Capture) -> None:
@@ -436,14 +440,6 @@ def test_properties_file_is_not_replaced(folder: Path, capsys: Capture) -> None:
     (folder / "server.properties").write_text("log.dirs=log\n")
     assert plan("desired.txt --out server.properties", "--config server.properties") == 1
     assert "the file is also --config, and was kept" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("name", ["empty.txt", "empty.yaml"])
-def test_empty_file_is_not_an_empty_set_of_acls(folder: Path, name: str, capsys: Capture) -> None:
-    """A listing that failed leaves an empty file."""
-    (folder / name).write_text("\n")
-    assert plan(name) == 1
-    assert f"{name}: expected desired ACLs, found an empty file" in capsys.readouterr().err
 
 
 def test_plan_is_not_a_file_of_desired_acls(folder: Path, capsys: Capture) -> None:

@@ -13,6 +13,7 @@ from authorizerd.cli.change import releases
 from authorizerd.cli.main import main
 from authorizerd.management.formats.listing import format_acls
 from tests.support.acls import acl
+from tests.support.fixture_types import Capture
 
 ALICE = acl("User:alice", "READ", topic="orders")
 LOOPBACK = acl("User:alice", "READ", topic="orders", host="127.0.0.0/8", deny=True)
@@ -54,12 +55,12 @@ def compare(held: list[Acl], words: str = "") -> int:
     return main(["acls", "compare-releases", "--acls", "now.txt", "--super-users=", *words.split()])
 
 
-def test_changed_acls_and_requests_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
+def test_changed_acls_and_requests_are_reported(capsys: Capture) -> None:
     assert compare([ALICE, LOOPBACK, MALFORMED, USELESS], "--traffic audit.log") == 10
     assert capsys.readouterr().out.startswith(REPORT)
 
 
-def test_the_way_back_is_the_opposite(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_way_back_is_the_opposite(capsys: Capture) -> None:
     assert compare([ALICE, LOOPBACK], "--from 4.4 --to 4.3 --json --traffic audit.log") == 10
     document = json.loads(capsys.readouterr().out)
     (changed,) = document["acls"]
@@ -75,24 +76,20 @@ def test_no_other_answer_is_exit_code_0(held: list[Acl]) -> None:
     assert compare(held, "--traffic audit.log") == 0
 
 
-def test_record_that_the_acls_contradict_proves_nothing(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_record_that_the_acls_contradict_proves_nothing(capsys: Capture) -> None:
     assert compare([], "--traffic audit.log") == 10
     expected = "this proves nothing: the ACLs decide 2 of 2 events (100.0%) otherwise than recorded"
     assert expected in capsys.readouterr().out
 
 
-def test_same_release_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_same_release_is_refused(capsys: Capture) -> None:
     with pytest.raises(SystemExit) as ended:
         compare([ALICE], "--to 4.3")
     assert ended.value.code == 2
     assert "expected a release other than that of --from" in capsys.readouterr().err
 
 
-def test_reports_are_bounded(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_reports_are_bounded(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setattr(releases, "ACLS_SHOWN_MAX", 1)
     monkeypatch.setattr(releases, "ACLS_LISTED_MAX", 1)
     held = [ALICE, LOOPBACK, MALFORMED]
