@@ -46,8 +46,7 @@ def test_a_failed_part_ends_no_other_part(nightly: Path) -> None:
 
 
 def test_score_of_mutations_is_weekly_unless_it_is_named(nightly: Path) -> None:
-    parts = [line.split()[0] for line in run(nightly, weekday="7")[1]]
-    assert parts[-1] == "mutation-score"
+    assert [line.split()[0] for line in run(nightly, weekday="7")[1]][-1] == "mutation-score"
     assert run(nightly, "mutation-score")[0] == 0
 
 

@@ -161,8 +161,7 @@ def test_an_unknown_host_is_allowed_only_by_rules_for_every_host() -> None:
 def test_an_unknown_host_is_denied_by_a_rule_for_one_host(principal: str, operation: int) -> None:
     """The decision names that rule."""
     denied = read("t", permission=DENY, host="10.0.0.7", principal=principal, operation=operation)
-    decision = explain(snapshot_of(read(), denied), NOBODY, ask(host=None))
-    assert decision.rule == MatchingAcl(denied)
+    assert explain(snapshot_of(read(), denied), NOBODY, ask(host=None)).rule == MatchingAcl(denied)
     assert not fast(snapshot_of(read(), denied), NOBODY, ask(host=None))
     other = read("t", permission=DENY, host="10.0.0.7", operation=Operation.WRITE)
     assert fast(snapshot_of(read(), other), NOBODY, ask(host=None))

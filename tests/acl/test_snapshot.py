@@ -152,8 +152,7 @@ def test_a_repeated_binding_is_refused_on_both_paths(binding: Acl) -> None:
 def test_an_unknown_id_is_refused_on_both_paths() -> None:
     """An ACL can be removed only while it is present."""
     assert refused([AclRemoved(ONE)]) == UnknownIdError
-    added = AclAdded(ONE, ALLOW_READ)
-    assert refused([added, AclRemoved(ONE), AclRemoved(ONE)]) == UnknownIdError
+    assert refused([AclAdded(ONE, ALLOW_READ), AclRemoved(ONE), AclRemoved(ONE)]) == UnknownIdError
 
 
 def refused(changes: list[Change]) -> type[ChangeError]:

@@ -174,8 +174,7 @@ def test_deletions_that_match_after_the_last_possible_removal_are_refused_whole(
 ) -> None:
     """Kafka counts the ACLs, but refuses any match of a filter once they are as many as allowed."""
     monkeypatch.setattr(updates, "RECORDS_PER_REQUEST_MAX", 10)
-    before = loaded(20)
-    plan, _ = finished(plan_deletions(AclTail(before), filters))
+    plan, _ = finished(plan_deletions(AclTail(loaded(20)), filters))
     if are_too_many:
         assert {str(each.error) for each in plan.result} == {updates.TOO_MANY_REMOVED}
         assert plan.changes == ()
@@ -204,8 +203,7 @@ def test_deletions_that_report_too_much_are_refused_whole(monkeypatch: pytest.Mo
 
 def test_the_size_of_reported_matches_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(updates, "MATCH_BYTES_PER_REQUEST_MAX", 10_000)
-    long = acl(topic="t" * 6_000)
-    before = snapshot_of(long)
+    before = snapshot_of(acl(topic="t" * 6_000))
     plan, _ = finished(plan_deletions(AclTail(before), [AclFilter()]))
     assert len(plan.changes) == 1
     plan, _ = finished(

@@ -88,8 +88,7 @@ def main() -> int:
             lambda _: time.monotonic() - begin < arguments.minutes * 60,
             draw_faults(chosen, arguments.seed),
         )
-        chaos = Chaos(folder, origin, arguments.seed, _print, means, arguments.workers)
-        report = chaos.run(drawn)
+        report = Chaos(folder, origin, arguments.seed, _print, means, arguments.workers).run(drawn)
         _print_report(report, arguments.seed, time.monotonic() - begin)
         if report.violations:
             kept = arguments.folder or _keep(folder, _KEPT / f"{source}-{arguments.seed}")

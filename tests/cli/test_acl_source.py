@@ -49,8 +49,7 @@ class Brokers:
     """Brokers that give one answer, and record what they were asked."""
 
     def __init__(self, values: Mapping[str, str | None], failure: str = "") -> None:
-        snapshot = snapshot_of(acl(), acl("User:b"))
-        self.answer = BrokerAnswer(snapshot, ("t",), values, failure)
+        self.answer = BrokerAnswer(snapshot_of(acl(), acl("User:b")), ("t",), values, failure)
         self.asked: list[tuple[str, str | None]] = []
 
     def read(self, servers: str, command_config: str | None) -> BrokerAnswer:
@@ -331,7 +330,6 @@ def test_flag_chooses_the_release_of_what_brokers_list(log_dir: Path) -> None:
     brokers = Brokers({})
     flags = ["--bootstrap-server", "b:1"]
     assert opened(*flags, brokers=brokers).snapshot.rules == brokers.answer.snapshot.rules
-    chosen = opened(*flags, "--kafka-release", "4.4", brokers=brokers)
-    assert chosen.snapshot.rules == RULES_4_4
+    assert opened(*flags, "--kafka-release", "4.4", brokers=brokers).snapshot.rules == RULES_4_4
     with pytest.raises(SystemExit):
         opened("--log-dir", log_dir, "--kafka-release", "4.5")

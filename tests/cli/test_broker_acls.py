@@ -91,8 +91,7 @@ async def read(cluster: KafkaCluster, user: str | None = None) -> BrokerAnswer:
     settings = ClientSettings(bootstrap=[ADDRESS])
     with trio.fail_after(30):
         async with KafkaClient(settings, lambda _: None, cluster.connect) as client:
-            reader = BrokerReader(client, SERVERS, user, f"--bootstrap-server {SERVERS}")
-            return await reader.read()
+            return await BrokerReader(client, SERVERS, user, f"--bootstrap-server {SERVERS}").read()
 
 
 async def test_acls_topics_and_settings_are_read(cluster: KafkaCluster, node: KafkaNode) -> None:

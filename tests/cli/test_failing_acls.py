@@ -39,8 +39,7 @@ def log_dir(tmp_path: Path) -> Path:
 
 
 def answer_of(words: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
-    code = main(words.split())
-    return code, capsys.readouterr().out
+    return main(words.split()), capsys.readouterr().out
 
 
 def test_daemon_denies_names_and_removes(tmp_path: Path, log_dir: Path) -> None:

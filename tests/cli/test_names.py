@@ -116,8 +116,7 @@ class Asked:
     def policy(self, fields: object) -> bool:
         path = self.log_dir / "tests.yaml"
         path.write_text(json.dumps({"tests": [fields]}))
-        words = ["test", str(path), "--log-dir", str(self.log_dir), *KNOWN_SETTINGS]
-        code = main(words)
+        code = main(["test", str(path), "--log-dir", str(self.log_dir), *KNOWN_SETTINGS])
         assert code in (0, 3)
         return code == 0
 
@@ -166,8 +165,7 @@ class Asked:
             request = Request("POST", "/access/v1/evaluation", "", headers, body, keep_alive=True)
             return await answer_of(self.place().decisions(request))
 
-        answer = json.loads(trio.run(ask).body)
-        return answer["decision"] is True
+        return json.loads(trio.run(ask).body)["decision"] is True
 
 
 SURFACES: dict[str, Callable[[Asked, pytest.CaptureFixture[str]], bool]] = {

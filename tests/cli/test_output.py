@@ -68,8 +68,7 @@ def test_document_has_all_hosts_as_the_lines_have(tmp_path: Path, capsys: Captur
     rules = [acl("User:a", "READ", topic="t", host=each) for each in hosts]
     write_log(tmp_path, [added(number, each) for number, each in enumerate(rules, 1)])
     question = ("who-can", "READ", "--topic", "t", "--log-dir", tmp_path)
-    document = run(capsys, 0, *question)
-    assert document["principals"][0]["hosts"]["only"] == hosts
+    assert run(capsys, 0, *question)["principals"][0]["hosts"]["only"] == hosts
 
 
 def test_listing_is_a_document_that_import_reads(tmp_path: Path, capsys: Capture) -> None:
@@ -91,8 +90,7 @@ def test_listing_is_a_document_that_import_reads(tmp_path: Path, capsys: Capture
 
 
 def test_flag_without_a_listing_is_rejected(capsys: Capture) -> None:
-    words = ["acls", "--add", "--json", "--bootstrap-server", "a:1"]
-    assert main(words) == 1
+    assert main(["acls", "--add", "--json", "--bootstrap-server", "a:1"]) == 1
     assert "The --json option is only available if --list is set" in capsys.readouterr().err
 
 

@@ -110,8 +110,7 @@ def test_name_without_a_type_is_no_user_of_kafka(
     given: str, principal: str, capsys: Capture
 ) -> None:
     assert run("--principal", given) == 0
-    line = capsys.readouterr().out.splitlines()[1]
-    assert line.split(" ", 2)[2] == principal
+    assert capsys.readouterr().out.splitlines()[1].split(" ", 2)[2] == principal
 
 
 def test_principal_that_is_probably_not_meant_is_warned_of(
@@ -155,8 +154,7 @@ def test_keystore_that_everybody_may_read_is_warned_of(
     keystore = tmp_path / "keystore.pem"
     keystore.touch()
     keystore.chmod(mode)
-    configuration = parse(text.format(path=keystore), source="server.properties")
-    warn_of(configuration)
+    warn_of(parse(text.format(path=keystore), source="server.properties"))
     assert caplog.text.count(f"{keystore}: every user may read the private key") == warnings
 
 

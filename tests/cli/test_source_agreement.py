@@ -95,8 +95,7 @@ def test_closed_port_is_named_with_the_remedy(capsys: pytest.CaptureFixture[str]
 def test_http_port_is_named_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        thread = Thread(target=answer_http, args=(server,), daemon=True)
-        thread.start()
+        Thread(target=answer_http, args=(server,), daemon=True).start()
         address = f"127.0.0.1:{port}"
         assert main([*QUESTIONS[0].split(), "--bootstrap-server", address]) == 1
     assert capsys.readouterr().err == (

@@ -135,8 +135,7 @@ def test_command_loads_only_what_it_needs(
 
 def test_own_log_needs_no_client_of_a_cluster(places: dict[str, Path]) -> None:
     """The start fails, but only after the daemon has loaded its parts."""
-    words = f"serve --config {places['unformatted']}"
-    assert loaded(words) == VALUES | LOOP | TLS | MESSAGES
+    assert loaded(f"serve --config {places['unformatted']}") == VALUES | LOOP | TLS | MESSAGES
 
 
 @pytest.mark.parametrize(("words", "expected"), [

@@ -215,8 +215,7 @@ def test_copied_error_keeps_its_text_and_attributes() -> None:
 
 @given(names=st.lists(texts | st.sampled_from(["x" * 300, "é" * 150]), max_size=700))
 def test_planned_frames_have_every_name_and_fit(names: list[str]) -> None:
-    repeated = Question("User:a", None, "READ", "TOPIC", "")
-    frames = list(plan_frames(repeated, names, 1000))
+    frames = list(plan_frames(Question("User:a", None, "READ", "TOPIC", ""), names, 1000))
     assert [question.resource_name for frame in frames for question in frame] == names
     for frame in frames:
         assert len(encode_request(frame, 2**62, 1000).questions) <= 1000

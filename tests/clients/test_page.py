@@ -176,8 +176,7 @@ def go_program(tmp_path_factory: pytest.TempPathFactory, request: pytest.Fixture
         "GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local", "GOPROXY": "off", "CGO_ENABLED": "0",
         "GOCACHE": str(request.config.cache.mkdir("go-build")), "GOPATH": str(folder / "path"),
     }  # fmt: skip
-    build = [go, "build", "-gcflags=all=-N -l", "-o", "ask", "ask.go"]
-    printed_by(build, folder, **environment)
+    printed_by([go, "build", "-gcflags=all=-N -l", "-o", "ask", "ask.go"], folder, **environment)
     return folder / "ask"
 
 

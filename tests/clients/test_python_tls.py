@@ -160,8 +160,7 @@ class Server:
 
 
 def new_endpoint(certificates: Path) -> TlsEndpoint:
-    context = ssl.create_default_context(cafile=str(certificates / "ca.pem"))
-    return TlsEndpoint(context, "localhost")
+    return TlsEndpoint(ssl.create_default_context(cafile=str(certificates / "ca.pem")), "localhost")
 
 
 def shake_hands(session: TlsSession, server: Server, sent_after: bytes) -> None:

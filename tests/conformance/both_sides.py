@@ -166,8 +166,7 @@ def _make_coordinators(side: Side) -> None:
 
 def _has_coordinator(side: Side, key_type: int, key: str) -> bool:
     fields = Fields(key_type=key_type, key=key)
-    answer = side.ask(request_of(ApiKey.FIND_COORDINATOR, 3, ADMIN, fields))
-    return bool(answer["error_code"] == 0)
+    return bool(side.ask(request_of(ApiKey.FIND_COORDINATOR, 3, ADMIN, fields))["error_code"] == 0)
 
 
 def _knows_groups(side: Side) -> bool:

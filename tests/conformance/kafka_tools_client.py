@@ -121,8 +121,7 @@ class KafkaConfigsTool(_Tool):
         assert said == f"Completed updating config for user {user}.\n"
 
     def describe_credentials(self, user: str) -> Mapping[str, int]:
-        said = self._run("--describe", *_USER, user)
-        head, _, credentials = said.partition(" are ")
+        head, _, credentials = self._run("--describe", *_USER, user).partition(" are ")
         assert head == f"SCRAM credential configs for user-principal '{user}'"
         parts = [each.split("=iterations=") for each in credentials.split(", ")]
         return {mechanism: int(iterations) for mechanism, iterations in parts}

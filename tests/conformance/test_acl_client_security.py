@@ -86,8 +86,7 @@ def test_mismatch_is_named_within_two_seconds(
     secured: SECURED, tmp_path: Path, listener: str, protocol: str
 ) -> None:
     config = write_client_config(tmp_path, secured[1], protocol)
-    printed = list_acls(address(secured, f"{listener}_2"), config)
-    check_protocol(printed, listener, protocol)
+    check_protocol(list_acls(address(secured, f"{listener}_2"), config), listener, protocol)
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)

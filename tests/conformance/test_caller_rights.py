@@ -157,8 +157,7 @@ def test_callers_have_rights_here_and_none_in_kafka(rig: Rig, tmp_path: Path) ->
 
             def may_alice_read() -> bool:
                 with stream(daemon, "asker") as connection:
-                    answer = connection.ask(("User:alice", None, 3, 2, "orders"))
-                    return answer.decisions == b"\x01"
+                    return connection.ask(("User:alice", None, 3, 2, "orders")).decisions == b"\x01"
 
             wait_until(may_alice_read, "the daemon knows the ACL")
             with stream(daemon, "asker") as connection:

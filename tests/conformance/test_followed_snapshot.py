@@ -42,8 +42,7 @@ def single(rig: Rig, tmp_path: Path) -> Iterator[Cluster]:
 
 
 def newest_checkpoint(cluster: Cluster) -> Path:
-    metadata = cluster.members[FIRST_CONTROLLER].metadata_dir
-    return max(metadata.glob("*.checkpoint"))
+    return max(cluster.members[FIRST_CONTROLLER].metadata_dir.glob("*.checkpoint"))
 
 
 def cut_log(cluster: Cluster) -> list[Acl]:

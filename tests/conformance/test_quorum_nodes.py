@@ -92,8 +92,7 @@ class Secured:
         )
 
     async def open(self, listener: str, mechanism: str = "PLAIN") -> Node:
-        opener = self.opener(listener, mechanism)
-        return await opener.open("127.0.0.1", self.port(listener))
+        return await self.opener(listener, mechanism).open("127.0.0.1", self.port(listener))
 
     def port(self, listener: str) -> int:
         return self.broker.settings.listeners[listener][1]

@@ -40,8 +40,7 @@ def broker_at(port: int, rig: Rig, folder: Path, formatted: Path) -> Iterator[Br
 
 def count_records(broker: Broker, topic: str) -> int:
     """Return the end offset of the topic's only partition."""
-    settings = {"bootstrap.servers": broker.plaintext, "group.id": "none", "log_level": 0}
-    consumer = Consumer(settings)
+    consumer = Consumer({"bootstrap.servers": broker.plaintext, "group.id": "none", "log_level": 0})
     _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=SECONDS_MAX)
     consumer.close()
     return int(end)

@@ -118,8 +118,7 @@ def test_kafka_reads_a_backup(rig: Rig, real_log_dir: Path, tmp_path: Path) -> N
     dumped = [each for each in records if each[0] == "ACCESS_CONTROL_ENTRY_RECORD"]
     assert {data["id"] for _, data in dumped} == set(map(uuid, acls))
     assert len(dumped) == len(acls)
-    found = tree_acls(rig, renamed)
-    assert found == {uuid(acl_id): str(acl) for acl_id, acl in acls.items()}
+    assert tree_acls(rig, renamed) == {uuid(acl_id): str(acl) for acl_id, acl in acls.items()}
 
 
 def test_kafka_dump_log_notices_a_damaged_batch(rig: Rig, tmp_path: Path) -> None:
@@ -133,16 +132,14 @@ def test_kafka_dump_log_notices_a_damaged_batch(rig: Rig, tmp_path: Path) -> Non
 def test_the_metadata_shell_shows_the_acls_of_our_checkpoint(rig: Rig, tmp_path: Path) -> None:
     """The shell prints each ACL as our audit lines do."""
     checkpoint = write_checkpoint(tmp_path, 7, [OF_4_3, *CHANGES])
-    found = tree_acls(rig, checkpoint)
-    assert found == {uuid(change.id): str(change.acl) for change in CHANGES}
+    assert tree_acls(rig, checkpoint) == {uuid(change.id): str(change.acl) for change in CHANGES}
 
 
 def test_the_metadata_shell_shows_the_acls_of_the_example(rig: Rig, tmp_path: Path) -> None:
     """The example is the log of ``make run``."""
     write_example(tmp_path, OF_4_3.level)
     segment = tmp_path / METADATA_TOPIC_DIRECTORY / segment_name(0)
-    found = tree_acls(rig, segment)
-    assert sorted(found.values()) == sorted(map(str, ACLS))
+    assert sorted(tree_acls(rig, segment).values()) == sorted(map(str, ACLS))
 
 
 def test_broker_continues_our_log(rig: Rig, formatted: Path, tmp_path: Path) -> None:

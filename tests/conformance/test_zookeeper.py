@@ -211,8 +211,7 @@ def test_new_znodes_are_as_those_of_the_broker(
 def test_1751_acls_of_a_broker_are_added_and_read_back(
     broker: ZooKeeperBroker, zookeeper: ZooKeeper, real_log_dir: Path
 ) -> None:
-    listing = (real_log_dir / "acls-list.txt").read_text(encoding="utf-8")
-    acls = set(read_listing(listing))
+    acls = set(read_listing((real_log_dir / "acls-list.txt").read_text(encoding="utf-8")))
     assert len(acls) == 1751
     assert add(zookeeper, sorted(acls, key=str)).count == 1751
     assert read(zookeeper) == acls

@@ -75,8 +75,7 @@ def described(client: KafkaConnection) -> list[Acl]:
 
 def audited(cluster: Cluster, request: str) -> list[str]:
     """Return ``principal result operation`` for each line about ``request`` at the controller."""
-    log = cluster.members[FIRST_CONTROLLER].process.audit_log
-    lines = log.read_text().splitlines()
+    lines = cluster.members[FIRST_CONTROLLER].process.audit_log.read_text().splitlines()
     return [
         line.partition("Principal = ")[2].partition(" on resource")[0]
         for line in lines

@@ -67,8 +67,7 @@ def running_cluster(folder: Path) -> Iterator[SparkCluster]:
         def start(name: str, *words: str) -> Path:
             return stack.enter_context(_running(folder / name, environment, words))
 
-        log = start("master", "master.Master", "--host", "127.0.0.1", *FREE_PORTS)
-        master = _read_address(log)
+        master = _read_address(start("master", "master.Master", "--host", "127.0.0.1", *FREE_PORTS))
         for name in ("one", "two"):
             sizes = ("--cores", "1", "--memory", "1g", "--work-dir", str(folder / name))
             start(name, "worker.Worker", "--host", "127.0.0.1", *FREE_PORTS, *sizes, master)

@@ -110,8 +110,7 @@ def test_rejected_log_in_is_named(
 def test_client_certificate_is_a_log_in(secured: Secured, tmp_path: Path) -> None:
     keystore = secured[1].issue("client", common_name="alice")
     more = f"ssl.keystore.location={keystore}"
-    printed = list_with(secured, "MTLS", "SSL", tmp_path, more)
-    assert printed == Printed(out="", error="", code=0)
+    assert list_with(secured, "MTLS", "SSL", tmp_path, more) == Printed(out="", error="", code=0)
 
 
 def test_missing_client_certificate_is_named(secured: Secured, tmp_path: Path) -> None:

@@ -73,8 +73,7 @@ def test_metrics_port_serves_what_the_admin_port_serves(
 
 def test_scraper_may_use_any_name_of_the_machine(port: HTTPConnection) -> None:
     """Prometheus and Kubernetes use the pod's address or a service's name."""
-    answer = ask(port, "GET", "/healthz", headers={"Host": "authorizerd.example:9182"})
-    assert answer.status == 200
+    assert ask(port, "GET", "/healthz", headers={"Host": "authorizerd.example:9182"}).status == 200
 
 
 @pytest.mark.parametrize("path", PATHS)

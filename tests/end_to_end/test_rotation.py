@@ -161,8 +161,7 @@ class Load:
             connection.connect()
             connection.auto_open = False  # a dropped connection is a fault
             while not self._ends.is_set():
-                answer = ask(connection, "POST", "/access/v1/evaluation", body, headers)
-                assert answer.status == 200
+                assert ask(connection, "POST", "/access/v1/evaluation", body, headers).status == 200
                 self.done["https"] += 1
 
     def _keep_stream(self) -> None:

@@ -384,7 +384,6 @@ def test_every_form_of_a_secret_is_found(tmp_path: Path, form: str) -> None:
         "base64 after a byte": base64.b64encode(b"\0" + marker.encode() + b"x"),
     }[form]
     installation.outputs["here"] = b"before " + encoded + b" after"
-    found = installation.find(ignored=tuple(_inputs(tmp_path)))
-    assert found == {"here": ["JAAS password"]}
+    assert installation.find(ignored=tuple(_inputs(tmp_path))) == {"here": ["JAAS password"]}
     with contextlib.suppress(KeyError):
         del installation.outputs["here"]

@@ -28,8 +28,7 @@ def test_frames_are_answered_in_order(daemon: DaemonProcess) -> None:
     """A frame has many questions, and many frames are in flight. Each answer has its log offset."""
     client = StreamConnection(daemon.ready["decision_stream"])
     assert (client.greeting.error_code, client.greeting.version) == (0, 1)
-    admin = new_admin(daemon)
-    assert create_acls(admin, binding()) == [None]
+    assert create_acls(new_admin(daemon), binding()) == [None]
     may: StreamQuestion = ("User:alice", None, READ, TOPIC, "orders")
     may_not: StreamQuestion = ("User:bob", "10.0.0.1", "READ", "TOPIC", "orders")
     for number in range(500):

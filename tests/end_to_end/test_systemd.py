@@ -294,8 +294,7 @@ def test_workers_accept_from_inherited_sockets_without_the_service_managers_vari
 def listening_sockets(pid: int) -> set[str]:
     """Return the inodes of the listening TCP sockets that a process has open."""
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    inodes = {f"socket:[{row[9]}]" for row in rows if row[3] == "0A"}
-    return inodes & sockets_of(pid)
+    return {f"socket:[{row[9]}]" for row in rows if row[3] == "0A"} & sockets_of(pid)
 
 
 def test_inherited_socket_must_be_on_loopback_without_tokens(tmp_path: Path, log_dir: Path) -> None:

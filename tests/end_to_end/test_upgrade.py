@@ -53,8 +53,7 @@ def test_log_of_0_1_is_valid_and_continues(
             assert daemon.evaluate(evaluation(user)).json["decision"] is expected
         create_acls(admin, binding("new", principal="User:new"))
     with running(tmp_path, log_dir, super_users="User:ANONYMOUS") as daemon:
-        found = {each.principal for each in describe_acls(new_admin(daemon))}
-        assert found == USERS | {"User:new"}
+        assert {each.principal for each in describe_acls(new_admin(daemon))} == USERS | {"User:new"}
     assert main(["check-log", str(log_dir)]) == 0
     capsys.readouterr()
     assert main(["shell", "--log-dir", str(log_dir), "find", "/image/scram"]) == 0

@@ -117,14 +117,12 @@ def test_daemon_writes_only_to_its_directories(installation: Installation, worke
         assert [each.error_code for each in altered.responses] == [0]
         kafka.close()
         stream = StreamConnection(f"unix:{socket}")
-        answer = stream.ask(("User:alice", None, "READ", "TOPIC", "t1"))
-        assert answer.decisions == b"\1"
+        assert stream.ask(("User:alice", None, "READ", "TOPIC", "t1")).decisions == b"\1"
         stream.close()
         denied = json.dumps(evaluation("mallory")).encode()
         http = HTTPConnection(ready["decision_http"], timeout=SECONDS_MAX)
         headers = {"Content-Type": "application/json"}
-        decided = ask(http, "POST", "/access/v1/evaluation", denied, headers)
-        assert decided.json["decision"] is False
+        assert ask(http, "POST", "/access/v1/evaluation", denied, headers).json["decision"] is False
         http.close()
         process.send_signal(signal.SIGHUP)
         log = installation.log_file

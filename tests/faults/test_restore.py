@@ -94,8 +94,7 @@ def run_restore(disk: FaultDisk, backup: Backup, now: datetime = NOW) -> Restore
 
 def read_whole(disk: FaultDisk, log_dir: Path = LOG_DIR) -> Acls:
     """Return the ACLs of a log directory in which check-log finds no fault."""
-    faults = [each for each in Inspection(log_dir, disk).findings() if isinstance(each, Fault)]
-    assert faults == []
+    assert [each for each in Inspection(log_dir, disk).findings() if isinstance(each, Fault)] == []
     check_format_is_finished(log_dir, disk)
     properties = read_meta_properties(log_dir, disk)
     assert properties is not None

@@ -124,8 +124,7 @@ def test_meanings_and_examples(
         for each in effects
     ] == found
     for each in effects:
-        operations = {flip.operation for flip in each.flips}
-        assert operations <= ({3, 8} if is_grant(each.acl) else {3})
+        assert {flip.operation for flip in each.flips} <= ({3, 8} if is_grant(each.acl) else {3})
 
 
 def test_range_with_a_network_interface_is_not_judged_for_certain() -> None:

@@ -289,8 +289,7 @@ def _step(chance: Random, pool: Sequence[Acl], kinds: str) -> Step:
         case "S":
             return Describe(draw_filter(chance))
         case "R":
-            users = chance.choice(((ROOT,), (ROOT, "User:a"), ()))
-            return Reload(users, chance.random() < 0.5)
+            return Reload(chance.choice(((ROOT,), (ROOT, "User:a"), ())), chance.random() < 0.5)
         case kind:
             questions = (
                 draw_question(chance) for _ in range(chance.randint(1, chance.choice((1, 6, 40))))

@@ -349,8 +349,7 @@ class Process(trio.abc.Instrument):
         check(self.network.ends_open == 0, f"{self.network.ends_open} streams are left open")
         if self.workers is not None:
             self.workers.check_end()
-        purgatory = self.parts.purgatory
-        check(purgatory.requests_waiting == 0, "requests are left in purgatory")
+        check(self.parts.purgatory.requests_waiting == 0, "requests are left in purgatory")
         waiting = self.parts.origin.updates.statistics.requests_waiting
         check(is_crash or waiting == 0, "updates are left in the queue")
         if self.started and not is_crash:

@@ -28,8 +28,7 @@ def read(text: str) -> FollowSettings:
 @pytest.mark.parametrize("name", ["follow-quorum", "follow-brokers"])
 def test_systemd_example_follows_a_cluster(name: str) -> None:
     text = (OPS / f"systemd/{name}.properties").read_text()
-    follow = read(text)
-    assert follow.log_in is None
+    assert read(text).log_in is None
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     read("\n".join(lines[:3]))
     followed = read(COMMENT.sub("", text).replace("cluster.id=...", "cluster.id=x"))

@@ -35,8 +35,7 @@ def documents(endpoint: Endpoint, caller: str, as_of: int) -> Iterator[tuple[Any
         kind, _, name = principal.partition(":")
         document = copy.deepcopy(dict(endpoint.example))
         if "input" in document:
-            principal_fields = {"principalType": kind, "name": name}
-            document["input"]["requestContext"]["principal"] = principal_fields
+            document["input"]["requestContext"]["principal"] = {"principalType": kind, "name": name}
             yield document, own, False
             continue
         if "id" in document["subject"]:

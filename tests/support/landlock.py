@@ -60,8 +60,7 @@ def restrict_writing(writable: Sequence[Path]) -> None:
         rule = _PathBeneath(rights, place)
         _call(_ADD_RULE, rules, _PATH_BENEATH, ctypes.byref(rule), 0)
         os.close(place)
-    library = ctypes.CDLL(None, use_errno=True)
-    assert library.prctl(_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+    assert ctypes.CDLL(None, use_errno=True).prctl(_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
     _call(_RESTRICT_SELF, rules, 0)
     os.close(rules)
 

@@ -133,8 +133,7 @@ class ScriptedZooKeeper:
         connection.close()
 
     def _connect(self, connection: socket.socket) -> bool:
-        reader = Reader(receive(connection))
-        *_, session = reader.read("iqiq")
+        *_, session = Reader(receive(connection)).read("iqiq")
         is_known = session == 0 or not self.sessions_end
         self._sessions += 1
         answer = struct.pack(">iiq", 0, SESSION_TIMEOUT_MS if is_known else 0, self._sessions)

@@ -87,7 +87,6 @@ def test_unindexed_acls_are_bounded_and_counted() -> None:
         for permission in range(4, 100)
         for operation in (Operation.ALL, Operation.READ)
     ]
-    snapshot = snapshot_of(*held)
-    found = find_matches(snapshot, question())
+    found = find_matches(snapshot_of(*held), question())
     assert list(found.listed) == order(held, question())[:ACLS_LISTED_MAX]
     assert found.denial_count == len(held)

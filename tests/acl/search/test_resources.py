@@ -130,8 +130,7 @@ def what_can(
     *acls: Acl, operation: int = Operation.READ, rules: ReleaseRules = ANY_RELEASE
 ) -> dict[str, str]:
     """Return what alice may READ, with prefixes as ``name…`` and exceptions after a minus sign."""
-    snapshot = with_rules(snapshot_of(*acls), rules)
-    found = find_resources(snapshot, NOBODY, ALICE, operation, TOPIC)
+    found = find_resources(with_rules(snapshot_of(*acls), rules), NOBODY, ALICE, operation, TOPIC)
     return {
         " -".join(map(show, [(each.pattern_type, each.name), *each.exceptions])): (
             " ".join(["all" if each.hosts.others else "only", *each.hosts.describe_places()])

@@ -190,8 +190,7 @@ def test_hosts_that_never_match_say_nothing(rules: ReleaseRules, net: dict[str, 
         acl("User:net", topic="t", host="10.9.1.2", deny=True),
         acl("User:v6", topic="t", host="fe80::1"),
     )
-    snapshot = with_rules(snapshot_of(*acls), rules)
-    found = find_subjects(snapshot, NOBODY, Operation.READ, TOPIC, "t")
+    found = find_subjects(with_rules(snapshot_of(*acls), rules), NOBODY, Operation.READ, TOPIC, "t")
     listed = {each.principal: str(each.hosts) for each in found.named}
     assert listed == {"User:app": "from any host", "User:app2": "from any host", **net}
     assert found.everyone.is_nowhere

@@ -278,8 +278,7 @@ def test_words_that_a_shell_made_of_a_star_are_reported(
     monkeypatch.chdir(tmp_path)
     for name in files:
         (tmp_path / name).touch()
-    server = FakeServer(ALICE)
-    error = given(server, words if "--list" in words else f"--list {words}").error
+    error = given(FakeServer(ALICE), words if "--list" in words else f"--list {words}").error
     assert error.startswith("authorizerd: warning: ") is (said is not None)
     assert (said or "") in error
 

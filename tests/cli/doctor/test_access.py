@@ -50,8 +50,7 @@ def test_running_as_root_is_a_warning(
     tmp_path: Path, config: Path, monkeypatch: pytest.MonkeyPatch, user: int, level: Level
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: user)
-    first = next(iter(examine_access(config, configured(tmp_path))))
-    assert first.level is level
+    assert next(iter(examine_access(config, configured(tmp_path)))).level is level
 
 
 def test_log_directory_must_exist_and_belong_to_the_user(
@@ -109,8 +108,7 @@ def test_first_inaccessible_log_file_is_an_error(
         )
 
     monkeypatch.setattr(os, "access", access)
-    errors = [each for each in examine_access(config, configuration) if each.level is Level.ERROR]
-    (error,) = errors
+    (error,) = [each for each in examine_access(config, configuration) if each.level is Level.ERROR]
     assert error.text.startswith(f"{closed[0]}: ")
     assert f"chown -R {tmp_path} " in error.advice
     closed.insert(0, tmp_path / LOCK_NAME)

@@ -58,8 +58,7 @@ def problems(findings: list[Finding]) -> list[tuple[Level, str]]:
 
 
 def test_certificate_is_shown_with_its_names_serial_number_and_date(authority: Authority) -> None:
-    keystore = issue(authority)
-    [finding] = found(configured(keystore))
+    [finding] = found(configured(issue(authority)))
     assert finding.level is Level.OK
     subject = "listeners: SSL: certificate CN=broker,OU=test,O=test, issuer OU=Testing CA"
     assert finding.text.startswith(subject)
@@ -86,15 +85,13 @@ def test_expiry_is_judged_by_the_days_left(
 
 
 def test_certificate_that_is_not_valid_yet_is_an_error(authority: Authority) -> None:
-    keystore = issue(authority)
-    [finding] = found(configured(keystore), now=datetime(1999, 1, 1, tzinfo=UTC))
+    [finding] = found(configured(issue(authority)), now=datetime(1999, 1, 1, tzinfo=UTC))
     assert (finding.level, "is valid only from 2" in finding.text) == (Level.ERROR, True)
 
 
 def test_expired_ca_in_the_truststore_is_a_warning(authority: Authority) -> None:
     old = authority.issue("old", not_after=expired())
-    keystore = issue(authority)
-    configuration = configured(keystore, truststore_location=old, client_auth="required")
+    configuration = configured(issue(authority), truststore_location=old, client_auth="required")
     [(level, text)] = problems(found(configuration))
     assert (level, "truststore's certificate" in text) == (Level.WARNING, True)
 

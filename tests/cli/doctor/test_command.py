@@ -32,8 +32,7 @@ def log_dir(tmp_path: Path) -> Path:
 
 def doctor(config: Path, *words: str) -> tuple[int, list[str]]:
     out = io.StringIO()
-    code = run_doctor(["--config", str(config), *words], out)
-    return code, out.getvalue().splitlines()
+    return run_doctor(["--config", str(config), *words], out), out.getvalue().splitlines()
 
 
 def errors(lines: list[str]) -> list[str]:
@@ -98,8 +97,7 @@ def test_settings_that_are_probably_not_meant_are_named(tmp_path: Path, log_dir:
 
 def test_json_has_the_worst_level_and_each_finding(tmp_path: Path, log_dir: Path) -> None:
     (log_dir / "meta.properties").write_bytes(PROPERTIES)
-    config = write_config(tmp_path, log_dir, node_id="7")
-    code, lines = doctor(config, "--json")
+    code, lines = doctor(write_config(tmp_path, log_dir, node_id="7"), "--json")
     document = json.loads("\n".join(lines))
     assert (code, document["result"]) == (2, "error")
     (finding,) = [each for each in document["findings"] if each["level"] == "error"]

@@ -268,8 +268,7 @@ def test_stores_for_connections_are_examined(
     keystore.chmod(0o600)
     change(keystore)
     stores = f"ssl.keystore.location={keystore}\nssl.truststore.location={authority.ca_file}\n"
-    text = f"{MINIMAL}{SASL.replace('SASL_PLAINTEXT', 'SSL')}{stores}"
-    tls = parse(text, source="f").follow
+    tls = parse(f"{MINIMAL}{SASL.replace('SASL_PLAINTEXT', 'SSL')}{stores}", source="f").follow
     assert tls is not None
     assert tls.tls is not None
     assert [each.level for each in examine_client_stores(tls.tls, datetime.now(UTC))] == levels

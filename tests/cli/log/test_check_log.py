@@ -32,8 +32,7 @@ SUMMARY = (
 
 def check(*words: str | Path) -> tuple[int, str]:
     out = io.StringIO()
-    code = run_check_log([str(word) for word in words], out, DISK, NOW)
-    return code, out.getvalue()
+    return run_check_log([str(word) for word in words], out, DISK, NOW), out.getvalue()
 
 
 def spoil_last_segment(log_dir: Path) -> Path:

@@ -84,8 +84,7 @@ def test_configuration_names_the_log_and_the_node(
     """A new directory is made. Its node is that of the configuration."""
     config = tmp_path / "server.properties"
     config.write_text(f"node.id=7\nlog.dirs={tmp_path / 'new'}\n")
-    words = ["restore", str(backup.path), "--config", str(config), "--next-offset", "900"]
-    assert main(words) == 0
+    assert main(["restore", str(backup.path), "--config", str(config), "--next-offset", "900"]) == 0
     assert "the log continues at offset 900, after epoch 1\n" in capsys.readouterr().out
     assert "node.id=7" in (tmp_path / "new/meta.properties").read_text()
     assert numbers(tmp_path / "new") == {1, 2}

@@ -274,8 +274,7 @@ def test_what_a_broker_refuses_is_left_out_with_a_message(
 ) -> None:
     broker = Broker((key, given))
     parent, _, last = folder.rpartition("/")
-    printed = broker.look(f"ls {parent or '/'}", f"ls {folder}")
-    *names, refusal = printed.splitlines()
+    *names, refusal = broker.look(f"ls {parent or '/'}", f"ls {folder}").splitlines()
     assert refusal == f"ls: {folder}: no such file or directory."
     assert last not in names
     (warning,) = broker.warnings

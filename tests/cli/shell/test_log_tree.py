@@ -63,8 +63,7 @@ def look(folder: Path, command: str, *batches: list[Record]) -> str:
     """Return what a command prints about a log with these batches."""
     write_log(folder, *batches)
     printed: list[str] = []
-    root = log_tree(read_contents(folder))
-    Shell(root, printed.append, is_interactive=True).run(command.split())
+    Shell(log_tree(read_contents(folder)), printed.append, is_interactive=True).run(command.split())
     return "".join(printed)
 
 

@@ -72,8 +72,7 @@ def make_place(kind: str, folder: Path, acls: Sequence[Acl]) -> tuple[str, froze
         return str(folder / "log"), frozenset(acls)
     if kind == "checkpoint":
         records = [added(number, each) for number, each in enumerate(acls, 1)]
-        path = write_checkpoint(folder, 7, [METADATA_VERSION, *records])
-        return str(path), frozenset(acls)
+        return str(write_checkpoint(folder, 7, [METADATA_VERSION, *records])), frozenset(acls)
     written = FORMATS[kind].write(acls)
     (folder / "acls").write_text(written.text, encoding="utf-8", newline="")
     return f"{kind}:{folder / 'acls'}", frozenset(acls) - {each.acl for each in written.losses}

@@ -52,8 +52,7 @@ _RECORD_HEAD: Final = 5
 def client_hello() -> bytes:
     """Return the first records of OpenSSL's client."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-    context = ssl.create_default_context()
-    client = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
+    client = ssl.create_default_context().wrap_bio(incoming, outgoing, server_hostname="localhost")
     try:
         client.do_handshake()
     except ssl.SSLWantReadError:

@@ -77,8 +77,7 @@ def _events(pieces: list[bytes]) -> Iterator[Event]:
 def _check_connection(data: bytes) -> Generator[None, None, None]:
     """The same bytes give the same events, however they are split."""
     whole = yield from _in_steps(_events([data]))
-    split = yield from _in_steps(_events(in_pieces(data)))
-    assert split == whole
+    assert (yield from _in_steps(_events(in_pieces(data)))) == whole
     for event in whole:
         if isinstance(event, BadRequest):
             assert 400 <= event.status < 600

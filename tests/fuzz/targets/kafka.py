@@ -94,8 +94,7 @@ def _requests() -> Iterator[bytes]:
 def _check_frames(data: bytes) -> Generator[None, None, None]:
     """The same bytes give the same requests, however they are split."""
     whole = yield from _read_frames([data])
-    split = yield from _read_frames(in_pieces(data))
-    assert split == whole
+    assert (yield from _read_frames(in_pieces(data))) == whole
 
 
 def _read_frames(pieces: list[bytes]) -> Steps[list[object]]:

@@ -141,11 +141,9 @@ def _check_feed(data: bytes) -> Generator[None, None, None]:
     """Both ends of the feed read what was written, however it is split, and hide secrets."""
     for new_reader in _READERS:
         messages = yield from _messages(new_reader(), [data])
-        split = yield from _messages(new_reader(), in_pieces(data))
-        assert split == messages
+        assert (yield from _messages(new_reader(), in_pieces(data))) == messages
         written = b"".join(map(encode_message, messages))
-        again = yield from _messages(new_reader(), [written])
-        assert again == messages
+        assert (yield from _messages(new_reader(), [written])) == messages
         for message in messages:
             if isinstance(message, TakeChanges):
                 to_batch(message, SharedTexts())

@@ -270,8 +270,7 @@ def test_table_says_what_each_format_can_say(kind: str, name: str, cell: str) ->
 def cells(section: str) -> list[list[str]]:
     """Return the cells of the rows of the table in a section, without its heading."""
     text = PAGE.partition(f"{section}\n")[2].partition("\n#")[0]
-    rows = [line.strip("| ").split(" | ") for line in text.split("\n") if line.startswith("|")]
-    return rows[2:]
+    return [line.strip("| ").split(" | ") for line in text.split("\n") if line.startswith("|")][2:]
 
 
 def test_page_has_the_list_of_formats_and_of_texts_that_are_not_read() -> None:

@@ -55,8 +55,7 @@ def test_listing_of_kafka_4_3_1_has_1751_acls(real_log_dir: Path) -> None:
 
 @pytest.mark.parametrize("ended", ["\n", "\r\n"])
 def test_line_ends_and_blanks_of_other_versions_are_accepted(ended: str) -> None:
-    text = ended.join(["", f"\t  {HEADING}", f" {ENTRY} ", "  ", ""])
-    assert list(read_listing(text)) == [ACL]
+    assert list(read_listing(ended.join(["", f"\t  {HEADING}", f" {ENTRY} ", "  ", ""]))) == [ACL]
     assert list(read_listing("")) == []
 
 

@@ -102,8 +102,7 @@ def test_users_of_all_documents_are_read() -> None:
 def test_lists_of_kubernetes_and_json_are_read() -> None:
     items = [value for _, value in parse_documents(TEXT)]
     for kind in ("List", "KafkaUserList"):
-        text = json.dumps({"apiVersion": "v1", "kind": kind, "items": items})
-        assert read(text) == read(TEXT)
+        assert read(json.dumps({"apiVersion": "v1", "kind": kind, "items": items})) == read(TEXT)
 
 
 def test_scope_has_both_principals_of_each_user() -> None:

@@ -288,8 +288,7 @@ def test_pattern_type_has_the_default_of_the_provider() -> None:
 
 
 def test_written_configuration_names_each_acl_by_its_content() -> None:
-    some = [acl("User:b", "DESCRIBE_CONFIGS", topic="a.${b}", deny=True), SHOP]
-    text = write(some).text
+    text = write([acl("User:b", "DESCRIBE_CONFIGS", topic="a.${b}", deny=True), SHOP]).text
     resources = json.loads(text)["resource"]["kafka_acl"]
     assert next(iter(resources)).startswith("deny_describe_configs_topic_a_b_")
     assert next(iter(resources.values())) == {

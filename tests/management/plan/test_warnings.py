@@ -108,12 +108,10 @@ def test_loss_of_a_principal_that_may_be_a_super_user_is_conditional() -> None:
 def test_plan_that_leaves_no_acl_says_so_first() -> None:
     """A desired file may be empty by mistake."""
     changes = make_changes([ADMIN], [], Selector(None))
-    proposal = Proposal(snapshot_of(ADMIN), snapshot_of(), changes, CLOSED)
-    first, second, *_ = find_warnings(proposal)
+    first, second, *_ = find_warnings(Proposal(snapshot_of(ADMIN), snapshot_of(), changes, CLOSED))
     assert first == "this plan deletes every ACL, and creates none"
     assert second.startswith(NOBODY)
-    empty = Proposal(snapshot_of(), snapshot_of(), AclChanges(), CLOSED)
-    assert not list(find_warnings(empty))
+    assert not list(find_warnings(Proposal(snapshot_of(), snapshot_of(), AclChanges(), CLOSED)))
 
 
 DENY = acl("User:a", topic="orders", deny=True)

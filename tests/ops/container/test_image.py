@@ -61,8 +61,7 @@ def test_daemon_is_process_1_without_root() -> None:
 
 
 def test_only_locked_wheels_are_installed() -> None:
-    installed = [json.loads(run) for run in arguments_of("RUN") if '"install"' in run]
-    locked, ours = installed
+    locked, ours = [json.loads(run) for run in arguments_of("RUN") if '"install"' in run]
     assert {"--require-hashes", "--only-binary", "requirements.lock"} <= set(locked)
     assert {"--no-deps", "--no-index"} <= set(ours)
     assert "index-url" not in (CONTAINER / "Containerfile").read_text()
@@ -80,8 +79,7 @@ def test_every_package_is_copied_and_not_ignored() -> None:
 
 
 def test_image_gets_the_version_and_its_date() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    version = project["version"]
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     printed = subprocess.run(
         [CONTAINER / "build.sh", "--pull-never"],
         env={**os.environ, "BUILDAH": "echo", "SYFT": "no-such-program"}, stdout=subprocess.PIPE,
@@ -123,8 +121,7 @@ def test_parts_are_joined_privately_and_only_a_new_log_is_formatted(
     tmp_path: Path, parts: list[str]
 ) -> None:
     config = tmp_path / "server.properties"
-    arguments = ["--config", str(config), "--cluster-id", "4L6g3nShT-eMCtK--X86sw", *parts]
-    assert main(arguments) == 0
+    assert main(["--config", str(config), "--cluster-id", "4L6g3nShT-eMCtK--X86sw", *parts]) == 0
     assert config.stat().st_mode & 0o777 == 0o600
     assert config.read_text().splitlines()[-2:] == [
         "listeners=SASL_PLAINTEXT://127.0.0.1:0",

@@ -238,8 +238,7 @@ def test_unusable_value_is_rejected(value: str, reason: str) -> None:
 def test_parts_can_be_left_out_and_nobody_is_let_in_by_that() -> None:
     off = [f"{name}.enabled=false" for name in ("podDisruptionBudget", "networkPolicy")]
     words = [word for value in (*off, "serviceAccount.create=false") for word in ("--set", value)]
-    kinds = {each["kind"] for each in render(*words)}
-    assert kinds == {"ConfigMap", "Service", "StatefulSet"}
+    assert {each["kind"] for each in render(*words)} == {"ConfigMap", "Service", "StatefulSet"}
     emptied = render("--set", "networkPolicy.asks=null,networkPolicy.administers=null")
     (rule,) = the("NetworkPolicy", emptied)["spec"]["ingress"]
     assert [port["port"] for port in rule["ports"]] == ["metrics"]

@@ -72,8 +72,7 @@ def test_user_and_directories_are_created_and_the_configuration_is_read_only(
     if os.geteuid() != 0:
         pytest.skip("only root can change the owner of a directory")
     (tmp_path / "etc").mkdir()
-    sysusers = tool("systemd-sysusers")
-    done = call(sysusers, f"--root={tmp_path}", FILES / "authorizerd.sysusers.conf")
+    done = call(tool("systemd-sysusers"), f"--root={tmp_path}", FILES / "authorizerd.sysusers.conf")
     assert done.returncode == 0, done.stderr
     user = (tmp_path / "etc/passwd").read_text()
     assert user.startswith("authorizerd:")

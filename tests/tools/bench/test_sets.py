@@ -58,8 +58,7 @@ def test_wide_set_has_a_wildcard_rule_for_every_ten_resources() -> None:
 
 def test_seven_of_ten_questions_of_kind_are_allowed() -> None:
     acl_set = kind()
-    given = collect_answers(build(acl_set.added()), list(acl_set.questions()))
-    assert given == "AAAAAAADDD" * 100
+    assert collect_answers(build(acl_set.added()), list(acl_set.questions())) == "AAAAAAADDD" * 100
 
 
 @pytest.mark.parametrize(("each", "allowed"), [(0, 1000), (10, 630), (1000, 630)])
@@ -94,5 +93,4 @@ def test_crowd_has_one_principal_with_a_fifth_and_as_many_patterns_for_a_name_at
 def test_questions_about_a_crowd_are_distinct_and_answered_as_described() -> None:
     questions = list(crowd(2000).questions())
     assert len(set(questions)) == len(questions) == MANY_QUESTIONS
-    given = collect_answers(build(crowd(2000).added()), questions[:1000])
-    assert given == "AADDAAAAAA" * 100
+    assert collect_answers(build(crowd(2000).added()), questions[:1000]) == "AADDAAAAAA" * 100

@@ -36,8 +36,7 @@ def test_navigation_has_every_page_once() -> None:
     """A page outside docs/ is one if a page links to it."""
     configuration = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
     pages = {to_site(path) for path in linked_files(PAGES) if path.endswith(".md")}
-    listed = list(places_in(configuration["nav"]))
-    assert sorted(listed) == sorted({*pages, "commands.md"})
+    assert sorted(places_in(configuration["nav"])) == sorted({*pages, "commands.md"})
 
 
 @pytest.mark.parametrize(("page", "link", "expected"), [

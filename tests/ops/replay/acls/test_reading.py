@@ -78,8 +78,7 @@ def test_log_as_of_the_recorded_traffic_has_1616_acls(real_log_dir: Path) -> Non
     stamped = datetime.fromtimestamp(found.stamped_ms / 1000, UTC)
     assert stamped.isoformat(sep=" ") <= last_client_time(real_log_dir).replace(",", ".")
     assert found.offset is not None
-    by_offset = read_acl_source(str(real_log_dir), as_of=str(found.offset))
-    assert by_offset == found
+    assert read_acl_source(str(real_log_dir), as_of=str(found.offset)) == found
     now = read_acl_source(str(real_log_dir))
     before, after = ({dated.acl for dated in acls.acls} for acls in (found, now))
     assert (len(after - before), len(before - after)) == (135, 0)
@@ -223,8 +222,7 @@ def test_source_without_acls_is_the_profile(tmp_path: Path, monkeypatch: MonkeyP
     with pytest.raises(AclSourceError, match=f"^kafka://: .*{profile}: No such file or directory"):
         read_acl_set(parsed, parsed.acls, None)
     monkeypatch.setattr("authorizerd.replay.acls.reading.list_acls", lambda *_: "")
-    found = read_acl_set(parsed, parsed.acls, None)
-    assert found.source == f"kafka:// of the profile {profile}"
+    assert read_acl_set(parsed, parsed.acls, None).source == f"kafka:// of the profile {profile}"
 
 
 @pytest.mark.parametrize("source", ["kafka://", "kafka://a:1/x", "kafka://a:1 b", "kafka://u@a:1"])

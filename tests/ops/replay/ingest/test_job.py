@@ -140,8 +140,7 @@ def test_files_of_every_kind_are_read_together(
     assert ("broken_archive", "", "b.log.gz") in aside
     events = rows("sequence, resource_name", tmp_path / "out" / "events")
     assert len({sequence for sequence, _ in events}) == 3_003
-    in_order = [int(name) for _, name in sorted(events) if name.isdigit()]
-    assert in_order == list(range(3_000))
+    assert [int(name) for _, name in sorted(events) if name.isdigit()] == list(range(3_000))
     assert rows("principal, day::text", tmp_path / "out" / "events" / "*" / "day=2026-11-22") == [
         ("User:a", "2026-11-22")
     ]

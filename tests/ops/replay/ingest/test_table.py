@@ -115,8 +115,7 @@ def test_window_reads_only_its_own_days_of_every_run(spark: SparkSession, tmp_pa
         if "run=00000004" in str(file):
             file.write_bytes(b"no Parquet")
     since_ms = round(START.timestamp() * 1000) + day_ms + day_ms // 2
-    events_since = open_table(spark, str(table)).events(since_ms)
-    (found,) = sum_events(events_since, since_ms).collect()
+    (found,) = sum_events(open_table(spark, str(table)).events(since_ms), since_ms).collect()
     assert (found.resource_name, found.allowed_events) == ("t2", 3)
 
 

@@ -251,8 +251,7 @@ def test_daemon_answers_as_recorded(
         f"authorizerd.decision.{surface}": f"{scheme}://127.0.0.1:0"
     }
     with running(tmp_path, new_log(tmp_path), config, super_users="User:ANONYMOUS") as daemon:
-        admin = new_admin(daemon)
-        assert create_acls(admin, binding()) == [None]
+        assert create_acls(new_admin(daemon), binding()) == [None]
         target = f"{scheme}://{daemon.ready[f'decision_{surface}']}"
         code = run(spark, plan_of(tmp_path, surface, target, authority.ca_file))
     report = json.loads((tmp_path / "out" / "load.json").read_text())

@@ -109,8 +109,7 @@ def test_sums_equal_those_of_the_columns(
     assert sums_of(lines, zone=zone, line_format=line_format, field=field) == expected
     # What the first pass has kept must not change what the second one reads.
     twice = sums_of_columns([*lines, *lines[::-1]], zone, line_format, field)
-    both = sums_of(lines, lines[::-1], zone=zone, line_format=line_format, field=field)
-    assert both == twice
+    assert sums_of(lines, lines[::-1], zone=zone, line_format=line_format, field=field) == twice
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])

@@ -48,8 +48,7 @@ def test_sums_of_parts_are_bounded_and_sum_to_the_whole(some: list[Sums], keys_m
 def test_rows_survive_a_round_trip_through_arrow(some: list[RecordedTuple]) -> None:
     batch = make_batch(some, RecordedTuple)
     assert batch.schema == schema_of(RecordedTuple)
-    turned = batch.select(batch.schema.names[::-1])
-    assert list(read_rows(turned, RecordedTuple)) == some
+    assert list(read_rows(batch.select(batch.schema.names[::-1]), RecordedTuple)) == some
     assert list(read_rows(batch.slice(1), RecordedTuple)) == some[1:]
 
 
@@ -102,8 +101,7 @@ def test_spark_returns_the_same_rows_in_the_same_order(spark: SparkSession) -> N
         for _ in range(500)
     ]
     table = pa.Table.from_batches([make_batch(some, Sums)])
-    frame = spark.createDataFrame(table).repartition(4)
-    on_spark = SparkRows(frame, Sums)
+    on_spark = SparkRows(spark.createDataFrame(table).repartition(4), Sums)
     assert list(on_spark.sum(find_all, Sums)) == sum_by_scan(some)
     # With times as timestamps, as files have them, and back.
     written = SparkRows(on_spark.map(find_all, Sums), Sums)

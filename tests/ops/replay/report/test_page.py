@@ -185,5 +185,4 @@ def test_amounts_change_by_a_percentage(
     name: str, was: float | None, now: float, expected: str
 ) -> None:
     row = Change(item=(name,), was=was, now=now)
-    made = call_macro("names.html.jinja", "change", row)
-    assert Elements(made).texts == [expected]
+    assert Elements(call_macro("names.html.jinja", "change", row)).texts == [expected]

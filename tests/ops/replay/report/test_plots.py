@@ -294,6 +294,5 @@ def test_histogram_draws_both_runs_over_each_other() -> None:
     bins = bin_latencies([measure(one_ms, one_ms), measure(one_ms, two_ms)])
     plot = plot_histogram("x", ["was", "now"], bins)
     assert plot is not None
-    highest = [max(y for _, y in curve.points if y is not None) for curve in plot.curves]
-    assert highest == [100, 50]
+    assert [max(y for _, y in curve.points if y is not None) for curve in plot.curves] == [100, 50]
     assert [curve.name for curve in plot.curves] == ["was", "now"]

@@ -234,6 +234,5 @@ sys.exit({EXIT_CODE} if time.monotonic() < ends else 0)
             time.sleep(0.01)
         signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
 
-    interrupter = threading.Thread(target=interrupt, daemon=True)
-    interrupter.start()
+    threading.Thread(target=interrupt, daemon=True).start()
     assert run(job, tmp_path) == EXIT_CODE

@@ -194,8 +194,7 @@ def test_denials_and_used_literals_stay(
 def test_unused_acl_on_which_kafka_fails_stays() -> None:
     """Whatever it says, it denies everything to everyone, so its removal could allow more."""
     failing = msgspec.structs.replace(topic_read("a"), principal="est")
-    found = suggest(acl_set_of([failing]), [failing], {}, names_max=1)
-    assert not found.replaced
+    assert not suggest(acl_set_of([failing]), [failing], {}, names_max=1).replaced
 
 
 Pattern = tuple[str, bool]

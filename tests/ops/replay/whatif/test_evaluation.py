@@ -90,8 +90,7 @@ def test_request_that_any_release_newly_denies_is_newly_denied() -> None:
         5,
         "DefaultDeny",
     )
-    denied = tuple_of("User:a", 0, 5)._replace(host="10.9.3.4")
-    assert changes_of([denied], by_range) == []
+    assert changes_of([tuple_of("User:a", 0, 5)._replace(host="10.9.3.4")], by_range) == []
     denying = acl_set_of([READ_A, replace(READ_A, host="10.9.0.0/16", permission_type=2)])
     assert [each.change for each in changes_of([one], denying)] == ["newly_denied"]
     (lost,) = changes_of([one], acl_set_of([READ_B]), by_range)

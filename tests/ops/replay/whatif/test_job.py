@@ -103,8 +103,7 @@ def check_sums(
                 {**dict(zip(keys, key, strict=True)), "events": events, "tuples": tuples}
                 for key, (events, tuples) in ordered[:listed_max]
             ]
-            left_out = told.get(f"{name}_left_out", 0)
-            assert left_out == max(0, len(ordered) - listed_max)
+            assert told.get(f"{name}_left_out", 0) == max(0, len(ordered) - listed_max)
         ordered_rows = sorted(mine, key=_by_count)
         assert changed([{"change": kind, **detail} for detail in told["details"]]) == changed(
             ordered_rows[:listed_max]
@@ -239,8 +238,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Traffic:
     """Return a folder with generated events, and the events that ACLs can decide."""
     asked = generated_events()
     unasked = [event for event in UNASKED.values() for _ in range(3)]
-    folder = write_events(tmp_path_factory.mktemp("generated"), [*unasked, *asked])
-    return folder, asked
+    return write_events(tmp_path_factory.mktemp("generated"), [*unasked, *asked]), asked
 
 
 CANDIDATE = acl_set_of(generated_acls(1, 60), super_users=("User:root",))

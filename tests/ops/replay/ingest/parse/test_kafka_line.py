@@ -176,8 +176,7 @@ def test_no_name_changes_the_recorded_decision(
     acl = Acl(2, name, 3, principal, "*", 2, 2)
     decision = Decision(False, MatchingAcl(acl) if rule is None else rule)
     question = Question(principal, host, 8, 2, name)
-    line = f"{HEAD}{audit_message(question, decision, request)}{ending}"
-    parsed = parse_kafka_line(line, UTC)
+    parsed = parse_kafka_line(f"{HEAD}{audit_message(question, decision, request)}{ending}", UTC)
     assert parsed is Reason.AMBIGUOUS or parsed == changed(
         principal=principal, host=host, resource_name=name, request=request, reference_count=1,
         rule=str(decision.rule),

@@ -47,8 +47,7 @@ def test_both_formats_of_the_daemon_give_the_same_event(monkeypatch: pytest.Monk
 def test_container_prefixes_are_removed(line_format: str) -> None:
     inner = format_json(AUDITED)
     docker = {"log": inner.decode() + "\n", "stream": "stdout", "time": "2026-11-21T17:00:00Z"}
-    wrapped = json.dumps(docker, separators=(",", ":")).encode()
-    assert parse_line(wrapped, UTC) == EVENT
+    assert parse_line(json.dumps(docker, separators=(",", ":")).encode(), UTC) == EVENT
     assert parse_line(b"2026-11-21T17:00:00.9Z stdout F " + inner + b"\r", UTC) == EVENT
 
 
@@ -86,8 +85,7 @@ def test_partial_line_of_docker_is_set_aside() -> None:
     text = f"{' ' * DOCKER_BYTES}{text}"
     docker = {"log": text, "stream": "stdout", "time": "2026-11-21T16:26:26.966Z"}
     for log, expected in ((text + "\n", Event), (text, Reason)):
-        line = json.dumps(docker | {"log": log}, separators=(",", ":")).encode()
-        parsed = parse_line(line, UTC)
+        parsed = parse_line(json.dumps(docker | {"log": log}, separators=(",", ":")).encode(), UTC)
         assert isinstance(parsed, expected)
     assert parsed is Reason.PARTIAL_LINE
 
@@ -338,7 +336,6 @@ def test_default_rule_is_kept_by_name() -> None:
         decision=Decision(False, DefaultRule.DEFAULT_DENY), request_name="OPA",
         resource_reference_count=1, offset=1,
     )  # fmt: skip
-    line = format_json(denied).replace(b"1970", b"2070")
-    event = parse_line(line, UTC)
+    event = parse_line(format_json(denied).replace(b"1970", b"2070"), UTC)
     assert isinstance(event, Event)
     assert (event.rule, event.allowed, event.host) == ("DefaultDeny", False, "h")

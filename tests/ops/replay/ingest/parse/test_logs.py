@@ -79,8 +79,7 @@ def test_lines_equal_the_original(suffix: str, ending: bytes) -> None:
 def test_lines_of_an_archive_come_in_large_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logs, "PIECE_BYTES", 10)
     packed = BytesIO(gzip.compress(b"0123456\n" * 20))
-    blocks = [bytes(block).count(b"\n") + 1 for block in read_log("a.gz", packed, 60)]
-    assert blocks == [7, 8, 5]
+    assert [bytes(block).count(b"\n") + 1 for block in read_log("a.gz", packed, 60)] == [7, 8, 5]
 
 
 @pytest.mark.parametrize("suffix", PACK)

@@ -39,8 +39,7 @@ def alone(text: str) -> list[str]:
 
 
 def test_start_is_a_margin_after_the_last_arrival() -> None:
-    arrivals = [Arrival(0, 10.0), Arrival(1, 12.5, 9), Arrival(2, 11.0)]
-    assert agree_on_start(arrivals, 3.0) == 15.5
+    assert agree_on_start([Arrival(0, 10.0), Arrival(1, 12.5, 9), Arrival(2, 11.0)], 3.0) == 15.5
 
 
 def test_one_refusal_prevents_the_start() -> None:

@@ -45,8 +45,7 @@ def test_frame_held_up_by_the_depth_counts_from_when_it_was_due() -> None:
 
 
 def test_stall_of_the_generator_is_send_lag() -> None:
-    target = VirtualTarget(pauses=((2 * S, S // 2),))
-    result = run_lane(target, frames_each(1000, 5000), depth=1000)
+    result = run_lane(VirtualTarget(pauses=((2 * S, S // 2),)), frames_each(1000, 5000), depth=1000)
     assert p99_ms(result.send_lag) > 400
     assert p99_ms(result.corrected) > 400
     assert result.late == 0
@@ -91,15 +90,13 @@ def test_lost_target_ends_the_lane() -> None:
 
 
 def test_silent_target_ends_the_lane() -> None:
-    target = VirtualTarget(stalls=((0, 10_000 * S),))
-    result = run_lane(target, frames_each(1000, 10))
+    result = run_lane(VirtualTarget(stalls=((0, 10_000 * S),)), frames_each(1000, 10))
     assert result.ended == "no answer for 30 s"
     assert result.unanswered == 8
 
 
 def test_closed_loop_keeps_the_depth_full() -> None:
-    target = VirtualTarget()
-    result = run_lane(target, frames_each(0, 1000, batch=3), is_open=False, depth=4)
+    result = run_lane(VirtualTarget(), frames_each(0, 1000, batch=3), is_open=False, depth=4)
     assert (result.answered, result.late) == (3000, 0)
     assert result.finished_ns == 1000 * MS // 10
     assert result.corrected == result.service
