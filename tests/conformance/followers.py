@@ -7,6 +7,7 @@ import random
 import subprocess
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from http.client import HTTPConnection
 from pathlib import Path
@@ -119,31 +120,22 @@ class Follower:
 
     def wait_for_offset(self, offset: int) -> None:
         """Wait until the daemon decides by a state that includes this offset."""
-        connection = self.connect()
-        try:
+        with closing(self.connect()) as connection:
             answer = connection.ask(stream_question(QUESTIONS[0]), min_offset=offset)
-        finally:
-            connection.close()
         assert (answer.error_code, answer.offset >= offset) == (0, True), (offset, answer)
 
     def describe(self) -> set[Acl]:
         """Return the ACLs that the Kafka listener describes, each of which must occur once."""
-        connection = KafkaConnection(self.listener, ADMIN, PASSWORD)
-        try:
+        with closing(KafkaConnection(self.listener, ADMIN, PASSWORD)) as connection:
             described = connection.describe()
-        finally:
-            connection.close()
         assert isinstance(described, list), described
         assert len(set(described)) == len(described)
         return set(described)
 
     def readiness(self) -> Answer:
         """Return the answer of /readyz."""
-        connection = HTTPConnection(self.ready["admin_http"], timeout=END_SECONDS)
-        try:
+        with closing(HTTPConnection(self.ready["admin_http"], timeout=END_SECONDS)) as connection:
             return ask(connection, "GET", "/readyz")
-        finally:
-            connection.close()
 
     def wait_until_not_ready(self) -> None:
         """Wait until /readyz says that the daemon does not decide."""
@@ -151,13 +143,12 @@ class Follower:
 
     def evaluate(self, evaluation: object) -> Answer:
         """Ask one question over AuthZEN."""
-        connection = HTTPConnection(self.ready["decision_http"], timeout=END_SECONDS)
-        try:
+        with closing(
+            HTTPConnection(self.ready["decision_http"], timeout=END_SECONDS)
+        ) as connection:
             body = json.dumps(evaluation).encode()
             headers = {"Content-Type": "application/json"}
             return ask(connection, "POST", "/access/v1/evaluation", body, headers)
-        finally:
-            connection.close()
 
 
 @dataclass

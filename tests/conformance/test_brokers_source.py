@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -55,11 +55,8 @@ def following(folder: Path, cluster: Cluster, **more: str) -> Iterator[DaemonPro
 
 def list_here(daemon: DaemonProcess) -> set[Acl]:
     """Return the ACLs that the daemon decides by, besides the first ones."""
-    connection = KafkaConnection(daemon.ready["listeners"]["PLAINTEXT"])
-    try:
+    with closing(KafkaConnection(daemon.ready["listeners"]["PLAINTEXT"])) as connection:
         listed = connection.describe()
-    finally:
-        connection.close()
     assert isinstance(listed, list), listed
     return set(listed) - {*GRANTS}
 

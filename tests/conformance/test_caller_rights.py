@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from http.client import HTTPConnection
 from pathlib import Path
@@ -45,8 +45,7 @@ def check_no_right_in_kafka(cluster: Cluster) -> None:
     """No caller may list or change ACLs, or see a topic, at any broker."""
     for broker in cluster.brokers:
         for name in CALLERS:
-            connection = KafkaConnection(broker.address, name, PASSWORDS[name])
-            try:
+            with closing(KafkaConnection(broker.address, name, PASSWORDS[name])) as connection:
                 described = connection.describe()
                 assert not isinstance(described, list)
                 assert described.code == DENIED
@@ -55,8 +54,6 @@ def check_no_right_in_kafka(cluster: Cluster) -> None:
                 assert error.code == DENIED
                 [topic] = connection.metadata("orders").topics
                 assert topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
-            finally:
-                connection.close()
 
 
 def send(
@@ -106,11 +103,8 @@ def check_stream(daemon: DaemonProcess, name: str) -> None:
 
 @contextmanager
 def stream(daemon: DaemonProcess, name: str) -> Iterator[StreamConnection]:
-    connection = StreamConnection(daemon.ready["decision_stream"], f"{name}.secret")
-    try:
+    with closing(StreamConnection(daemon.ready["decision_stream"], f"{name}.secret")) as connection:
         yield connection
-    finally:
-        connection.close()
 
 
 def check_pages(daemon: DaemonProcess, name: str, as_of: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -153,11 +154,8 @@ def test_items_get_the_results_that_the_controller_gives(cluster: Cluster, tmp_p
     filters = [AclFilter(resource_name="odd-1"), AclFilter(operation=99), AclFilter(principal="x")]
     config = {PRINCIPALS: "User:alice"}
     controller = cluster.members[FIRST_CONTROLLER].address
-    direct = KafkaConnection(controller, "alice", NODE.users["alice"])
-    try:
+    with closing(KafkaConnection(controller, "alice", NODE.users["alice"])) as direct:
         expected = direct.create(*odd), direct.delete(*filters)
-    finally:
-        direct.close()
     with (
         following(cluster, tmp_path, "forward", config) as daemon,
         connected(daemon, "alice") as client,

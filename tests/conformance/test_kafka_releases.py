@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import product
@@ -96,8 +96,7 @@ def ask_every_broker(cluster: Cluster) -> set[Asked]:
 def ask_daemon(follower: Follower) -> set[Asked]:
     """Return the questions that a daemon allows."""
     allowed: set[Asked] = set()
-    connection = follower.connect()
-    try:
+    with closing(follower.connect()) as connection:
         for first in range(0, len(QUESTIONS), QUESTIONS_PER_FRAME):
             some = QUESTIONS[first : first + QUESTIONS_PER_FRAME]
             frame = (
@@ -110,8 +109,6 @@ def ask_daemon(follower: Follower) -> set[Asked]:
             allowed |= {
                 each for each, code in zip(some, answer.decisions, strict=True) if code == ALLOWED
             }
-    finally:
-        connection.close()
     return allowed
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -280,11 +280,8 @@ def addresses(rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tu
 
 
 def record_answers(address: str, story: Story) -> list[Answer]:
-    client = Client(address)
-    try:
+    with closing(Client(address)) as client:
         story(client)
-    finally:
-        client.close()
     return client.answers
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Final
@@ -40,11 +40,10 @@ class Follower:
 
     def get(self, path: str) -> tuple[int, str]:
         """Return status and text of the admin port."""
-        connection = HTTPConnection("127.0.0.1", self._ports["admin"], timeout=SECONDS_MAX)
-        try:
+        with closing(
+            HTTPConnection("127.0.0.1", self._ports["admin"], timeout=SECONDS_MAX)
+        ) as connection:
             answer = ask(connection, "GET", path)
-        finally:
-            connection.close()
         return answer.status, answer.body.decode()
 
     @property
@@ -83,13 +82,12 @@ class Follower:
 
     def evaluate(self, topic: str) -> Answer:
         """Return AuthZEN's answer to whether User:a may read."""
-        connection = HTTPConnection("127.0.0.1", self._ports["decision"], timeout=SECONDS_MAX)
-        try:
+        with closing(
+            HTTPConnection("127.0.0.1", self._ports["decision"], timeout=SECONDS_MAX)
+        ) as connection:
             body = json.dumps(evaluation("a", topic=topic)).encode()
             headers = {"Content-Type": "application/json"}
             return ask(connection, "POST", "/access/v1/evaluation", body, headers)
-        finally:
-            connection.close()
 
     def topics(self) -> set[str] | None:
         """Return the names of the topics that have ACLs; None if there is no listing now."""

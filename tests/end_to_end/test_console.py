@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from hashlib import sha256
 from http.client import HTTPConnection
 from pathlib import Path
@@ -33,13 +33,10 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 def browse(daemon: DaemonProcess, path: str, body: str | None = None, **headers: str) -> Answer:
     """Request a page; with a body, send a form."""
-    connection = HTTPConnection(daemon.ready["admin_http"], timeout=SECONDS_MAX)
-    try:
+    with closing(HTTPConnection(daemon.ready["admin_http"], timeout=SECONDS_MAX)) as connection:
         lines = {name.replace("_", "-"): value for name, value in headers.items()}
         method, data = ("GET", None) if body is None else ("POST", body.encode())
         return ask(connection, method, path, data, lines if body is None else FORM | lines)
-    finally:
-        connection.close()
 
 
 def test_console_is_off_by_default(tmp_path: Path) -> None:

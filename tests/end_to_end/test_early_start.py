@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
 from types import SimpleNamespace
@@ -118,11 +118,8 @@ class Held:
 
     def get(self, path: str, name: str = "admin_http") -> tuple[int, bytes]:
         """Return status and body of an answer of the endpoint of this name."""
-        connection = HTTPConnection(self.addresses[name], timeout=SECONDS_MAX)
-        try:
+        with closing(HTTPConnection(self.addresses[name], timeout=SECONDS_MAX)) as connection:
             answer = ask(connection, "GET", path)
-        finally:
-            connection.close()
         return answer.status, answer.body
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from authorizerd.acl.model import Acl, AclFilter
@@ -44,23 +44,17 @@ def following(folder: Path, port: int, **more: str) -> Iterator[DaemonProcess]:
 
 def change(daemon: DaemonProcess, *created: Acl, deleted: str | None = None) -> list[int]:
     """Create ACLs, or delete those of a topic; return the codes of the errors."""
-    connection = KafkaConnection(daemon.ready["listeners"]["PLAINTEXT"])
-    try:
+    with closing(KafkaConnection(daemon.ready["listeners"]["PLAINTEXT"])) as connection:
         if deleted is not None:
             results = connection.delete(AclFilter(resource_name=deleted))
             return [each.error.code for each in results if each.error is not None]
         return [each.code for each in connection.create(*created) if each is not None]
-    finally:
-        connection.close()
 
 
 def list_acls(daemon: DaemonProcess) -> set[Acl] | None:
     """Return the ACLs that the daemon decides by, None if it does not decide."""
-    connection = KafkaConnection(daemon.ready["listeners"]["PLAINTEXT"])
-    try:
+    with closing(KafkaConnection(daemon.ready["listeners"]["PLAINTEXT"])) as connection:
         listed = connection.describe()
-    finally:
-        connection.close()
     return set(listed) if isinstance(listed, list) else None
 
 

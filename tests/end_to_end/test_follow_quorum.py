@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -36,22 +37,16 @@ def quorum() -> Iterator[QuorumThread]:
 
 def create(follower: Follower, number: int) -> ApiError | None:
     """Create the ACL that ``added(number)`` has, through the daemon."""
-    connection = KafkaConnection(follower.listener)
-    try:
+    with closing(KafkaConnection(follower.listener)) as connection:
         body = encode_create_acls_request(3, [added(number).acl])
         [result] = decode_create_acls_response(3, connection.ask_raw(ApiKey.CREATE_ACLS, 3, body))
-    finally:
-        connection.close()
     return result
 
 
 def describe(follower: Follower) -> list[Acl] | ApiError:
     """List the ACLs as a super user."""
-    connection = KafkaConnection(follower.listener)
-    try:
+    with closing(KafkaConnection(follower.listener)) as connection:
         return connection.describe()
-    finally:
-        connection.close()
 
 
 def test_committed_changes_are_followed_across_leaders(

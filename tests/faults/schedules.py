@@ -8,7 +8,7 @@ is written. A start may refuse a log only where ``verdicts`` allows it, never at
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -95,11 +95,8 @@ class Schedule:
         raise BrokenInvariantError("formatting never ends")
 
     def _begin_log(self) -> None:
-        writer = self._new_writer()
-        try:
+        with closing(self._new_writer()) as writer:
             writer.start(Progress(), Replay(), node_id=1)
-        finally:
-            writer.close()
 
     def _is_formatted(self) -> bool:
         """Return True if a start would accept the directory; then it must be complete."""

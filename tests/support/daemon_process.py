@@ -8,7 +8,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from importlib.util import find_spec
@@ -183,11 +183,8 @@ def running(
     )
     try:
         wait_until_ready(process, ready_file)
-        daemon = DaemonProcess(process, json.loads(ready_file.read_bytes()))
-        try:
+        with closing(DaemonProcess(process, json.loads(ready_file.read_bytes()))) as daemon:
             yield daemon
-        finally:
-            daemon.close()
     finally:
         process.kill()
         if process.stderr is not None and not process.stderr.closed:
