@@ -21,6 +21,7 @@ from tests.support.daemon_process import run
 from tests.support.fixture_types import Capture
 from tests.support.kafka_acls_output import bindings
 from tests.support.log_files import added, removed, write_log, write_segment
+from tests.support.programs import run_program
 
 
 @pytest.fixture
@@ -237,12 +238,7 @@ def test_lost_standard_stream_does_not_change_the_exit_code(
     config = tmp_path / "server.properties"
     config.write_text("node.id=x\n")
     command = words.format(config=config, log=real, out=tmp_path / "out").split()
-    done = subprocess.run(
-        [*wrapper, sys.executable, "-m", "authorizerd.cli.main", *command],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_program(*wrapper, sys.executable, "-m", "authorizerd.cli.main", *command)
     assert done.returncode == code, done.stderr
     assert "Broken pipe" not in done.stderr
     assert "Traceback" not in done.stderr

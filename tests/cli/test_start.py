@@ -7,13 +7,13 @@ instead of timing it.
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.daemon_process import new_log, write_config
+from tests.support.programs import output_of, run_program
 
 SLOW = frozenset(
     (
@@ -46,10 +46,7 @@ LOADED = re.compile(r"^import time: .*\| +(\S+)$", re.MULTILINE)
 
 def loaded(words: str, module: str = "authorizerd.cli") -> set[str]:
     """Return the slow packages that the command loads."""
-    done = subprocess.run(
-        [sys.executable, "-X", "importtime", "-m", module, *words.split()],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = run_program(sys.executable, "-X", "importtime", "-m", module, *words.split(), text="")
     names = set(LOADED.findall(done.stderr))
     assert "authorizerd" in names
     assert "Traceback" not in done.stderr
@@ -166,5 +163,4 @@ def test_only_a_server_loads_all_message_definitions_at_its_start(
         "prepared = _compile.cache_info().currsize\n"
         f"assert (prepared >= wanted) if {is_server} else prepared == 0, prepared\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    output_of(sys.executable, "-c", code)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import sys
 import tarfile
 import venv
@@ -15,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.daemon_process import ROOT, DaemonProcess
+from tests.support.programs import output_of
 
 NPM, NODE = shutil.which("npm"), shutil.which("node")
 MODULES = {
@@ -40,14 +40,6 @@ client.close();
 """
 
 
-def output_of(*command: str | Path, folder: Path) -> str:
-    done = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
-
-
 def copy_sources(name: str, to: Path) -> Path:
     """Copy a library's folder without the files of earlier builds."""
     left = shutil.ignore_patterns("build", "*.egg-info", "__pycache__", "node_modules")
@@ -67,7 +59,7 @@ def test_python_wheel_works_without_trio(tmp_path: Path, token_daemon: DaemonPro
     source = copy_sources("python", tmp_path)
     offline = ("--quiet", "--no-deps", "--no-index")
     build = ("-m", "pip", "wheel", *offline, "--no-build-isolation", "--wheel-dir", tmp_path)
-    output_of(sys.executable, *build, source, folder=tmp_path)
+    output_of(sys.executable, *build, source, cwd=tmp_path)
     (wheel,) = tmp_path.glob("authorizerd_client-*.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
@@ -89,9 +81,9 @@ def test_python_wheel_works_without_trio(tmp_path: Path, token_daemon: DaemonPro
     (site_packages,) = environment.glob("lib/python*/site-packages")
     copy_distribution("msgspec", site_packages)
     install = (sys.executable, "-m", "pip", "--python", python, "install", *offline, wheel)
-    output_of(*install, folder=tmp_path)
+    output_of(*install, cwd=tmp_path)
     address = token_daemon.ready["decision_stream"]
-    printed = output_of(python, "-c", ASK_PYTHON, address, folder=tmp_path).split()
+    printed = output_of(python, "-c", ASK_PYTHON, address, cwd=tmp_path).split()
     assert printed[:3] == ["trio", "authorizerd", "True"]
     assert Path(printed[3]).is_relative_to(environment)
 
@@ -103,7 +95,7 @@ def test_npm_package_works_without_dependencies(
     assert NPM is not None
     assert NODE is not None
     source = copy_sources("javascript", tmp_path)
-    output_of(NPM, "pack", "--silent", "--offline", "--pack-destination", tmp_path, folder=source)
+    output_of(NPM, "pack", "--silent", "--offline", "--pack-destination", tmp_path, cwd=source)
     (tarball,) = tmp_path.glob("authorizerd-client-*.tgz")
     with tarfile.open(tarball) as archive:
         names = {name.removeprefix("package/") for name in archive.getnames()}
@@ -121,7 +113,7 @@ def test_npm_package_works_without_dependencies(
     project.mkdir()
     (project / "package.json").write_text(json.dumps({"name": "project", "private": True}))
     install = (NPM, "install", "--offline", "--no-audit", "--no-fund", "--silent", tarball)
-    output_of(*install, folder=project)
+    output_of(*install, cwd=project)
     (project / "ask.mjs").write_text(ASK_JAVASCRIPT)
     address = token_daemon.ready["decision_stream"]
-    assert output_of(NODE, "ask.mjs", address, folder=project) == "true"
+    assert output_of(NODE, "ask.mjs", address, cwd=project) == "true\n"

@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import socket
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -17,6 +16,7 @@ import pytest
 from tests.end_to_end.example_daemon import ExampleDaemon, running_example
 from tests.support.certificates import Authority
 from tests.support.daemon_process import ROOT, DaemonProcess, closed_address, running
+from tests.support.programs import output_of, run_program
 
 SECONDS_MAX = 120
 PAGE = "docs/clients.md"
@@ -68,9 +68,7 @@ def require(command: str, version: Sequence[str], major: int) -> str:
     path = shutil.which(command)
     if path is None:
         pytest.skip(f"the program needs {command!r}, which is not installed")
-    printed = subprocess.run(
-        [path, *version], capture_output=True, text=True, timeout=SECONDS_MAX, check=False
-    )
+    printed = run_program(path, *version)
     found = re.search(r"(\d+)\.\d+", printed.stdout + printed.stderr)
     if found is None or int(found[1]) < major:
         pytest.skip(f"the program needs {command!r} {major} or later")
@@ -78,13 +76,7 @@ def require(command: str, version: Sequence[str], major: int) -> str:
 
 
 def printed_by(command: Sequence[object], folder: Path, **environment: str) -> str:
-    done = subprocess.run(
-        [*map(str, command)],
-        cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True,
-        timeout=SECONDS_MAX, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+    return output_of(*map(str, command), cwd=folder, env={**os.environ, **environment}).strip()
 
 
 def check(ask: Callable[[int], str], live_port: int, silent_port: int) -> None:

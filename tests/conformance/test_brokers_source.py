@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from tests.kafka_rig.cluster_settings import GRANTS, ClusterSettings
 from tests.kafka_rig.followers import brokers_source
 from tests.kafka_rig.rig import Rig
 from tests.support.acls import acl
-from tests.support.daemon_process import DaemonProcess, ask, running
+from tests.support.daemon_process import DaemonProcess, ask, running, wait_until
 from tests.support.kafka_connection import KafkaConnection
 
 SECOND_BROKER = FIRST_BROKER + 1
@@ -59,13 +59,6 @@ def list_here(daemon: DaemonProcess) -> set[Acl]:
         listed = connection.describe()
     assert isinstance(listed, list), listed
     return set(listed) - {*GRANTS}
-
-
-def until(holds: Callable[[], bool], what: str) -> None:
-    give_up = time.monotonic() + SECONDS_MAX
-    while not holds():
-        assert time.monotonic() < give_up, f"not in time: {what}"
-        time.sleep(0.02)
 
 
 def change(cluster: Cluster, held: set[Acl], chance: random.Random) -> AclAdded | AclRemoved:
@@ -130,7 +123,9 @@ def test_bindings_are_equal_after_each_change(cluster: Cluster, tmp_path: Path, 
             change(cluster, held, chance)
             history += [(True, each) for each in held - before]
             history += [(False, each) for each in before - held]
-            until(lambda: list_here(daemon) == held, f"change {number} is followed")
+            wait_until(
+                lambda: list_here(daemon) == held, f"change {number} is followed", SECONDS_MAX
+            )
         assert daemon.stop()[0] == 0
     written = [(is_new, each) for is_new, each in read_history(tmp_path) if each not in GRANTS]
     assert written == history
@@ -149,7 +144,7 @@ def test_stopped_brokers_are_stale_then_not_ready_then_back(
             assert readiness(daemon)[0] == 200
             assert list_here(daemon) == held
             time.sleep(0.2)
-        until(lambda: readiness(daemon)[0] == 503, "the daemon is not ready")
+        wait_until(lambda: readiness(daemon)[0] == 503, "the daemon is not ready", SECONDS_MAX)
         assert time.monotonic() - stopped < STALE_SECONDS + 2 * POLL_SECONDS + 1
         assert "decisions have stopped" in readiness(daemon)[1]
         answer = daemon.evaluate(
@@ -165,7 +160,7 @@ def test_stopped_brokers_are_stale_then_not_ready_then_back(
         cluster.create(added)
         for broker in (FIRST_BROKER, SECOND_BROKER):
             cluster.start(broker)
-        until(lambda: readiness(daemon)[0] == 200, "the daemon is ready again")
+        wait_until(lambda: readiness(daemon)[0] == 200, "the daemon is ready again", SECONDS_MAX)
         assert list_here(daemon) == held | {added}
         assert daemon.stop()[0] == 0
 

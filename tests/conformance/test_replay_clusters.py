@@ -27,7 +27,8 @@ from tests.end_to_end.spark_cluster import (
     running_cluster,
     running_connect,
 )
-from tests.support.daemon_process import DaemonProcess, running
+from tests.support.daemon_process import DaemonProcess, running, wait_until
+from tests.support.programs import run_program
 
 LINES = 13_518  # in the broker's audit log
 SECONDS_MAX = 600.0
@@ -67,9 +68,7 @@ def daemon(real_log_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 def run_here(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        words, cwd=folder, capture_output=True, text=True, timeout=SECONDS_MAX, check=False
-    )
+    return run_program(*words, cwd=folder)
 
 
 def read_result(path: Path) -> str:
@@ -111,11 +110,9 @@ def check_jobs(run: Run, inputs: Path, out: Path, acls: Path, daemon: DaemonProc
 
 def test_workers_python_cannot_import_the_project(cluster: SparkCluster) -> None:
     for package in ("authorizerd", "ops", "pyspark", "pandas"):
-        alone = subprocess.run(
-            [cluster.python, "-c", f"import {package}"],
-            cwd=cluster.folder, env=cluster.environment, capture_output=True, text=True,
-            timeout=60, check=False,
-        )  # fmt: skip
+        alone = run_program(
+            cluster.python, "-c", f"import {package}", cwd=cluster.folder, env=cluster.environment
+        )
         assert f"No module named '{package}'" in alone.stderr
 
 
@@ -176,7 +173,9 @@ def check_end(words_of: Callable[..., list[str]], folder: Path, daemon: DaemonPr
     load = words_of("load", *places, "--target", daemon.ready["decision_stream"], *words)
     before = count_decisions(daemon)
     with subprocess.Popen(load, cwd=folder, stdout=subprocess.DEVNULL) as command:
-        wait_for(lambda: count_decisions(daemon) > before + 1000, "the load has begun")
+        wait_until(
+            lambda: count_decisions(daemon) > before + 1000, "the load has begun", SECONDS_MAX, 0.1
+        )
         command.send_signal(signal.SIGTERM)
         assert command.wait(SECONDS_MAX) == 128 + signal.SIGTERM
 
@@ -185,16 +184,9 @@ def check_end(words_of: Callable[..., list[str]], folder: Path, daemon: DaemonPr
         time.sleep(2.0)  # of a load of 1000 questions per second
         return count_decisions(daemon) == counted
 
-    wait_for(is_idle, "the load has ended")
+    wait_until(is_idle, "the load has ended", SECONDS_MAX, 0.1)
 
 
 def count_decisions(daemon: DaemonProcess) -> float:
     names = [f'{{result="{result}",surface="Stream"}}' for result in ("allowed", "denied")]
     return sum(daemon.metric(f"authorizerd_decisions_total{name}") for name in names)
-
-
-def wait_for(holds: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + SECONDS_MAX
-    while not holds():
-        assert time.monotonic() < deadline, f"not in time: {what}"
-        time.sleep(0.1)

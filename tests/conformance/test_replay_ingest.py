@@ -15,6 +15,7 @@ import pytest
 
 from authorizerd.replay.submit.errors import SubmissionError
 from authorizerd.replay.submit.prerequisites import check_java
+from tests.support.programs import run_program
 
 TIMEOUT_SECONDS = 600.0
 AUTHORIZERD = (sys.executable, "-P", "-m", "authorizerd.cli.main", "replay")
@@ -80,9 +81,7 @@ def evaluate(table: Path, out: Path, acls: Path) -> tuple[bytes, bytes]:
     for command, name in (("whatif", "whatif.json"), ("usage", "usage.json")):
         more = ("--assume-in-force", "--lookback", "1") if command == "usage" else ()
         words = (command, "--events", table, "--acls", acls, "--out", out, "--overwrite", *more)
-        said = subprocess.run(
-            (*AUTHORIZERD, *words, "--engine", "local"), capture_output=True, text=True, check=False
-        )
+        said = run_program(*AUTHORIZERD, *words, "--engine", "local")
         assert said.returncode in (0, 3), said.stderr  # 3: decisions would change
         results.append((out / name).read_bytes())
     return results[0], results[1]

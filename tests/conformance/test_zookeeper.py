@@ -45,6 +45,7 @@ from tests.kafka_rig.zookeeper.broker import ZooKeeperBroker, running_zookeeper_
 from tests.kafka_rig.zookeeper.ensemble import LOGIN_MODULE, ZooKeeper, running_zookeeper
 from tests.support.acls import acl
 from tests.support.certificates import Authority, convert_key
+from tests.support.daemon_process import wait_until
 from tests.support.zookeeper_clusters import new_largest_pattern
 
 ROOT = Path(__file__).parents[2]
@@ -135,10 +136,7 @@ def list_acls(broker: ZooKeeperBroker) -> set[Acl]:
 
 def await_listed(broker: ZooKeeperBroker, acls: set[Acl]) -> None:
     """Wait until the running broker lists exactly these ACLs."""
-    give_up = time.monotonic() + VISIBLE_SECONDS_MAX
-    while (listed := list_acls(broker)) != acls and time.monotonic() < give_up:
-        time.sleep(0.05)
-    assert listed == acls
+    wait_until(lambda: list_acls(broker) == acls, f"{acls} are listed", VISIBLE_SECONDS_MAX)
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Final
 from tests.end_to_end.documents import ROOT
 from tests.end_to_end.page_shell import SECONDS_MAX, Shell, python_path
 from tests.kafka_rig.properties import find_lasting_ports
+from tests.support.daemon_process import wait_until
 from tests.support.forked_command import program_folder
 
 PORTS: Final = {
@@ -94,10 +94,7 @@ class ExampleDaemon:
 
     def wait_for_reload(self, reloads: int) -> None:
         """Wait until this many reloads are logged; ``kill`` returns before they happen."""
-        give_up = time.monotonic() + SECONDS_MAX
-        while self.log().count(_RELOADED) < reloads:
-            assert time.monotonic() < give_up, self.log()
-            time.sleep(0.01)
+        wait_until(lambda: self.log().count(_RELOADED) >= reloads, f"{reloads} reloads are logged")
 
 
 def link_environment(folder: Path) -> None:

@@ -25,10 +25,12 @@ from tests.support.daemon_process import (
     DaemonProcess,
     new_log,
     read_until,
+    wait_until,
     wait_until_ready,
     write_config,
 )
 from tests.support.forked_command import start_command
+from tests.support.programs import run_program
 from tests.support.requests import evaluation
 
 
@@ -103,10 +105,8 @@ def wait_until_asleep(process_id: int) -> None:
 
     Python notices a signal that arrives just before a blocking call only at the end of the call.
     """
-    give_up = time.monotonic() + SECONDS_MAX
-    while Path(f"/proc/{process_id}/stat").read_text().rpartition(") ")[2][0] != "S":
-        assert time.monotonic() < give_up
-        time.sleep(0.001)
+    stat = Path(f"/proc/{process_id}/stat")
+    wait_until(lambda: stat.read_text().rpartition(") ")[2][0] == "S", "the process waits")
 
 
 _ASKED = "--principal User:a --operation read --topic t"
@@ -177,12 +177,10 @@ def test_ignored_signals_end_a_change_with_words(number: int) -> None:
         "main.run_and_exit()\n"
     )
     command = [sys.executable, "-c", code]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = run_program(*command, cwd=ROOT)
     assert done.returncode == -number
     assert done.stderr == "authorizerd: interrupted: 1 of 2 changes made\n"
-    kept = subprocess.run(
-        ["nohup", *command], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    kept = run_program("nohup", *command, cwd=ROOT)
     assert (kept.returncode == 0) is (number == signal.SIGHUP)
 
 
@@ -217,13 +215,7 @@ __main__.run_and_exit()
 )
 def test_signals_while_a_daemon_is_imported(word: str, number: int, code: int) -> None:
     """Imports take most of the time of a start. SIGHUP ends other commands as usual."""
-    done = subprocess.run(
-        [sys.executable, "-c", _HELD, word, str(int(number))],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_program(sys.executable, "-c", _HELD, word, str(int(number)), cwd=ROOT)
     assert (done.returncode, done.stderr) == (code, "")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import lzma
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from authorizerd.replay.submit.errors import SubmissionError
 from authorizerd.replay.submit.prerequisites import check_java, find_spark_home
 from tests.end_to_end.spark_cluster import QUICK_START
 from tests.support.daemon_process import COMMAND, ROOT
+from tests.support.programs import output_of
 
 LINES = 13_518  # in the broker's audit log
 SECONDS_MAX = 600.0
@@ -35,16 +35,8 @@ def test_real_audit_log_is_ingested_on_this_machine(real_log_dir: Path, tmp_path
     settings = [f"spark.{one}.extraJavaOptions={QUICK_START}" for one in ("driver", "executor")]
     settings.append("spark.sql.shuffle.partitions=2")
     confs = (word for one in settings for word in ("--conf", one))
-    ran = subprocess.run(
-        [*COMMAND, "replay", "ingest", "--input", "audit.log", "--out", "events", *confs],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS_MAX,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
+    words = ("replay", "ingest", "--input", "audit.log", "--out", "events", *confs)
+    output_of(*COMMAND, *words, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)})
     summary = json.loads((tmp_path / "events" / "ingest.json").read_text())
     assert summary["accepted"]
     assert (summary["lines"], summary["events"]) == (LINES, LINES)

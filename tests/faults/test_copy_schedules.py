@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from tests.faults.copy_schedules import CopySchedule
 from tests.faults.runs import run_schedules
 from tests.faults.stories import COPY_STORIES, Counts
+from tests.support.programs import output_of
 from tests.support.sizes import IS_WHOLE, size
 
 SCHEDULES = size(50, 300)
@@ -52,6 +52,6 @@ def test_seed_repeats_its_story(name: str) -> None:
 
 def test_command_runs_the_copy() -> None:
     command = [sys.executable, "-m", "tests.faults", "--copy", "--schedules", "3", "--seed", "5"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("seeds 5 to 7: every invariant held")
-    assert "snapshots" in done.stdout
+    printed = output_of(*command)
+    assert printed.startswith("seeds 5 to 7: every invariant held")
+    assert "snapshots" in printed

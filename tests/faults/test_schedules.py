@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from tests.faults.runs import run_schedules
 from tests.faults.schedules import Schedule
 from tests.faults.stories import STORIES, Counts
+from tests.support.programs import output_of
 from tests.support.sizes import IS_WHOLE, size
 
 SCHEDULES = size(100, 600)
@@ -50,6 +50,6 @@ def test_seed_repeats_its_story(name: str) -> None:
 
 def test_command_prints_its_counts() -> None:
     command = [sys.executable, "-m", "tests.faults", "--schedules", "3", "--seed", "5"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("seeds 5 to 7: every invariant held")
-    assert "appends" in done.stdout
+    printed = output_of(*command)
+    assert printed.startswith("seeds 5 to 7: every invariant held")
+    assert "appends" in printed

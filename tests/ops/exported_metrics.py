@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 import tempfile
 from dataclasses import dataclass
 from functools import cache
@@ -13,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.certificates import Authority
 from tests.support.daemon_process import ask, new_log, run, running
+from tests.support.programs import run_program
 
 
 @dataclass(frozen=True)
@@ -91,9 +91,7 @@ def run_promtool(*arguments: str | Path, text: str = "") -> str:
     promtool = shutil.which("promtool")
     if promtool is None:
         pytest.skip("promtool is not installed (Debian's package prometheus has it)")
-    done = subprocess.run(
-        [promtool, *arguments], input=text, capture_output=True, text=True, check=False
-    )
+    done = run_program(promtool, *arguments, text=text)
     printed = done.stdout + done.stderr
     assert done.returncode == 0, printed
     return printed

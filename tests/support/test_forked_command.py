@@ -21,6 +21,7 @@ from tests.support.daemon_process import (
 )
 from tests.support.forked_command import ForkedCommand, program_folder, start_command
 from tests.support.forked_program import SOCKET
+from tests.support.programs import run_program
 
 
 @pytest.mark.parametrize(
@@ -33,22 +34,8 @@ from tests.support.forked_program import SOCKET
     ],
 )
 def test_exit_code_and_output_are_those_of_a_program(words: tuple[str, ...]) -> None:
-    program = subprocess.run(
-        [*COMMAND, *words],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS_MAX,
-        check=False,
-    )
-    light = subprocess.run(
-        [program_folder() / "authorizerd", *words],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS_MAX,
-        check=False,
-    )
+    program = run_program(*COMMAND, *words, cwd=ROOT)
+    light = run_program(program_folder() / "authorizerd", *words, cwd=ROOT)
     for forked in (light, run(*words)):
         assert (forked.returncode, forked.stdout, forked.stderr) == (
             program.returncode,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.named_tests import ROOT
+from tests.support.programs import run_program
 from tests.support.skipped_tests import (
     PACKAGES,
     REQUIRE_TOOLS,
@@ -50,14 +50,8 @@ def run(folder: Path, module: str, required: str | None) -> tuple[int, str]:
     if required is not None:
         environment[REQUIRE_TOOLS] = required
     plugins = ("-p", "tests.support.skipped_tests", "-p", "no:cacheprovider")
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-c", os.devnull, *plugins, "test_it.py"],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = ("-m", "pytest", "-c", os.devnull, *plugins, "test_it.py")
+    done = run_program(sys.executable, *words, cwd=folder, env=environment)
     return done.returncode, done.stdout
 
 

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +18,7 @@ from authorizerd.management.formats.catalogue import FORMATS
 from authorizerd.management.plan.document import Plan
 from authorizerd.management.plan.selector import Managed
 from tests.support.daemon_process import ROOT, running
+from tests.support.programs import output_of, run_program
 from tools.example.log import write_log
 
 PAGE = ROOT / "docs/change.md"
@@ -76,10 +76,8 @@ def test_script_stops_what_would_break(
         "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
     }
     # The options with which GitHub's runners start bash.
-    done = subprocess.run(
-        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script], cwd=tmp_path,
-        env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    bash = ("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script)
+    done = run_program(*bash, cwd=tmp_path, env=environment)
     assert done.returncode == code, done.stderr
     assert (tmp_path / "plan.json").exists() is ("Principal" in traffic)
     summary = (tmp_path / "summary.md").read_text()
@@ -118,11 +116,9 @@ def test_job_shows_the_end_of_a_large_plan(tmp_path: Path) -> None:
     """The totals, the warnings and the failed checks are behind the diff."""
     (command,) = re.findall(r"^ +(\{ echo .*\}) >", TEXT, re.MULTILINE)
     (tmp_path / "plan.txt").write_text("+   ALLOW\n" * 20_000 + "totals\n")
-    done = subprocess.run(
-        ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.endswith("totals\n```\n")
-    assert len(done.stdout) < 65_536, "the limit of GitHub's comments"
+    shown = output_of("bash", "-c", command, cwd=tmp_path)
+    assert shown.endswith("totals\n```\n")
+    assert len(shown) < 65_536, "the limit of GitHub's comments"
 
 
 def test_every_field_of_a_plan_is_described() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from authorizerd.replay.whatif import evaluation as whatif
 from tests.ops.replay.acl_sets import acl_set_of
 from tests.support.acls import KNOWN_SETTINGS, acl
 from tests.support.fixture_types import Capture
+from tests.support.programs import run_program
 from tests.support.recorded_use import RecordedUse, read_recorded_use
 
 ALICE = acl("User:alice", "READ", topic="orders", host="10.0.0.7")
@@ -465,7 +465,5 @@ def test_pyspark_and_pyarrow_are_not_needed(folder: Path) -> None:
         "from authorizerd.cli.main import main; sys.exit(main(sys.argv[1:]))"
     )
     words = f"acls plan desired.txt --traffic audit.log {FLAGS}".split()
-    done = subprocess.run(
-        [sys.executable, "-c", blocked, *words], cwd=folder, capture_output=True, check=False
-    )
-    assert (done.returncode, done.stderr) == (3, b"")
+    done = run_program(sys.executable, "-c", blocked, *words, cwd=folder)
+    assert (done.returncode, done.stderr) == (3, "")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from authorizerd.container.prepare import main
 from authorizerd.container.probe import main as probe
 from tests.ops.container.servers import SECRET, answering, serving
 from tests.support.daemon_process import closed_address
+from tests.support.programs import output_of
 from tools.release.source import read_epoch
 
 ROOT = Path(__file__).parents[3]
@@ -80,11 +80,8 @@ def test_every_package_is_copied_and_not_ignored() -> None:
 
 def test_image_gets_the_version_and_its_date() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    printed = subprocess.run(
-        [CONTAINER / "build.sh", "--pull-never"],
-        env={**os.environ, "BUILDAH": "echo", "SYFT": "no-such-program"}, stdout=subprocess.PIPE,
-        text=True, check=True,
-    ).stdout  # fmt: skip
+    environment = {**os.environ, "BUILDAH": "echo", "SYFT": "no-such-program"}
+    printed = output_of(CONTAINER / "build.sh", "--pull-never", env=environment)
     assert f" --tag localhost/authorizerd:{version} " in printed
     if ".dev" not in version:
         epoch = read_epoch((ROOT / "CHANGELOG.md").read_text(), version)
@@ -100,10 +97,7 @@ def test_image_gets_the_version_and_its_date() -> None:
 )
 def test_image_passes_the_smoke_test() -> None:
     assert IMAGE is not None
-    smoke = subprocess.run(
-        [CONTAINER / "smoke.sh", IMAGE], capture_output=True, text=True, check=False, timeout=120
-    )
-    assert smoke.returncode == 0, smoke.stderr
+    output_of(CONTAINER / "smoke.sh", IMAGE)
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ import yaml
 
 from authorizerd.config.configuration import parse
 from tests.ops.container.servers import SECRET
+from tests.support.programs import run_program
 from tools.chart_reference import write_readme
 from tools.release.packages import Release, package_chart
 
@@ -49,7 +50,7 @@ need_helm = pytest.mark.skipif(
 
 def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
     assert HELM is not None
-    return subprocess.run([HELM, *words], capture_output=True, text=True, timeout=60, check=False)
+    return run_program(HELM, *words)
 
 
 def render(*words: str | Path) -> list[dict[str, Any]]:
@@ -164,14 +165,9 @@ def schemas(tmp_path: Path) -> str:
 @pytest.mark.parametrize("values", CASES, ids=lambda path: path.stem)
 def test_kubeconform_accepts_the_resources(values: Path, schemas: str) -> None:
     assert KUBECONFORM is not None
-    words = ("template", "x", CHART, "--kube-version", VERSION, "--values", values)
-    done = subprocess.run(
-        [KUBECONFORM, "-strict", "-summary", f"-skip={OPERATORS}", "-schema-location", schemas],
-        input=run(*words).stdout,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    chart = run("template", "x", CHART, "--kube-version", VERSION, "--values", values).stdout
+    words = ("-strict", "-summary", f"-skip={OPERATORS}", "-schema-location", schemas)
+    done = run_program(KUBECONFORM, *words, text=chart)
     assert done.returncode == 0, done.stdout
     assert "Valid: 7, Invalid: 0, Errors: 0, Skipped:" in done.stdout
 

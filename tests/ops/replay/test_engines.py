@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -22,6 +21,7 @@ from authorizerd.replay.usage.report import decode_usage
 from authorizerd.replay.whatif.report import WhatIf, decode_whatif
 from tests.ops.replay.recorded_events import START, Event, write_events
 from tests.support.fixture_types import Capture, MonkeyPatch
+from tests.support.programs import run_program
 
 LINE = (
     "[2026-11-21 16:26:0{}] DEBUG Principal = {} is {} operation = Read from host = 10.0.0.1 on "
@@ -304,9 +304,6 @@ def test_base_install_evaluates_logs(submitted: list[Plan], tmp_path: Path) -> N
     code = f"{blocked}; from authorizerd.replay.__main__ import run_and_exit; run_and_exit()"
     usage = ["usage", "--acls", "used.txt", "--out", "u", "--assume-in-force", "--logs", "logs"]
     for words, expected in (([*WORDS.split(), "--logs", "logs"], 3), (usage, 0)):
-        done = subprocess.run(
-            [sys.executable, "-c", code, *words], capture_output=True, text=True,
-            env={"PATH": str(tmp_path)}, check=False,
-        )  # fmt: skip
+        done = run_program(sys.executable, "-c", code, *words, env={"PATH": str(tmp_path)})
         assert done.returncode == expected, done.stderr
     assert read_report().events == decode_usage(Path("u/usage.json").read_text()).window.tuples == 2

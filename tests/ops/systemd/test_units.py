@@ -4,7 +4,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import time
 from configparser import ConfigParser
 from pathlib import Path
@@ -16,6 +15,7 @@ from authorizerd.config.configuration import Configuration, parse
 from authorizerd.config.values import SecurityProtocol
 from authorizerd.daemon.endpoints import ADMIN_HTTP, DECISION_HTTP, DECISION_STREAM, METRICS_HTTP
 from tests.support.daemon_process import new_log, run, write_config
+from tests.support.programs import run_program
 
 FILES: Final = Path(__file__).parents[3] / "ops/systemd"
 SERVICE: Final = FILES / "authorizerd.service"
@@ -30,10 +30,6 @@ def tool(name: str) -> str:
     if path is None:
         pytest.skip(f"{name} is not installed: apt-get install systemd")
     return path
-
-
-def call(*command: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
 def configured() -> Configuration:
@@ -55,14 +51,14 @@ def test_systemd_accepts_the_units(tmp_path: Path) -> None:
         text = unit.read_text()
         assert COMMAND in text
         unit.write_text(text.replace(COMMAND, "/bin/true"))
-    done = call(analyze, "verify", "--man=no", *units)
+    done = run_program(analyze, "verify", "--man=no", *units)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 @pytest.mark.parametrize("unit", [SERVICE, BACKUP], ids=lambda unit: unit.stem)
 def test_exposure_of_a_service_is_at_most_2_of_10(unit: Path) -> None:
     options = ("--offline=true", "--no-pager", "--threshold=20")
-    done = call(tool("systemd-analyze"), "security", *options, unit)
+    done = run_program(tool("systemd-analyze"), "security", *options, unit)
     assert done.returncode == 0, done.stdout
 
 
@@ -72,12 +68,16 @@ def test_user_and_directories_are_created_and_the_configuration_is_read_only(
     if os.geteuid() != 0:
         pytest.skip("only root can change the owner of a directory")
     (tmp_path / "etc").mkdir()
-    done = call(tool("systemd-sysusers"), f"--root={tmp_path}", FILES / "authorizerd.sysusers.conf")
+    done = run_program(
+        tool("systemd-sysusers"), f"--root={tmp_path}", FILES / "authorizerd.sysusers.conf"
+    )
     assert done.returncode == 0, done.stderr
     user = (tmp_path / "etc/passwd").read_text()
     assert user.startswith("authorizerd:")
     tmpfiles = tool("systemd-tmpfiles")
-    done = call(tmpfiles, "--create", f"--root={tmp_path}", FILES / "authorizerd.tmpfiles.conf")
+    done = run_program(
+        tmpfiles, "--create", f"--root={tmp_path}", FILES / "authorizerd.tmpfiles.conf"
+    )
     assert done.returncode == 0, done.stderr
     uid, gid = map(int, user.split(":")[2:4])
     for parent, owner in (("etc", 0), ("var/lib", uid)):
@@ -180,7 +180,7 @@ def test_backup_service_writes_a_backup_and_removes_old_ones(tmp_path: Path) -> 
     for line in lines:
         line = line.replace("/etc/authorizerd/server.properties", str(config))
         program, *words = shlex.split(line.replace("/var/backups/authorizerd", str(folder)))
-        done = run(*words) if program == COMMAND else call(program, *words)
+        done = run(*words) if program == COMMAND else run_program(program, *words)
         assert done.returncode == 0, done
     left = sorted(path.name for path in folder.iterdir())
     assert [re.sub("^[0-9-]+", "N", name) for name in left] == [

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.programs import run_program
 from tools.bench.__main__ import judge, measure
 from tools.bench.figures import Row
 from tools.bench.run import Run
@@ -18,10 +19,9 @@ ROW = Row(what="decision", metric="p50", unit="ns", ours=400)
 
 
 def run_quickly(directory: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "tools.bench", "--quick", "--directory", directory, *more],
-        capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+    return run_program(
+        sys.executable, "-m", "tools.bench", "--quick", "--directory", directory, *more
+    )
 
 
 def test_quick_run_writes_a_file_for_each_part_and_prints_tables(tmp_path: Path) -> None:

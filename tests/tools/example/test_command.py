@@ -13,6 +13,7 @@ import pytest
 
 from tests.end_to_end.example_daemon import PORTS
 from tests.end_to_end.page_shell import SECONDS_MAX
+from tests.support.programs import run_program
 from tools.example.__main__ import CONFIG, advise, prepare_config
 
 ROOT = Path(__file__).parents[3]
@@ -33,14 +34,9 @@ def test_a_taken_port_ends_with_the_line_to_change(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         ports = [f"{each}:{port if each.startswith('listeners') else 0}" for each in PORTS]
-        ended = subprocess.run(
-            [sys.executable, "-m", "tools.example", *(f"--override={each}" for each in ports)],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            timeout=SECONDS_MAX,
-        )
+        words = ("-m", "tools.example", *(f"--override={each}" for each in ports))
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        ended = run_program(sys.executable, *words, cwd=tmp_path, env=environment)
     assert ended.returncode == 1
     error, advice = ended.stderr.splitlines(keepends=True)[-2:]
     assert "Address already in use" in error
@@ -110,9 +106,7 @@ def test_advice_has_the_line_that_chooses_another_port(place: str, setting: str)
 def test_advice_about_the_kafka_port_is_a_variable_of_make() -> None:
     line = "authorizerd: listeners: PLAINTEXT: 127.0.0.1:9092: Address already in use\n"
     assert "`make run PORT=19092`" in advise(line)
-    done = subprocess.run(
-        ["make", "--dry-run", "run", "PORT=19092"], cwd=ROOT, capture_output=True, text=True
-    )
+    done = run_program("make", "--dry-run", "run", "PORT=19092", cwd=ROOT)
     assert "-m tools.example --override listeners=PLAINTEXT://127.0.0.1:19092\n" in done.stdout
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.support.programs import run_program
 from tools.install_files import write_install_files
 from tools.manual.command_tree import UnsafeTextError, command_tree, each_command, prepare
 from tools.manual.documents import COMPLETIONS, ROOT, completion
@@ -29,10 +29,8 @@ def need(program: str) -> pytest.MarkDecorator:
 
 def run(*command: str | Path, cwd: Path = ROOT) -> str:
     """Return what the command prints; it must print nothing on standard error."""
-    done = subprocess.run(
-        command, cwd=cwd, capture_output=True, text=True, timeout=30, check=True, encoding="utf-8"
-    )
-    assert done.stderr == ""
+    done = run_program(*command, cwd=cwd)
+    assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.support.programs import run_program
 from tools.manual.command_tree import command_tree, each_command
 from tools.site.commands import commands_page, escape
 from tools.site.outside import outside_requests
@@ -99,10 +99,7 @@ def test_site_builds_without_warnings(tmp_path: Path) -> None:
     """The build checks each link, anchor and outside request; a warning ends it with an error."""
     if find_spec("material") is None:
         pytest.skip("no MkDocs Material: `make docs` installs it")
-    done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--site-dir", tmp_path], cwd=ROOT,
-        capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+    done = run_program(sys.executable, "-m", "mkdocs", "build", "--site-dir", tmp_path, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     assert "Documentation built" in done.stderr  # with --quiet, it would count no warnings
     assert "Apache Kafka's ACL authorizer" in (tmp_path / "index.html").read_text()

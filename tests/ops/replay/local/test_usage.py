@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 from datetime import UTC
 from pathlib import Path
@@ -29,6 +28,7 @@ from authorizerd.replay.usage import evaluation
 from authorizerd.replay.usage.errors import UsageError
 from tests.ops.replay.acl_sets import acl_set_of, topic_read
 from tests.ops.replay.recorded_events import START, Event, damage_rows, write_events
+from tests.support.programs import run_program
 from tests.support.recorded_use import LAST_CLIENT_LINE, RecordedUse, read_recorded_use
 
 LINE = (
@@ -204,12 +204,7 @@ def test_used_grants_are_named_as_causes(real_log_dir: Path) -> None:
 
 
 def test_base_install_is_enough(real_log_dir: Path, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", BASE_INSTALL, str(real_log_dir / LOG), str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_program(sys.executable, "-c", BASE_INSTALL, str(real_log_dir / LOG), str(tmp_path))
     assert (done.stderr, done.stdout.splitlines()[-1]) == ("", "13518 4391")
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from authorizerd.replay.report.rendering import read_static
+from tests.support.programs import output_of
 
 NODE = shutil.which("node")
 SCRIPT = read_static("report.js")
@@ -63,10 +63,7 @@ def run(tmp_path: Path, script: str, *arguments: object) -> Any:  # noqa: ANN401
     assert NODE is not None
     path = tmp_path / "test.cjs"
     path.write_text(script, encoding="utf-8")
-    words = [NODE, str(path), *map(json.dumps, arguments)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=30, check=False)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return json.loads(output_of(NODE, path, *map(json.dumps, arguments)))
 
 
 def drive(tmp_path: Path, lines: list[list[str]], expression: str) -> Any:  # noqa: ANN401 - as printed

@@ -30,6 +30,7 @@ from authorizerd.replay.submit.archive import (
     write_package,
 )
 from authorizerd.replay.submit.work_directory import make_work_directory
+from tests.support.programs import run_program
 
 SOURCES = Path(__file__).parents[4] / "src/authorizerd"
 
@@ -73,10 +74,9 @@ def run_from_archive(
         installed = Path(str(module.__file__)).parent
         for each in (installed, *installed.parent.glob(f"{module.__name__}-*.dist-info")):
             (folder / each.name).symlink_to(each)
-    return subprocess.run(
-        [sys.executable, "-S", "-P", "-c", script], env={"PYTHONPATH": f"{path}:{folder}"},
-        cwd=folder, capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
+    return run_program(
+        sys.executable, "-S", "-P", "-c", script, cwd=folder, env={"PYTHONPATH": f"{path}:{folder}"}
+    )
 
 
 def test_executor_imports_its_code_from_the_archive_only(tmp_path: Path) -> None:

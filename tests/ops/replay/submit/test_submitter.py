@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.ops.replay.submit.programs import write_java, write_spark
+from tests.support.programs import run_program
 
 ROOT = Path(__file__).parents[4]
 TIDY = """
@@ -55,10 +56,7 @@ class Submission:
 
     def start(self, words: list[str]) -> subprocess.CompletedProcess[str]:
         """Run ``words`` in this environment to their end."""
-        return subprocess.run(
-            words, env=self.environment, cwd=self.folder, capture_output=True, text=True,
-            timeout=60, check=False,
-        )  # fmt: skip
+        return run_program(*words, cwd=self.folder, env=self.environment)
 
     def left(self) -> list[str]:
         return [path.name for path in self.temporary.rglob("*") if path.is_file()]

@@ -37,6 +37,7 @@ from authorizerd.replay.usage.suggestions import Suggestions
 from authorizerd.replay.usage.summary import script, script_comments, summary
 from authorizerd.replay.usage.uses import AclUsage
 from tests.ops.replay.acl_sets import acl_set_of, topic_read
+from tests.support.programs import run_program
 from tests.support.strategies import acls
 
 USED = AclUsage(Count(events=2, tuples=1), Count(events=3, tuples=2), 1_500, 2, ("a", "b"), "b")
@@ -216,10 +217,7 @@ def _run(
     folder: Path, text: str, kafka_acls: str, arguments: list[str]
 ) -> subprocess.CompletedProcess[str]:
     (folder / "commands.sh").write_text(text)
-    return subprocess.run(
-        ["sh", folder / "commands.sh", *arguments], env={"KAFKA_ACLS": kafka_acls},
-        capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
+    return run_program("sh", folder / "commands.sh", *arguments, env={"KAFKA_ACLS": kafka_acls})
 
 
 def test_script_adds_before_it_removes_and_quotes_names(

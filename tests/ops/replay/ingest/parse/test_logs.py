@@ -3,7 +3,6 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
-import subprocess
 import sys
 import zlib
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from hypothesis import strategies as st
 from authorizerd.replay.ingest.parse import logs
 from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX
 from authorizerd.replay.ingest.parse.logs import DamagedArchiveError, read_log, read_part
+from tests.support.programs import output_of
 
 
 def zstd(data: bytes) -> bytes:
@@ -147,5 +147,4 @@ def test_archives_are_read_without_numpy() -> None:
         "(rows,) = EventReader(UTC, 'auto').read_blocks(blocks)\n"
         "print(rows['line'].to_pylist())"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stdout == "[b'a', b'b']\n", done.stderr
+    assert output_of(sys.executable, "-c", code) == "[b'a', b'b']\n"
