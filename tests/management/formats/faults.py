@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import pytest
 
-from authorizerd.management.formats.model import AclsRead, AclTextError
+from authorizerd.management.formats.model import AclTextError
+
+T = TypeVar("T")
 
 
-def check_fault(read: Callable[[str], AclsRead], text: str, place: str, reason: str) -> None:
-    """Check that ``read`` rejects ``text`` at this place, for a reason with this text."""
+def check_fault(read: Callable[[T], object], given: T, place: str, reason: str) -> None:
+    """Check that ``read`` rejects ``given`` at this place, for a reason with this text."""
     with pytest.raises(AclTextError) as refused:
-        read(text)
+        read(given)
     assert refused.value.place == place
     assert reason in refused.value.reason

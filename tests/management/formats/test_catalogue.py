@@ -20,6 +20,7 @@ from authorizerd.management.formats.document import read_managed
 from authorizerd.management.formats.model import AclTextError, Loss, Scope
 from authorizerd.management.formats.unread import NEXT_STEPS, decode_text
 from authorizerd.management.plan.selector import Managed
+from tests.management.formats.faults import check_fault
 from tests.support.acls import acl
 
 
@@ -139,10 +140,7 @@ def test_error_of_a_text_that_needs_a_step_names_it(text: str, suffix: str, step
     (b"${A} \xff", "byte 5", "not valid UTF-8"),
 ])  # fmt: skip
 def test_error_of_bytes_that_are_no_text_names_the_step(data: bytes, place: str, step: str) -> None:
-    with pytest.raises(AclTextError) as refused:
-        decode_text(data)
-    assert refused.value.place == place
-    assert step in refused.value.reason
+    check_fault(decode_text, data, place, step)
 
 
 def test_text_may_begin_with_a_byte_order_mark() -> None:
@@ -215,10 +213,7 @@ def test_document_without_the_block_manages_everything() -> None:
      "found an empty one"),
 ])  # fmt: skip
 def test_invalid_entry_is_rejected(manages: Any, place: str, reason: str) -> None:  # noqa: ANN401
-    with pytest.raises(AclTextError) as caught:
-        read_managed({"manages": manages, "acls": []})
-    assert caught.value.place == place
-    assert reason in caught.value.reason
+    check_fault(read_managed, {"manages": manages, "acls": []}, place, reason)
 
 
 PAGE: Final = (Path(__file__).parents[3] / "docs/acl-formats.md").read_text(encoding="utf-8")

@@ -18,6 +18,7 @@ from authorizerd.management.formats.document import read_document
 from authorizerd.management.formats.model import AclTextError
 from authorizerd.management.formats.parsing import parse_json, parse_yaml
 from authorizerd.replay.usage.report import named
+from tests.management.formats.faults import check_fault
 from tests.support.acls import acl, question, snapshot_of
 from tests.support.strategies import acls
 
@@ -118,10 +119,7 @@ def test_every_acl_can_be_written_as_a_document(some: list[Acl]) -> None:
     (document(principal="User:first"), "acls[1]", "repeats acls[0]"),
 ])  # fmt: skip
 def test_faults_are_named_with_their_place(value: object, place: str, reason: str) -> None:
-    with pytest.raises(AclTextError) as refused:
-        list(read_document(value))
-    assert refused.value.place == place
-    assert reason in refused.value.reason
+    check_fault(lambda given: [*read_document(given)], value, place, reason)
 
 
 @pytest.mark.parametrize(("name", "text", "place", "reason"), [
@@ -154,10 +152,7 @@ def test_faults_are_named_with_their_place(value: object, place: str, reason: st
 def test_unreadable_text_is_named_with_its_line(
     name: str, text: str, place: str, reason: str
 ) -> None:
-    with pytest.raises(AclTextError) as refused:
-        FORMATS[name].read(text)
-    assert refused.value.place == place
-    assert reason in refused.value.reason
+    check_fault(FORMATS[name].read, text, place, reason)
 
 
 def test_deeply_nested_yaml_is_rejected() -> None:
@@ -184,10 +179,7 @@ def test_deeply_nested_yaml_is_rejected() -> None:
     ("a:\n- &b [x, *c]\n", 2, "nested more than 16 levels deep"),
 ])  # fmt: skip
 def test_aliases_count_as_copies(text: str, line: int, reason: str) -> None:
-    with pytest.raises(AclTextError) as refused:
-        parse_yaml(text)
-    assert refused.value.place == f"line {line}"
-    assert reason in refused.value.reason
+    check_fault(parse_yaml, text, f"line {line}", reason)
 
 
 def test_merge_keys_stand_for_keys_that_are_not_there() -> None:

@@ -12,6 +12,7 @@ from authorizerd.cli.acls.runner import format_by_principal
 from authorizerd.management.formats.catalogue import FORMATS
 from authorizerd.management.formats.listing import format_acls, read_listing
 from authorizerd.management.formats.model import AclTextError, Loss
+from tests.management.formats.faults import check_fault
 
 HEADING = (
     "Current ACLs for resource `ResourcePattern(resourceType=TOPIC, name=t, patternType=LITERAL)`: "
@@ -154,10 +155,7 @@ def test_patterns_before_kafka_2_0_are_literal() -> None:
 def test_old_or_mixed_line_with_no_single_reading_is_an_error(
     text: str, place: str, reason: str
 ) -> None:
-    with pytest.raises(AclTextError) as refused:
-        list(read_listing(text))
-    assert refused.value.place == place
-    assert reason in refused.value.reason
+    check_fault(lambda given: [*read_listing(given)], text, place, reason)
 
 
 def table(*rows: tuple[str, ...]) -> str:
@@ -188,21 +186,6 @@ def test_table_of_rpk_is_read_by_its_columns() -> None:
     assert found.losses == (Loss(role, "only Redpanda knows who has the role"),)
 
 
-@pytest.mark.parametrize(("text", "place", "reason"), [
-    (table(RPK_ROW).replace("OPERATION", "ACTION   "), "line 1", "expected the columns PRINCIPAL"),
-    (table((*RPK_ROW[:7], "no answer")), "line 2", "rpk has reported an error: 'no answer'"),
-    (table(RPK_ROW).replace("User:a  b  ", "User:aaaaaaa"), "line 2", "a blank before the column"),
-    (table((*RPK_ROW[:2], "SUBJECT", *RPK_ROW[3:])), "line 2", "unknown ResourceType 'SUBJECT'"),
-    (table(("", *RPK_ROW[1:])), "line 2", "colon"),
-    (table(RPK_ROW) + "MATCHES\n" + table(RPK_ROW), "line 3", "ResourceType ''"),
-])  # fmt: skip
-def test_malformed_table_of_rpk_is_an_error(text: str, place: str, reason: str) -> None:
-    with pytest.raises(AclTextError) as refused:
-        FORMATS["listing"].read(text)
-    assert refused.value.place == place
-    assert reason in refused.value.reason
-
-
 CSV_HEADING = "Principal,ResourceType, PatternType, ResourceName,Operation,PermissionType,Host\n"
 
 
@@ -219,6 +202,18 @@ def test_csv_of_each_tool_is_read() -> None:
 
 
 @pytest.mark.parametrize(("text", "place", "reason"), [
+    (table(RPK_ROW).replace("OPERATION", "ACTION   "), "line 1", "expected the columns PRINCIPAL"),
+    (table((*RPK_ROW[:7], "no answer")), "line 2", "rpk has reported an error: 'no answer'"),
+    (table(RPK_ROW).replace("User:a  b  ", "User:aaaaaaa"), "line 2", "a blank before the column"),
+    (table((*RPK_ROW[:2], "SUBJECT", *RPK_ROW[3:])), "line 2", "unknown ResourceType 'SUBJECT'"),
+    (table(("", *RPK_ROW[1:])), "line 2", "colon"),
+    (table(RPK_ROW) + "MATCHES\n" + table(RPK_ROW), "line 3", "ResourceType ''"),
+])  # fmt: skip
+def test_malformed_table_of_rpk_is_an_error(text: str, place: str, reason: str) -> None:
+    check_fault(FORMATS["listing"].read, text, place, reason)
+
+
+@pytest.mark.parametrize(("text", "place", "reason"), [
     ("User:a,TOPIC,LITERAL,t,READ,ALLOW,*\n", "line 1", "expected the columns Principal, Resource"),
     (CSV_HEADING.replace("Host", "Host,Host"), "line 1", "expected the columns"),
     (f"{CSV_HEADING}User:a,TOPIC,LITERAL,t,READ,ALLOW\n", "line 2", "expected 7 values, found 6"),
@@ -228,7 +223,4 @@ def test_csv_of_each_tool_is_read() -> None:
     (f"{CSV_HEADING}a,TOPIC,LITERAL,t,READ,ALLOW,*\n", "line 2", "colon"),
 ])  # fmt: skip
 def test_malformed_csv_is_an_error(text: str, place: str, reason: str) -> None:
-    with pytest.raises(AclTextError) as refused:
-        FORMATS["csv"].read(text)
-    assert refused.value.place == place
-    assert reason in refused.value.reason
+    check_fault(FORMATS["csv"].read, text, place, reason)
