@@ -126,7 +126,6 @@ class Majority:
 
 
 def _common(first: Sequence[LogBatch], second: Sequence[LogBatch]) -> Sequence[LogBatch]:
-    """Return the batches with which both begin."""
     pairs = enumerate(zip(first, second, strict=False))
     end = next((n for n, (a, b) in pairs if a != b), min(len(first), len(second)))
     return first[:end]

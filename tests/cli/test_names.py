@@ -266,7 +266,6 @@ def test_names_in_json_are_escaped_and_read_back(
 
 
 def texts_of(document: object) -> Iterator[str]:
-    """Yield all texts of a JSON document."""
     if isinstance(document, str):
         yield document
     elif isinstance(document, dict | list):

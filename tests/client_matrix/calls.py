@@ -160,7 +160,6 @@ class AdminClient:
         raise NotOfferedError(self.offers_no_more)
 
     def describe_configs(self) -> Mapping[str, Config]:
-        """Return the configs of the node."""
         raise NotOfferedError(self.offers_no_more)
 
     def alter_config(self, name: str, value: str | None) -> None:

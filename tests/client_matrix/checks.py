@@ -61,7 +61,6 @@ AsRole = Callable[[Role], AdminClient]
 
 
 def acls_of(topic: str) -> tuple[Acl, Acl]:
-    """Return an ACL on a topic's name, and one on a prefix of it."""
     return acl(topic=topic), acl(topic=topic[:-1], pattern="PREFIXED")
 
 

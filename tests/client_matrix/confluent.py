@@ -26,43 +26,31 @@ from confluent_kafka.admin import AdminClient as ConfluentAdminClient
 
 from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType
 from authorizerd.acl.model import ResourceType as AclResource
-from tests.client_matrix.calls import (
-    NODE_ID,
-    PASSWORD,
-    AdminClient,
-    Call,
-    Cluster,
-    Config,
-    Login,
-    Operations,
-    RefusedError,
-    Reported,
-    Tls,
-    report_each,
-    security_protocol,
-)
+from tests.client_matrix import calls
 from tests.oracles.standard_authorizer import acl_of
 
 SECONDS_MAX = 20.0
 _ANY: Any = None  # the client's annotations do not allow None, but the client does
 
 
-class ConfluentClient(AdminClient):
+class ConfluentClient(calls.AdminClient):
     """confluent-kafka."""
 
-    hides: ClassVar[frozenset[Call]] = frozenset({Call.DESCRIBE_ACLS})
-    crashes: ClassVar[frozenset[Call]] = frozenset({Call.DESCRIBE_CREDENTIALS})
-    notes: ClassVar[Mapping[Call, str]] = {
-        Call.DESCRIBE_ACLS: "if refused, librdkafka ignores the error and returns no ACLs",
-        Call.DESCRIBE_CREDENTIALS: "if refused, librdkafka crashes, also with Kafka, so the "
+    hides: ClassVar[frozenset[calls.Call]] = frozenset({calls.Call.DESCRIBE_ACLS})
+    crashes: ClassVar[frozenset[calls.Call]] = frozenset({calls.Call.DESCRIBE_CREDENTIALS})
+    notes: ClassVar[Mapping[calls.Call, str]] = {
+        calls.Call.DESCRIBE_ACLS: "if refused, librdkafka ignores the error and returns no ACLs",
+        calls.Call.DESCRIBE_CREDENTIALS: "if refused, librdkafka crashes, also with Kafka, so the "
         "refusal is not tried",
     }
     offers_no_more: ClassVar[str] = "librdkafka has no call for it"
 
-    def __init__(self, address: str, login: Login | None, tls: Tls | None = None) -> None:
+    def __init__(
+        self, address: str, login: calls.Login | None, tls: calls.Tls | None = None
+    ) -> None:
         settings: dict[str, str | int | float | bool] = {
             "bootstrap.servers": address,
-            "security.protocol": security_protocol(login, tls),
+            "security.protocol": calls.security_protocol(login, tls),
         }
         if tls is not None:
             settings["ssl.ca.location"] = str(tls.authority)
@@ -88,32 +76,34 @@ class ConfluentClient(AdminClient):
         (future,) = self._client.delete_acls([_filter_of(topic, pattern_type)]).values()
         return _acls(_result_of(future))
 
-    def describe_cluster(self) -> Cluster:
+    def describe_cluster(self) -> calls.Cluster:
         reported = _result_of(self._client.describe_cluster(include_authorized_operations=True))
         operations = reported.authorized_operations or ()  # None where there are none
-        return Cluster([node.id for node in reported.nodes], _operations(operations))
+        return calls.Cluster([node.id for node in reported.nodes], _operations(operations))
 
     def list_groups(self) -> list[str]:
         listed = _result_of(self._client.list_consumer_groups())
         if listed.errors:
-            raise RefusedError(listed.errors[0].args[0].code())
+            raise calls.RefusedError(listed.errors[0].args[0].code())
         return [group.group_id for group in listed.valid]
 
-    def describe_groups(self, names: Sequence[str]) -> Reported:
+    def describe_groups(self, names: Sequence[str]) -> calls.Reported:
         futures = self._client.describe_consumer_groups(
             list(names), include_authorized_operations=True
         )
-        return report_each(names, lambda name: _operations_of(futures[name]))
+        return calls.report_each(names, lambda name: _operations_of(futures[name]))
 
-    def describe_topics(self, names: Sequence[str]) -> Reported:
+    def describe_topics(self, names: Sequence[str]) -> calls.Reported:
         futures = self._client.describe_topics(
             TopicCollection(list(names)), include_authorized_operations=True
         )
-        return report_each(names, lambda name: _operations_of(futures[name]))
+        return calls.report_each(names, lambda name: _operations_of(futures[name]))
 
-    def describe_configs(self) -> Mapping[str, Config]:
+    def describe_configs(self) -> Mapping[str, calls.Config]:
         (future,) = self._client.describe_configs([_node()]).values()
-        return {name: Config(each.value, each.source) for name, each in _result_of(future).items()}
+        return {
+            name: calls.Config(each.value, each.source) for name, each in _result_of(future).items()
+        }
 
     def alter_config(self, name: str, value: str | None) -> None:
         what = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
@@ -127,7 +117,7 @@ class ConfluentClient(AdminClient):
             UserScramCredentialDeletion(user, wanted)
             if iterations is None
             else UserScramCredentialUpsertion(
-                user, ScramCredentialInfo(wanted, iterations), PASSWORD.encode()
+                user, ScramCredentialInfo(wanted, iterations), calls.PASSWORD.encode()
             )
         )
         (future,) = self._client.alter_user_scram_credentials([change]).values()
@@ -143,29 +133,29 @@ def _result_of(future: Future[Any]) -> Any:  # noqa: ANN401 - what a future hold
     try:
         return future.result(timeout=SECONDS_MAX)
     except KafkaException as error:
-        raise RefusedError(error.args[0].code()) from error
+        raise calls.RefusedError(error.args[0].code()) from error
 
 
 def _code_of(futures: Mapping[AclBinding, Future[Any]]) -> int:
     (future,) = futures.values()
     try:
         _result_of(future)
-    except RefusedError as error:
+    except calls.RefusedError as error:
         return error.code
     return 0
 
 
-def _operations(operations: Iterable[AclOperation]) -> Operations:
+def _operations(operations: Iterable[AclOperation]) -> calls.Operations:
     return frozenset(each.name for each in operations)
 
 
-def _operations_of(future: Future[Any]) -> Operations:
+def _operations_of(future: Future[Any]) -> calls.Operations:
     return _operations(_result_of(future).authorized_operations)
 
 
 def _node(*entries: ConfigEntry) -> ConfigResource:
     return ConfigResource(
-        ConfigResource.Type.BROKER, str(NODE_ID), incremental_configs=list(entries)
+        ConfigResource.Type.BROKER, str(calls.NODE_ID), incremental_configs=list(entries)
     )
 
 

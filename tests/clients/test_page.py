@@ -54,7 +54,6 @@ def silent_port() -> Iterator[int]:
 
 
 def blocks_of(document: str) -> list[tuple[str, str]]:
-    """Return the language and the text of each code block."""
     text = (ROOT / document).read_text()
     return re.findall(r"^```(\w+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 

@@ -141,7 +141,6 @@ def recorded(text: str) -> list[Printed]:
 
 
 def command(case: Case, tool: str, connection: Sequence[str]) -> list[str]:
-    """Return the command line of a case."""
     return [tool, *(connection if case.connected else ()), *shlex.split(case.arguments)]
 
 

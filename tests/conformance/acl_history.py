@@ -64,7 +64,6 @@ def read_segments(rig: Rig, segments: Collection[Path], end_offset: int) -> AclH
 
 
 def read_checkpoint(rig: Rig, checkpoint: Path) -> list[Acl]:
-    """Return the ACLs in a checkpoint."""
     return [acl for _, acl in _read_all(rig, checkpoint).added.values()]
 
 

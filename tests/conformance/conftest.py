@@ -17,8 +17,6 @@ from pathlib import Path
 
 import pytest
 
-from authorizerd.replay.submit.errors import SubmissionError
-from authorizerd.replay.submit.prerequisites import check_java
 from tests.client_matrix.table import Matrix, document
 from tests.conformance.audit_topic import AuditTopic
 from tests.end_to_end.page_shell import PATH, Shell
@@ -35,6 +33,7 @@ from tests.kafka_rig.rig import (
     Rig,
     prepare,
 )
+from tests.support.spark import require_spark
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "conformance.md"
@@ -153,14 +152,10 @@ def cluster(rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clus
 @pytest.fixture(scope="session")
 def connector() -> str:
     """Return the jars of Spark's connector for Kafka, separated by commas."""
-    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    require_spark()
     prepared = prepare(ROOT / DIRECTORY, SOURCES / "spark_connector")
     if isinstance(prepared, Absent):
         pytest.skip(f"no connector: {prepared.reason}")
-    try:
-        check_java(os.environ)
-    except SubmissionError as error:
-        pytest.skip(str(error))
     return ",".join(jar for jar in prepared.classpath.split(os.pathsep) if jar.endswith(".jar"))
 
 
@@ -189,6 +184,5 @@ def audit_topic(broker: Broker) -> Iterator[AuditTopic]:
 
 @pytest.fixture
 def audit_lines(real_log_dir: Path) -> list[bytes]:
-    """Return the lines of a real broker's audit log."""
     with lzma.open(real_log_dir / "kafka-authorizer.log.xz") as log:
         return log.read().splitlines()

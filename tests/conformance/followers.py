@@ -9,9 +9,7 @@ import time
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
-from http.client import HTTPConnection
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from authorizerd.acl.model import Acl, Question
@@ -21,7 +19,15 @@ from tests.kafka_rig.broker import ADMIN
 from tests.kafka_rig.cluster_settings import NODE
 from tests.kafka_rig.properties import PLAIN_LOGIN
 from tests.support.background import Background
-from tests.support.daemon_process import COMMAND, ROOT, Answer, ask, wait_until, write_config
+from tests.support.daemon_process import (
+    COMMAND,
+    ROOT,
+    Answer,
+    ask_at,
+    evaluate_at,
+    wait_until,
+    write_config,
+)
 from tests.support.kafka_connection import KafkaConnection
 from tests.support.requests import stream_question
 from tests.support.stream_connection import StreamConnection
@@ -64,12 +70,7 @@ class Follower:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.kill()
 
     def start(self, *, waits: bool = True) -> None:
@@ -134,8 +135,7 @@ class Follower:
 
     def readiness(self) -> Answer:
         """Return the answer of /readyz."""
-        with closing(HTTPConnection(self.ready["admin_http"], timeout=END_SECONDS)) as connection:
-            return ask(connection, "GET", "/readyz")
+        return ask_at(self.ready["admin_http"], "GET", "/readyz")
 
     def wait_until_not_ready(self) -> None:
         """Wait until /readyz says that the daemon does not decide."""
@@ -143,12 +143,7 @@ class Follower:
 
     def evaluate(self, evaluation: object) -> Answer:
         """Ask one question over AuthZEN."""
-        with closing(
-            HTTPConnection(self.ready["decision_http"], timeout=END_SECONDS)
-        ) as connection:
-            body = json.dumps(evaluation).encode()
-            headers = {"Content-Type": "application/json"}
-            return ask(connection, "POST", "/access/v1/evaluation", body, headers)
+        return evaluate_at(self.ready["decision_http"], evaluation)
 
 
 @dataclass

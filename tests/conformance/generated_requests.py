@@ -184,7 +184,6 @@ def every_user() -> Request:
 
 
 def rounds(seed: int, count: int, topic_ids: Mapping[str, UUID]) -> Iterator[Request]:
-    """Yield the requests of ``count`` rounds."""
     for number in range(count):
         random = Random(f"{seed}/{number}")
         maker = _RequestMaker(random, topic_ids)

@@ -30,7 +30,6 @@ class Peer:
         self.socket = socket.create_connection((host, int(port)), timeout=SECONDS_MAX)
 
     def log_in(self, user: str, password: str) -> None:
-        """Log in with PLAIN."""
         self.ask(ApiKey.SASL_HANDSHAKE, _TOKENS_IN_REQUESTS, b"\0\5PLAIN")
         token = b"\0".join((b"", user.encode(), password.encode()))
         answer = self.ask(ApiKey.SASL_AUTHENTICATE, 0, len(token).to_bytes(4, "big") + token)

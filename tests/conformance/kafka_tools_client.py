@@ -10,17 +10,7 @@ from typing import ClassVar, Final
 
 from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from tests.client_matrix.calls import (
-    CONFIG_SOURCES,
-    NODE_ID,
-    PASSWORD,
-    AdminClient,
-    Call,
-    Config,
-    Login,
-    RefusedError,
-    Tls,
-)
+from tests.client_matrix import calls
 from tests.conformance.java_client import JavaPeer, java_settings
 from tests.kafka_rig.properties import write_properties
 from tests.kafka_rig.rig import Program
@@ -36,10 +26,12 @@ _CONFIG: Final = re.compile(
 )
 
 
-class _Tool(AdminClient):
+class _Tool(calls.AdminClient):
     program: ClassVar[Program]
 
-    def __init__(self, peer: JavaPeer, address: str, login: Login | None, tls: Tls | None) -> None:
+    def __init__(
+        self, peer: JavaPeer, address: str, login: calls.Login | None, tls: calls.Tls | None
+    ) -> None:
         self._peer = peer
         self._folder = tempfile.TemporaryDirectory()
         path = Path(self._folder.name) / "client.properties"
@@ -55,7 +47,7 @@ class _Tool(AdminClient):
         done = self._peer.ask(tool=tool, arguments=[*self._connection, *arguments])
         printed: str = done["printed"]
         if _REFUSED in printed:
-            raise RefusedError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+            raise calls.RefusedError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         assert done["code"] == 0, printed
         return printed
 
@@ -65,8 +57,8 @@ class KafkaAclsTool(_Tool):
 
     program = Program.ACLS
     offers_no_more: ClassVar[str] = "kafka-acls is only for ACLs"
-    notes: ClassVar[Mapping[Call, str]] = {
-        Call.DELETE_ACLS: "does not print what it deleted; describing the ACLs shows it"
+    notes: ClassVar[Mapping[calls.Call, str]] = {
+        calls.Call.DELETE_ACLS: "does not print what it deleted; describing the ACLs shows it"
     }
 
     def create_acls(self, acls: Sequence[Acl]) -> list[int]:
@@ -82,7 +74,7 @@ class KafkaAclsTool(_Tool):
                 Operation(acl.operation).name,
                 *_pattern(acl.resource_name, PatternType(acl.pattern_type)),
             )
-        except RefusedError as error:
+        except calls.RefusedError as error:
             return error.code
         assert "Adding ACLs for resource" in said or " already exists." in said, said
         return 0
@@ -101,21 +93,24 @@ class KafkaConfigsTool(_Tool):
     offers_no_acls: ClassVar[str] = "kafka-configs is only for configs and SCRAM credentials"
     offers_no_more: ClassVar[str] = offers_no_acls
 
-    def describe_configs(self) -> Mapping[str, Config]:
+    def describe_configs(self) -> Mapping[str, calls.Config]:
         said = self._run("--describe", "--all", *_NODE)
-        assert said.startswith(f"All configs for broker {NODE_ID} are:\n"), said
+        assert said.startswith(f"All configs for broker {calls.NODE_ID} are:\n"), said
         return dict(map(_config, said.splitlines()[1:]))
 
     def alter_config(self, name: str, value: str | None) -> None:
         change = ["--delete-config", name] if value is None else ["--add-config", f"{name}={value}"]
         said = self._run("--alter", *_NODE, *change)
-        assert said == f"Completed updating config for broker {NODE_ID}.\n"
+        assert said == f"Completed updating config for broker {calls.NODE_ID}.\n"
 
     def alter_credential(self, user: str, mechanism: str, iterations: int | None) -> None:
         change = (
             ["--delete-config", mechanism]
             if iterations is None
-            else ["--add-config", f"{mechanism}=[iterations={iterations},password={PASSWORD}]"]
+            else [
+                "--add-config",
+                f"{mechanism}=[iterations={iterations},password={calls.PASSWORD}]",
+            ]
         )
         said = self._run("--alter", *_USER, user, *change)
         assert said == f"Completed updating config for user {user}.\n"
@@ -128,7 +123,7 @@ class KafkaConfigsTool(_Tool):
 
 
 _USER: Final = ("--entity-type", "users", "--entity-name")
-_NODE: Final = ("--entity-type", "brokers", "--entity-name", str(NODE_ID))
+_NODE: Final = ("--entity-type", "brokers", "--entity-name", str(calls.NODE_ID))
 
 
 def _pattern(topic: str, pattern_type: PatternType) -> list[str]:
@@ -145,9 +140,9 @@ def _listed(said: str) -> Iterator[Acl]:
             yield Acl(*pattern, entry[1], entry[2], Operation[entry[3]], PermissionType[entry[4]])
 
 
-def _config(line: str) -> tuple[str, Config]:
+def _config(line: str) -> tuple[str, calls.Config]:
     found = _CONFIG.fullmatch(line)
     assert found is not None, line
     source = found["synonyms"].partition(":")[0]
     value = None if found["value"] == "null" else found["value"]
-    return found["name"], Config(value, CONFIG_SOURCES.get(source, 0))
+    return found["name"], calls.Config(value, calls.CONFIG_SOURCES.get(source, 0))

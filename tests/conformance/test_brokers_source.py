@@ -62,7 +62,6 @@ def list_here(daemon: DaemonProcess) -> set[Acl]:
 
 
 def change(cluster: Cluster, held: set[Acl], chance: random.Random) -> AclAdded | AclRemoved:
-    """Create or delete one random ACL; return the change."""
     with cluster.admin(cluster.find_leader()) as admin:
         if held and chance.random() < 0.4:
             removed = chance.choice(sorted(held, key=str))

@@ -9,11 +9,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
-from http.client import HTTPConnection
 from pathlib import Path
 
 from tests.kafka_rig.rig import Rig
-from tests.support.daemon_process import ROOT
+from tests.support.daemon_process import ROOT, ask_at
 
 SECONDS_MAX = 600  # it starts five JVMs
 KAFKA_NODES = 4
@@ -43,10 +42,7 @@ def test_cluster_runs_until_a_signal_and_leaves_no_process(rig: Rig) -> None:
             if "-H 'Content-Type" in line:
                 break
         [console, _] = re.findall(r"http://(\S+)/console/", "".join(printed))
-        connection = HTTPConnection(console, timeout=SECONDS_MAX)
-        connection.request("GET", "/console/")
-        assert connection.getresponse().status == HTTPStatus.OK
-        connection.close()
+        assert ask_at(console, "GET", "/console/").status == HTTPStatus.OK
         children = list_descendants(example.pid)
         assert len(children) == KAFKA_NODES + DAEMONS
         for number in (signal.SIGINT, signal.SIGINT):  # the second one changes nothing

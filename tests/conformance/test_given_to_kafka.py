@@ -48,7 +48,6 @@ def address_of(daemon: DaemonProcess) -> str:
 
 
 def create(daemon: DaemonProcess, new: Acl) -> None:
-    """Create one ACL, which is one batch."""
     binding = AclBinding(
         ClientResourceType[ResourceType(new.resource_type).name],
         new.resource_name,

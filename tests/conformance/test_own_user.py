@@ -32,18 +32,12 @@ from authorizerd.protocol.kafka.api import QuorumKey
 from tests.end_to_end.documents import ROOT, Block, blocks_of, commands_of
 from tests.end_to_end.example_daemon import Ports
 from tests.end_to_end.page_shell import Names, Shell, check
+from tests.kafka_rig import properties
 from tests.kafka_rig.admin import Admin
 from tests.kafka_rig.broker import ADMIN
 from tests.kafka_rig.cluster import FIRST_BROKER, FIRST_CONTROLLER, Cluster, running_cluster
 from tests.kafka_rig.cluster_settings import FOLLOWER, GRANTS, POLLER, ClusterSettings
 from tests.kafka_rig.member import Member
-from tests.kafka_rig.properties import (
-    HOST,
-    client_properties,
-    find_lasting_ports,
-    local_address,
-    write_properties,
-)
 from tests.kafka_rig.rig import Rig
 from tests.support.certificates import Authority, convert_key
 from tests.support.kio_codec import encode_request
@@ -139,7 +133,7 @@ def test_right_for_one_host_ends_for_others_on_open_connections(cluster: Cluster
     [right] = [each for each in GRANTS if each.principal == f"User:{FOLLOWER}"]
     topic_id, leader = write_record(cluster, "for-one-host", 2)
     [other] = {FIRST_BROKER, SECOND_BROKER} - {leader}
-    here, there = (cluster.admin(leader, FOLLOWER, host) for host in (HOST, OTHER_HOST))
+    here, there = (cluster.admin(leader, FOLLOWER, host) for host in (properties.HOST, OTHER_HOST))
     narrowed = msgspec.structs.replace(right, host=OTHER_HOST)
 
     def readers() -> list[bool]:
@@ -177,10 +171,10 @@ class OwnListeners:
         self._member = member
         prefix = "OWN_" if member.is_controller else ""
         self._names = {each: f"{prefix}{each}".lower() for each in ("SASL_SSL", "SSL")}
-        ports = find_lasting_ports(len(self._names))
+        ports = properties.find_lasting_ports(len(self._names))
         for (protocol, name), port in zip(self._names.items(), ports, strict=True):
             member.listeners[name.upper()] = (protocol, port)
-        keystore = convert_key(authority.issue(f"node-{member.node_id}", HOST))
+        keystore = convert_key(authority.issue(f"node-{member.node_id}", properties.HOST))
         for store, path in (("keystore", keystore), ("truststore", authority.ca_file)):
             member.more |= {f"ssl.{store}.type": "PEM", f"ssl.{store}.location": str(path)}
         if member.is_controller:
@@ -188,7 +182,7 @@ class OwnListeners:
 
     def address(self, mechanism: str) -> str:
         protocol = "SSL" if mechanism == "certificate" else "SASL_SSL"
-        return local_address(self._member.listeners[self._names[protocol].upper()][1])
+        return properties.local_address(self._member.listeners[self._names[protocol].upper()][1])
 
     def add(self, block: Block) -> None:
         """Add lines of the page to the node's file."""
@@ -219,8 +213,8 @@ class Walk:
         blocks = [each for each in blocks_of(PAGE) if each.test == TEST]
         self.files = {each.file: each for each in blocks if each.file is not None}
         self.consoles = [each for each in blocks if each.file is None]
-        login = client_properties(ADMIN, cluster.settings.node.users[ADMIN])
-        write_properties(shell.folder / "admin.properties", login)
+        login = properties.client_properties(ADMIN, cluster.settings.node.users[ADMIN])
+        properties.write_properties(shell.folder / "admin.properties", login)
         authority = write_authority(shell.folder)
         members = [cluster.members[each] for each in (FIRST_CONTROLLER, FIRST_BROKER)]
         self.controller, self.broker = (OwnListeners(each, authority) for each in members)
@@ -231,7 +225,7 @@ class Walk:
             cluster.start(member.node_id)
         self._real = {
             "broker1.example.com:9092": cluster.bootstrap_servers,
-            "192.0.2.7": HOST,
+            "192.0.2.7": properties.HOST,
             "/etc/authorizerd/": f"{shell.folder}/",
             "/var/lib/authorizerd/": f"{shell.folder}/",
         }

@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from authorizerd.replay.submit.errors import SubmissionError
-from authorizerd.replay.submit.prerequisites import check_java
 from tests.support.programs import run_program
+from tests.support.spark import require_spark
 
 TIMEOUT_SECONDS = 600.0
 AUTHORIZERD = (sys.executable, "-P", "-m", "authorizerd.cli.main", "replay")
@@ -33,11 +32,7 @@ STEPS: dict[str, tuple[str, int]] = {
 
 @pytest.fixture(scope="module", autouse=True)
 def spark_runs_here() -> None:
-    pytest.importorskip("pyspark", reason="pyspark is not installed")
-    try:
-        check_java(os.environ)
-    except SubmissionError as error:
-        pytest.skip(str(error))
+    require_spark()
 
 
 def ingest(folder: Path, table: Path) -> subprocess.Popen[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import lzma
-import os
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -11,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from authorizerd.replay.submit.errors import SubmissionError
-from authorizerd.replay.submit.prerequisites import check_java, find_spark_home
 from tests.end_to_end.example_daemon import running_example
 from tests.end_to_end.page_shell import Names, run_page
 from tests.support.daemon_process import COMMAND
+from tests.support.spark import require_spark
 
 TEST = "tests/conformance/test_replay_pages.py"
 SECONDS_MAX = 600
@@ -35,11 +33,7 @@ def test_commands_run_on_this_machine(
     pages: Sequence[str], real_log_dir: Path, tmp_path: Path
 ) -> None:
     """A page's results except the events are removed before the next page."""
-    try:
-        check_java(os.environ)
-        find_spark_home(None, os.environ)
-    except SubmissionError as error:
-        pytest.skip(str(error))
+    require_spark()
     logs = tmp_path / "logs"
     logs.mkdir()
     with lzma.open(real_log_dir / "kafka-authorizer.log.xz") as log:

@@ -21,18 +21,10 @@ from authorizerd.metadata.storage import DISK
 from tests.conformance.kafka_files import dump_records, tree_acls
 from tests.kafka_rig.broker import running_broker
 from tests.kafka_rig.rig import Program, Rig
+from tests.support import log_files
 from tests.support.acls import acl
 from tests.support.daemon_process import run
 from tests.support.kafka_acls_output import bindings
-from tests.support.log_files import (
-    TIME_MS,
-    added,
-    read_acls,
-    read_cluster,
-    removed,
-    write_checkpoint,
-    write_log,
-)
 from tools.example.log import ACLS
 from tools.example.log import write_log as write_example
 
@@ -41,7 +33,7 @@ ODD_NAMES = acl(
     pattern="PREFIXED", deny=True, host="0:0:0:0:0:0:0:1",
 )  # fmt: skip
 OF_4_3 = FeatureLevel("metadata.version", 30)
-CHANGES = (added(1), added(2, ODD_NAMES), added(3))
+CHANGES = (log_files.added(1), log_files.added(2, ODD_NAMES), log_files.added(3))
 
 
 def uuid(acl_id: bytes) -> str:
@@ -68,17 +60,17 @@ VERSION_RECORD = ("FEATURE_LEVEL_RECORD", {"name": "metadata.version", "featureL
 
 def test_kafka_dump_log_reads_our_segments(rig: Rig, tmp_path: Path) -> None:
     """Every batch is complete and every record is the written one."""
-    segment = write_log(tmp_path, CHANGES, [removed(3)])
+    segment = log_files.write_log(tmp_path, CHANGES, [log_files.removed(3)])
     assert dump_records(rig, segment) == [
         VERSION_RECORD,
         *map(added_record, CHANGES),
-        ("REMOVE_ACCESS_CONTROL_ENTRY_RECORD", {"id": uuid(removed(3).id)}),
+        ("REMOVE_ACCESS_CONTROL_ENTRY_RECORD", {"id": uuid(log_files.removed(3).id)}),
     ]
 
 
 def test_kafka_dump_log_reads_our_checkpoints(rig: Rig, tmp_path: Path) -> None:
     """Control records, which are the header and the footer, are not counted."""
-    checkpoint = write_checkpoint(tmp_path, 7, [OF_4_3, *CHANGES])
+    checkpoint = log_files.write_checkpoint(tmp_path, 7, [OF_4_3, *CHANGES])
     assert dump_records(rig, checkpoint) == [VERSION_RECORD, *map(added_record, CHANGES)]
 
 
@@ -91,9 +83,9 @@ def test_kafka_dump_log_reads_our_copy_of_a_brokers_checkpoint(
     state = CheckpointState(
         end_offset=newest.end_offset,
         epoch=newest.epoch,
-        timestamp_ms=TIME_MS,
-        cluster=read_cluster(newest.path),
-        acls=read_acls(newest.path),
+        timestamp_ms=log_files.TIME_MS,
+        cluster=log_files.read_cluster(newest.path),
+        acls=log_files.read_acls(newest.path),
     )
     ours = dump_records(rig, write_our_checkpoint(tmp_path, state, DISK))
     theirs = [
@@ -111,9 +103,9 @@ def test_kafka_reads_a_backup(rig: Rig, real_log_dir: Path, tmp_path: Path) -> N
     folder.mkdir()
     shutil.copy(newest.path, folder)
     backup = tmp_path / newest.path.name
-    write_backup(read_state(tmp_path), backup, TIME_MS)
+    write_backup(read_state(tmp_path), backup, log_files.TIME_MS)
     renamed = Path(shutil.copy(backup, tmp_path / "nightly.checkpoint"))
-    acls = read_acls(newest.path)
+    acls = log_files.read_acls(newest.path)
     records = dump_records(rig, backup)
     dumped = [each for each in records if each[0] == "ACCESS_CONTROL_ENTRY_RECORD"]
     assert {data["id"] for _, data in dumped} == set(map(uuid, acls))
@@ -123,7 +115,7 @@ def test_kafka_reads_a_backup(rig: Rig, real_log_dir: Path, tmp_path: Path) -> N
 
 def test_kafka_dump_log_notices_a_damaged_batch(rig: Rig, tmp_path: Path) -> None:
     """The checks above can fail."""
-    segment = write_log(tmp_path, CHANGES)
+    segment = log_files.write_log(tmp_path, CHANGES)
     segment.write_bytes(segment.read_bytes().replace(b"topic-1", b"topic-9"))
     with pytest.raises(AssertionError, match="isvalid"):
         dump_records(rig, segment)
@@ -131,7 +123,7 @@ def test_kafka_dump_log_notices_a_damaged_batch(rig: Rig, tmp_path: Path) -> Non
 
 def test_the_metadata_shell_shows_the_acls_of_our_checkpoint(rig: Rig, tmp_path: Path) -> None:
     """The shell prints each ACL as our audit lines do."""
-    checkpoint = write_checkpoint(tmp_path, 7, [OF_4_3, *CHANGES])
+    checkpoint = log_files.write_checkpoint(tmp_path, 7, [OF_4_3, *CHANGES])
     assert tree_acls(rig, checkpoint) == {uuid(change.id): str(change.acl) for change in CHANGES}
 
 
@@ -165,7 +157,7 @@ def test_broker_continues_a_restored_log(rig: Rig, formatted: Path, tmp_path: Pa
     write_example(log_dir, OF_4_3.level)
     expected = bindings(run("acls", "--list", "--log-dir", log_dir).stdout)
     assert run("backup", "--log-dir", log_dir, backup).returncode == 0
-    write_log(log_dir, CHANGES)
+    log_files.write_log(log_dir, CHANGES)
     done = run("restore", backup, "--log-dir", log_dir)
     assert done.returncode == 0, done
     (replaced,) = log_dir.glob("replaced-*")

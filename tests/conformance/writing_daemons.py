@@ -40,7 +40,6 @@ def may_alter(user: str) -> Acl:
 def following(
     cluster: Cluster, folder: Path, writes: str, more: Mapping[str, str] | None = None
 ) -> Iterator[DaemonProcess]:
-    """Run a daemon that follows the controllers."""
     config = {**quorum_source(cluster), **OWN, "authorizerd.writes": writes, **(more or {})}
     with running(folder, folder / "copy", config) as daemon:
         yield daemon

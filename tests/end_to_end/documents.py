@@ -78,7 +78,6 @@ class Command:
 
 
 def blocks_of(path: Path) -> Iterator[Block]:
-    """Yield each block with a language."""
     text = path.read_text(encoding="utf-8")
     for found in _BLOCK.finditer(text):
         line = text.count("\n", 0, found.start("text"))
@@ -99,7 +98,6 @@ def blocks_of(path: Path) -> Iterator[Block]:
 
 
 def all_blocks() -> list[Block]:
-    """Return the blocks of README.md and of every page."""
     paths = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
     return [block for path in paths for block in blocks_of(path)]
 

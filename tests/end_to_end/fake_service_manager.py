@@ -47,7 +47,6 @@ class NotifySocket:
         return messages
 
     def receive_all(self) -> list[Message]:
-        """Return the messages that have arrived."""
         messages = []
         while True:
             try:

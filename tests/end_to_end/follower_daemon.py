@@ -1,23 +1,21 @@
 """A daemon that follows a scripted quorum, and need not be ready."""
 
-from __future__ import annotations
-
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPException
 from pathlib import Path
 from typing import Final
 
-from authorizerd.acl.model import AclFilter
-from authorizerd.protocol.kafka.acl_client import (
-    decode_describe_acls_response,
-    encode_describe_acls_request,
-)
-from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError
 from tests.kafka_rig.properties import find_lasting_ports
-from tests.support.daemon_process import SECONDS_MAX, Answer, ask, wait_until, write_config
+from tests.support.daemon_process import (
+    SECONDS_MAX,
+    Answer,
+    ask_at,
+    evaluate_at,
+    wait_until,
+    write_config,
+)
 from tests.support.forked_command import StartedCommand, start_command
 from tests.support.kafka_connection import KafkaConnection
 from tests.support.quorum_thread import QuorumThread
@@ -40,10 +38,7 @@ class Follower:
 
     def get(self, path: str) -> tuple[int, str]:
         """Return status and text of the admin port."""
-        with closing(
-            HTTPConnection("127.0.0.1", self._ports["admin"], timeout=SECONDS_MAX)
-        ) as connection:
-            answer = ask(connection, "GET", path)
+        answer = ask_at(f"127.0.0.1:{self._ports['admin']}", "GET", path)
         return answer.status, answer.body.decode()
 
     @property
@@ -82,12 +77,7 @@ class Follower:
 
     def evaluate(self, topic: str) -> Answer:
         """Return AuthZEN's answer to whether User:a may read."""
-        with closing(
-            HTTPConnection("127.0.0.1", self._ports["decision"], timeout=SECONDS_MAX)
-        ) as connection:
-            body = json.dumps(evaluation("a", topic=topic)).encode()
-            headers = {"Content-Type": "application/json"}
-            return ask(connection, "POST", "/access/v1/evaluation", body, headers)
+        return evaluate_at(f"127.0.0.1:{self._ports['decision']}", evaluation("a", topic=topic))
 
     def topics(self) -> set[str] | None:
         """Return the names of the topics that have ACLs; None if there is no listing now."""
@@ -95,12 +85,8 @@ class Follower:
             connection = KafkaConnection(self.listener)
         except ConnectionRefusedError:  # the listener opens once the daemon is ready
             return None
-        try:
-            body = encode_describe_acls_request(DESCRIBE_VERSION, AclFilter())
-            answer = connection.ask_raw(ApiKey.DESCRIBE_ACLS, DESCRIBE_VERSION, body)
-        finally:
-            connection.close()
-        found = decode_describe_acls_response(DESCRIBE_VERSION, answer)
+        with closing(connection):
+            found = connection.describe()
         return None if isinstance(found, ApiError) else {acl.resource_name for acl in found}
 
     def wait_for_topics(self, *numbers: int) -> None:

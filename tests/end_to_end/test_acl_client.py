@@ -10,16 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.acl_command_stories import Printed
-from tests.support.acl_client import (
-    JAAS,
-    PASSWORD,
-    PROTOCOLS,
-    USERS,
-    check_protocol,
-    list_acls,
-    new_scram_login,
-    write_client_config,
-)
+from tests.support import acl_client
 from tests.support.certificates import Authority
 from tests.support.daemon_process import DaemonProcess, run, running, write_config
 from tests.support.log_files import added, write_log
@@ -32,11 +23,11 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     """Return a daemon with a listener for each protocol, and MTLS, which requires certificates."""
     folder = tmp_path_factory.mktemp("tls")
     authority = Authority(folder)
-    names = (*PROTOCOLS, "MTLS", "WRONG")
+    names = (*acl_client.PROTOCOLS, "MTLS", "WRONG")
     config = {
         "listeners": ",".join(f"{name}://127.0.0.1:0" for name in names),
         "listener.security.protocol.map": ",".join(
-            (*(f"{name}:{name}" for name in PROTOCOLS), "MTLS:SSL", "WRONG:SSL")
+            (*(f"{name}:{name}" for name in acl_client.PROTOCOLS), "MTLS:SSL", "WRONG:SSL")
         ),
         **authority.server_keys(""),
         "listener.name.mtls.ssl.client.auth": "required",
@@ -47,7 +38,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     for name in ("sasl_plaintext", "sasl_ssl"):
         prefix = f"listener.name.{name}"
         config[f"{prefix}.sasl.enabled.mechanisms"] = "PLAIN,SCRAM-SHA-256"
-        config[f"{prefix}.plain.sasl.jaas.config"] = USERS
+        config[f"{prefix}.plain.sasl.jaas.config"] = acl_client.USERS
     with running(folder, new_log_with_alice(folder), config) as daemon:
         yield daemon, authority
 
@@ -55,7 +46,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
 def new_log_with_alice(folder: Path) -> Path:
     """Format a log that has alice's password for SCRAM-SHA-256."""
     log_dir = folder / "log"
-    alice = f"--add-scram=SCRAM-SHA-256=[name=alice,password={PASSWORD}]"
+    alice = f"--add-scram=SCRAM-SHA-256=[name=alice,password={acl_client.PASSWORD}]"
     done = run("format", "--config", write_config(folder, log_dir), alice)
     assert done.returncode == 0, done.stderr
     return log_dir
@@ -65,20 +56,22 @@ def list_with(
     secured: Secured, listener: str, protocol: str, folder: Path, more: str = ""
 ) -> Printed:
     daemon, authority = secured
-    config = write_client_config(folder, authority, protocol, more)
-    return list_acls(daemon.ready["listeners"][listener], config)
+    config = acl_client.write_client_config(folder, authority, protocol, more)
+    return acl_client.list_acls(daemon.ready["listeners"][listener], config)
 
 
-@pytest.mark.parametrize(("listener", "protocol"), list(product(PROTOCOLS, PROTOCOLS)))
+@pytest.mark.parametrize(
+    ("listener", "protocol"), list(product(acl_client.PROTOCOLS, acl_client.PROTOCOLS))
+)
 def test_mismatch_is_named_within_two_seconds(
     secured: Secured, tmp_path: Path, listener: str, protocol: str
 ) -> None:
-    check_protocol(list_with(secured, listener, protocol, tmp_path), listener, protocol)
+    acl_client.check_protocol(list_with(secured, listener, protocol, tmp_path), listener, protocol)
 
 
 @pytest.mark.parametrize("protocol", ["SASL_PLAINTEXT", "SASL_SSL"])
 def test_scram_logs_in(secured: Secured, tmp_path: Path, protocol: str) -> None:
-    more = new_scram_login("SCRAM-SHA-256", PASSWORD)
+    more = acl_client.new_scram_login("SCRAM-SHA-256", acl_client.PASSWORD)
     printed = list_with(secured, protocol, protocol, tmp_path, more)
     assert printed == Printed(out="", error="", code=0)
 
@@ -86,14 +79,14 @@ def test_scram_logs_in(secured: Secured, tmp_path: Path, protocol: str) -> None:
 @pytest.mark.parametrize(
     ("more", "reason", "advice"),
     [
-        (new_scram_login("SCRAM-SHA-512", PASSWORD),
+        (acl_client.new_scram_login("SCRAM-SHA-512", acl_client.PASSWORD),
          "Client SASL mechanism 'SCRAM-SHA-512' not enabled in the server, "
          "enabled mechanisms are [PLAIN, SCRAM-SHA-256]",
          "set sasl.mechanism to one of the enabled mechanisms"),
-        (new_scram_login("SCRAM-SHA-256", "wrong"),
+        (acl_client.new_scram_login("SCRAM-SHA-256", "wrong"),
          "SaslAuthenticationException: Authentication failed",
          "check username and password in sasl.jaas.config"),
-        (f'sasl.jaas.config={JAAS} username="alice" password="wrong";',
+        (f'sasl.jaas.config={acl_client.JAAS} username="alice" password="wrong";',
          "SaslAuthenticationException: Authentication failed",
          "check username and password in sasl.jaas.config"),
     ],
@@ -133,14 +126,14 @@ def test_unknown_ca_is_named(secured: Secured, tmp_path: Path) -> None:
     assert "ssl.truststore.location" in printed.error
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", acl_client.PROTOCOLS)
 def test_acls_are_imported_and_exported_with_every_protocol(
     secured: Secured, tmp_path: Path, protocol: str
 ) -> None:
     """The settings of the source are not used for the target, although it is the same listener."""
     daemon, authority = secured
     address = daemon.ready["listeners"][protocol]
-    config = str(write_client_config(tmp_path, authority, protocol))
+    config = str(acl_client.write_client_config(tmp_path, authority, protocol))
     write_log(tmp_path / "log", [added(1), added(2)])
     client = ("--bootstrap-server", address, "--command-config", config)
     done = run("acls", "import", str(tmp_path / "log"), *client)
@@ -152,4 +145,4 @@ def test_acls_are_imported_and_exported_with_every_protocol(
     both = run("acls", "import", place, "--to", place, "--from-config", config, "--json")
     is_open = protocol == "PLAINTEXT"
     assert both.returncode == (0 if is_open else 1), both
-    assert PASSWORD not in done.stdout + exported.stdout + both.stdout + both.stderr
+    assert acl_client.PASSWORD not in done.stdout + exported.stdout + both.stdout + both.stderr

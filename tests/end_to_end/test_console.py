@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from hashlib import sha256
 from http.client import HTTPConnection
 from pathlib import Path
@@ -20,6 +20,7 @@ from tests.support.daemon_process import (
     Answer,
     DaemonProcess,
     ask,
+    ask_at,
     new_log,
     running,
     wait_until,
@@ -33,10 +34,11 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 def browse(daemon: DaemonProcess, path: str, body: str | None = None, **headers: str) -> Answer:
     """Request a page; with a body, send a form."""
-    with closing(HTTPConnection(daemon.ready["admin_http"], timeout=SECONDS_MAX)) as connection:
-        lines = {name.replace("_", "-"): value for name, value in headers.items()}
-        method, data = ("GET", None) if body is None else ("POST", body.encode())
-        return ask(connection, method, path, data, lines if body is None else FORM | lines)
+    address = daemon.ready["admin_http"]
+    lines = {name.replace("_", "-"): value for name, value in headers.items()}
+    if body is None:
+        return ask_at(address, "GET", path, headers=lines)
+    return ask_at(address, "POST", path, body.encode(), FORM | lines)
 
 
 def test_console_is_off_by_default(tmp_path: Path) -> None:

@@ -99,7 +99,6 @@ class Followed:
         await wait_for(is_saved, f"copy up to offset {offset}")
 
     async def list_numbers(self, daemon: DaemonProcess) -> set[int]:
-        """Return the numbers of the ACLs that the daemon lists."""
         address = daemon.ready["listeners"]["PLAINTEXT"]
         done = await in_thread(run, "acls", "--bootstrap-server", address, "--list")
         assert done.returncode == 0, done.stderr

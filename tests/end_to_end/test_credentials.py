@@ -119,7 +119,6 @@ class Place:
         is_stranger: bool = False,
         **headers: str,
     ) -> Answer:
-        """Send a request to an HTTP port."""
         host, _, number = self.daemon.ready[port].rpartition(":")
         lines = {"Content-Type": "application/json"}
         lines |= {name.replace("_", "-"): value for name, value in headers.items()}

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
-from http.client import HTTPConnection
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,17 +25,10 @@ from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.records.batch import encode_batch
 from authorizerd.protocol.records.control import leader_change
 from tests.end_to_end.fake_service_manager import HeldService, held_service
+from tests.support import log_files
 from tests.support.acls import acl
-from tests.support.daemon_process import SECONDS_MAX, ask, connect, write_config
+from tests.support.daemon_process import SECONDS_MAX, ask_at, connect, write_config
 from tests.support.kafka_connection import KafkaConnection
-from tests.support.log_files import (
-    EPOCH,
-    METADATA_VERSION,
-    TIME_MS,
-    added,
-    data_batch,
-    write_segment,
-)
 
 RECORDS_PER_BATCH = 500
 BATCHES = 120
@@ -66,14 +58,14 @@ LATE = ("LATE", "decision_http")
 def batches() -> tuple[bytes, bytes]:
     """Return the bytes of two segments: a large one, and one with the last ACL."""
     pieces = [
-        encode_batch(0, EPOCH, TIME_MS, [leader_change(1)], is_control=True),
-        data_batch(1, [METADATA_VERSION]),
+        encode_batch(0, log_files.EPOCH, log_files.TIME_MS, [leader_change(1)], is_control=True),
+        log_files.data_batch(1, [log_files.METADATA_VERSION]),
     ]
     for number in range(BATCHES):
         first = number * RECORDS_PER_BATCH
-        records: list[AclAdded] = [added(first + n) for n in range(RECORDS_PER_BATCH)]
-        pieces.append(data_batch(2 + first, records))
-    return b"".join(pieces), data_batch(2 + ACLS, [added(ACLS, READABLE)])
+        records: list[AclAdded] = [log_files.added(first + n) for n in range(RECORDS_PER_BATCH)]
+        pieces.append(log_files.data_batch(2 + first, records))
+    return b"".join(pieces), log_files.data_batch(2 + ACLS, [log_files.added(ACLS, READABLE)])
 
 
 class Client(KafkaConnection):
@@ -118,8 +110,7 @@ class Held:
 
     def get(self, path: str, name: str = "admin_http") -> tuple[int, bytes]:
         """Return status and body of an answer of the endpoint of this name."""
-        with closing(HTTPConnection(self.addresses[name], timeout=SECONDS_MAX)) as connection:
-            answer = ask(connection, "GET", path)
+        answer = ask_at(self.addresses[name], "GET", path)
         return answer.status, answer.body
 
 
@@ -127,8 +118,8 @@ class Held:
 def held(folder: Path, config: Mapping[str, str], *segments: bytes) -> Iterator[Held]:
     """Run a daemon whose load is held before the last segment; kill it at the end."""
     log_dir = folder / "log"
-    write_segment(log_dir, 0, segments[0])
-    write_segment(log_dir, 2 + ACLS, segments[1])
+    log_files.write_segment(log_dir, 0, segments[0])
+    log_files.write_segment(log_dir, 2 + ACLS, segments[1])
     with held_service(write_config(folder, log_dir, config), folder / "ready.json") as service:
         daemon = Held(service)
         try:
@@ -243,7 +234,7 @@ def test_all_endpoints_open_once_the_log_is_loaded(
         assert {READABLE, CREATED} < set(listed)
         (partition,) = root.describe_quorum().topics[0].partitions
         ready = json.loads(daemon.ready_file.read_bytes())
-        assert (partition.leader_id, partition.leader_epoch) == (1, EPOCH + 1)
+        assert (partition.leader_id, partition.leader_epoch) == (1, log_files.EPOCH + 1)
         assert partition.high_watermark == 2 + ACLS + 3
         assert ready["listeners"] == {name: daemon.addresses[name] for name in ("EARLY", "LATE")}
 

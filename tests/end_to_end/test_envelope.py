@@ -7,15 +7,9 @@ from pathlib import Path
 
 from authorizerd.protocol.framing import frame
 from authorizerd.protocol.kafka.api import ApiKey
+from tests.support import envelopes
 from tests.support.acls import acl
 from tests.support.daemon_process import connect, new_log, running
-from tests.support.envelopes import (
-    JAVA_ANSWER_V1,
-    JAVA_ANSWER_V3,
-    JAVA_CREATE_V1,
-    JAVA_CREATE_V3,
-    envelope,
-)
 from tests.support.kafka_connection import KafkaConnection
 
 HEADER = struct.Struct(">hhih")
@@ -24,7 +18,7 @@ CORRELATION_ID = 7
 
 def exchange(address: str, version: int, data: str) -> str:
     """Send an Envelope with a request; return the answer's body, "" if the daemon hangs up."""
-    body = envelope(bytes.fromhex(data), version=version)
+    body = envelopes.envelope(bytes.fromhex(data), version=version)
     with connect(address) as stream:
         head = HEADER.pack(ApiKey.ENVELOPE, version, CORRELATION_ID, -1)
         stream.sendall(frame(head, b"\0", body))
@@ -48,8 +42,8 @@ def test_only_controllers_listeners_have_the_api(tmp_path: Path) -> None:
         listeners = daemon.ready["listeners"]
         for version in (0, 1):
             for data, answer in (
-                (JAVA_CREATE_V1, JAVA_ANSWER_V1),
-                (JAVA_CREATE_V3, JAVA_ANSWER_V3),
+                (envelopes.JAVA_CREATE_V1, envelopes.JAVA_ANSWER_V1),
+                (envelopes.JAVA_CREATE_V3, envelopes.JAVA_ANSWER_V3),
             ):
                 assert exchange(listeners["PLAINTEXT"], version, data) == ""
                 assert exchange(listeners["CONTROLLER"], version, data) == answer

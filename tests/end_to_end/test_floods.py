@@ -268,7 +268,6 @@ def is_memory_refusal(surface: Surface, answer: bytes) -> bool:
 
 
 def offset_of(answer: bytes) -> int:
-    """Return the offset in the answer to a hello."""
     size = int.from_bytes(answer[:4], "big")
     _, _, _, offset = msgspec.msgpack.decode(answer[4 : 4 + size], type=tuple[str, int, int, int])
     return offset

@@ -10,10 +10,6 @@ from pathlib import Path
 import pytest
 
 from authorizerd.acl.model import Acl
-from authorizerd.protocol.kafka.acl_client import (
-    decode_create_acls_response,
-    encode_create_acls_request,
-)
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from tests.end_to_end.follower_daemon import Follower, following
@@ -38,13 +34,11 @@ def quorum() -> Iterator[QuorumThread]:
 def create(follower: Follower, number: int) -> ApiError | None:
     """Create the ACL that ``added(number)`` has, through the daemon."""
     with closing(KafkaConnection(follower.listener)) as connection:
-        body = encode_create_acls_request(3, [added(number).acl])
-        [result] = decode_create_acls_response(3, connection.ask_raw(ApiKey.CREATE_ACLS, 3, body))
+        [result] = connection.create(added(number).acl)
     return result
 
 
 def describe(follower: Follower) -> list[Acl] | ApiError:
-    """List the ACLs as a super user."""
     with closing(KafkaConnection(follower.listener)) as connection:
         return connection.describe()
 

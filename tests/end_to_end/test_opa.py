@@ -12,14 +12,7 @@ import pytest
 
 from authorizerd.config.tokens import SECRET_BYTES, new_token
 from tests.daemon.opa_requests import CAPTURED_BODY, CAPTURED_HEAD, PATH, asked
-from tests.support.daemon_process import (
-    SECONDS_MAX,
-    Answer,
-    DaemonProcess,
-    ask,
-    running,
-    write_config,
-)
+from tests.support import daemon_process
 from tools.example.log import write_log
 
 TRUE, FALSE = b'{"result":true}', b'{"result":false}'
@@ -37,9 +30,11 @@ def log_dir(tmp_path: Path) -> Path:
     return tmp_path / "log"
 
 
-def question(daemon: DaemonProcess, *changes: tuple[str, Any], query: str = "") -> Answer:
+def question(
+    daemon: daemon_process.DaemonProcess, *changes: tuple[str, Any], query: str = ""
+) -> daemon_process.Answer:
     body = json.dumps(asked(*READ_ORDERS, *changes)).encode()
-    return ask(daemon.decision, "POST", f"{PATH}{query}", body, JSON)
+    return daemon_process.ask(daemon.decision, "POST", f"{PATH}{query}", body, JSON)
 
 
 def add_token(path: Path, principal: str, token_id: str) -> str:
@@ -61,9 +56,9 @@ def receive_answer(connection: socket.socket) -> bytes:
 def test_captured_request_of_the_plugin_is_answered(tmp_path: Path, log_dir: Path) -> None:
     """It asks for h2c. Several requests use one connection, and each is audited."""
     audit = tmp_path / "audit.log"
-    with running(tmp_path, log_dir, authorizerd_audit_log=str(audit)) as daemon:
+    with daemon_process.running(tmp_path, log_dir, authorizerd_audit_log=str(audit)) as daemon:
         host, _, port = daemon.ready["decision_http"].rpartition(":")
-        with socket.create_connection((host, int(port)), SECONDS_MAX) as connection:
+        with socket.create_connection((host, int(port)), daemon_process.SECONDS_MAX) as connection:
             for _ in range(3):
                 connection.sendall(CAPTURED_HEAD)
                 connection.sendall(CAPTURED_BODY)
@@ -74,7 +69,7 @@ def test_captured_request_of_the_plugin_is_answered(tmp_path: Path, log_dir: Pat
         assert question(daemon, ("action.operation", "FLY")).status == 400
         assert daemon.metric('authorizerd_decisions_total{result="denied",surface="OPA"}') == 3
         assert daemon.metric('authorizerd_decisions_total{result="allowed",surface="OPA"}') == 1
-        assert ask(daemon.decision, "GET", "/health").status == 200
+        assert daemon_process.ask(daemon.decision, "GET", "/health").status == 200
         assert daemon.stop()[0] == 0
     (first, *_) = lines = audit.read_text().splitlines()
     assert len(lines) == 3
@@ -89,24 +84,24 @@ def test_reload_applies_tokens_and_configuration_together(tmp_path: Path, log_di
     tokens = tmp_path / "tokens"
     old = add_token(tokens, "User:alice", "old")
     config = {"authorizerd.tokens.file": str(tokens)}
-    with running(tmp_path, log_dir, config) as daemon:
+    with daemon_process.running(tmp_path, log_dir, config) as daemon:
         assert question(daemon, query=f"?token={old}").body == TRUE
         good = tokens.read_text()
         eve = ("requestContext.principal", {"principalType": "User", "name": "eve"})
         tokens.write_text(f"{good}nonsense\n")
-        write_config(tmp_path, log_dir, config, super_users="User:alice")
+        daemon_process.write_config(tmp_path, log_dir, config, super_users="User:alice")
         daemon.reload(f"is not reloaded: {tokens}:2: ")
         assert question(daemon, query=f"?token={old}").body == TRUE
         assert question(daemon, eve, query=f"?token={old}").status == 403
 
         tokens.write_text("# nobody\n")
         new = add_token(tokens, "User:alice", "new")
-        write_config(tmp_path, log_dir, config, super_users="alice")
+        daemon_process.write_config(tmp_path, log_dir, config, super_users="alice")
         daemon.reload("is not reloaded: ")
         assert question(daemon, query=f"?token={old}").body == TRUE
         assert question(daemon, query=f"?token={new}").status == 401
 
-        write_config(tmp_path, log_dir, config, super_users="User:alice")
+        daemon_process.write_config(tmp_path, log_dir, config, super_users="User:alice")
         daemon.reload()
         assert question(daemon, query=f"?token={old}").status == 401
         assert question(daemon, eve, query=f"?token={new}").body == FALSE

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import lzma
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
 from authorizerd.metadata.log import MetadataLog
-from tests.support.daemon_process import running
+from tests.support.daemon_process import DaemonProcess, running
 from tests.support.recorded_decisions import Recorded, recorded_of
 
 PER_REQUEST = 100
@@ -41,6 +43,14 @@ def log_until(real_log_dir: Path, time_ms: int, log_dir: Path) -> None:
     os.truncate(segment, next(later))
 
 
+def ask_all(daemon: DaemonProcess, traffic: list[Recorded]) -> Iterator[tuple[Recorded, Any]]:
+    for start in range(0, len(traffic), PER_REQUEST):
+        asked = traffic[start : start + PER_REQUEST]
+        document = {"evaluations": [recorded.evaluation for recorded in asked]}
+        answer = daemon.evaluate(document, path="/access/v1/evaluations")
+        yield from zip(asked, answer.json["evaluations"], strict=True)
+
+
 def test_every_decision_of_a_real_broker_is_repeated(
     tmp_path: Path, real_log_dir: Path, traffic: list[Recorded]
 ) -> None:
@@ -49,15 +59,9 @@ def test_every_decision_of_a_real_broker_is_repeated(
     log_until(real_log_dir, max(recorded.time_ms for recorded in traffic), tmp_path / "log")
     with running(tmp_path, tmp_path / "log", super_users="User:admin") as daemon:
         assert daemon.metric("authorizerd_acls") == 1616
-        for start in range(0, len(traffic), PER_REQUEST):
-            asked = traffic[start : start + PER_REQUEST]
-            answer = daemon.evaluate(
-                {"evaluations": [recorded.evaluation for recorded in asked]},
-                path="/access/v1/evaluations",
-            )
-            for recorded, answered in zip(asked, answer.json["evaluations"], strict=True):
-                assert answered["decision"] == recorded.decision, recorded
-                assert answered["context"]["rule"] == recorded.rule, recorded
+        for recorded, answered in ask_all(daemon, traffic):
+            assert answered["decision"] == recorded.decision, recorded
+            assert answered["context"]["rule"] == recorded.rule, recorded
         for recorded in traffic[::10]:
             assert daemon.evaluate(recorded.evaluation).json["decision"] == recorded.decision
         code, errors = daemon.stop()
@@ -74,15 +78,6 @@ def test_later_acls_change_some_decisions(
         (directory / path.name).write_bytes(path.read_bytes())
     with running(tmp_path, tmp_path / "log", super_users="User:admin") as daemon:
         assert daemon.metric("authorizerd_acls") == 1751
-        changed = 0
-        for start in range(0, len(traffic), PER_REQUEST):
-            asked = traffic[start : start + PER_REQUEST]
-            answer = daemon.evaluate(
-                {"evaluations": [recorded.evaluation for recorded in asked]},
-                path="/access/v1/evaluations",
-            )
-            changed += sum(
-                answered["decision"] != recorded.decision
-                for recorded, answered in zip(asked, answer.json["evaluations"], strict=True)
-            )
+        answers = ask_all(daemon, traffic)
+        changed = sum(answered["decision"] != recorded.decision for recorded, answered in answers)
     assert 0 < changed < len(traffic)

@@ -7,22 +7,15 @@ import lzma
 import os
 from pathlib import Path
 
-import pytest
-
-from authorizerd.replay.submit.errors import SubmissionError
-from authorizerd.replay.submit.prerequisites import check_java, find_spark_home
 from tests.end_to_end.spark_cluster import QUICK_START
 from tests.support.daemon_process import COMMAND, ROOT
 from tests.support.programs import output_of
+from tests.support.spark import require_spark
 
 LINES = 13_518  # in the broker's audit log
 SECONDS_MAX = 600.0
 
-try:
-    check_java(os.environ)
-    find_spark_home(None, os.environ)
-except SubmissionError as error:
-    pytest.skip(str(error), allow_module_level=True)
+require_spark()
 
 
 def test_real_audit_log_is_ingested_on_this_machine(real_log_dir: Path, tmp_path: Path) -> None:

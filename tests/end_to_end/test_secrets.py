@@ -174,7 +174,6 @@ class Installation:
         return self._write("trust.p12", content)
 
     def command(self, name: str, *arguments: str | Path) -> None:
-        """Run a command and keep what it prints."""
         done: subprocess.CompletedProcess[str] = run(*arguments)
         self.outputs[name] = (done.stdout + done.stderr).encode()
 

@@ -6,7 +6,7 @@ import json
 import shutil
 import ssl
 from collections.abc import Iterator
-from http.client import HTTPConnection, HTTPSConnection
+from http.client import HTTPSConnection
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,7 @@ from tests.end_to_end.example_daemon import Ports
 from tests.end_to_end.page_shell import Names, Shell, run_page
 from tests.support.acls import acl
 from tests.support.certificates import Authority, connect_tls
-from tests.support.daemon_process import DaemonProcess, ask, connect, new_log, running
+from tests.support.daemon_process import DaemonProcess, ask, ask_at, connect, new_log, running
 from tests.support.kafka_connection import KafkaConnection
 from tests.support.stream_connection import StreamConnection
 
@@ -92,11 +92,8 @@ def test_client_without_tls_gets_an_alert(
 
 
 def test_http_client_without_tls_gets_status_400(secured: tuple[DaemonProcess, Authority]) -> None:
-    host, _, port = secured[0].ready["decision_http"].rpartition(":")
-    connection = HTTPConnection(host, int(port))
-    answer = ask(connection, "GET", "/")
+    answer = ask_at(secured[0].ready["decision_http"], "GET", "/")
     assert (answer.status, answer.body) == (400, b"this port expects TLS: use https://\n")
-    connection.close()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
-from http.client import HTTPConnection
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,7 +19,7 @@ from tests.support.daemon_process import (
     COMMAND,
     ROOT,
     SECONDS_MAX,
-    ask,
+    evaluate_at,
     new_log,
     wait_until,
     write_config,
@@ -119,11 +118,8 @@ def test_daemon_writes_only_to_its_directories(installation: Installation, worke
         stream = StreamConnection(f"unix:{socket}")
         assert stream.ask(("User:alice", None, "READ", "TOPIC", "t1")).decisions == b"\1"
         stream.close()
-        denied = json.dumps(evaluation("mallory")).encode()
-        http = HTTPConnection(ready["decision_http"], timeout=SECONDS_MAX)
-        headers = {"Content-Type": "application/json"}
-        assert ask(http, "POST", "/access/v1/evaluation", denied, headers).json["decision"] is False
-        http.close()
+        denied = evaluate_at(ready["decision_http"], evaluation("mallory"))
+        assert denied.json["decision"] is False
         process.send_signal(signal.SIGHUP)
         log = installation.log_file
         wait_until(lambda: RELOADED in log.read_text(), "the configuration is reloaded")

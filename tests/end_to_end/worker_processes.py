@@ -18,7 +18,6 @@ SETTINGS: Final = {"super.users": "User:ANONYMOUS", "authorizerd.workers": "2"}
 
 @contextmanager
 def two_workers(folder: Path, log_dir: Path, **settings: str) -> Iterator[DaemonProcess]:
-    """Run a daemon with two workers, which are ready."""
     with running(folder, log_dir, SETTINGS, **settings) as daemon:
         assert daemon.metric("authorizerd_workers") == 2
         assert ask(daemon.admin, "GET", "/readyz").status == 200

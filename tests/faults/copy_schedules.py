@@ -6,9 +6,6 @@ error left. What a snapshot or a checkpoint has made durable stays. If only the 
 nothing that was written is lost.
 """
 
-from __future__ import annotations
-
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -33,9 +30,10 @@ from authorizerd.metadata.writer import FEATURES_WRITTEN
 from authorizerd.protocol.records.batch import ControlType, RecordBatch, decode_batch
 from authorizerd.protocol.records.metadata import MetadataRecord
 from tests.faults.damage import damaged
-from tests.faults.disk import TIME_MS, FaultDisk
+from tests.faults.disk import TIME_MS
+from tests.faults.runs import Run, read_state
 from tests.faults.stories import COPY_STORIES
-from tests.faults.workload import BrokenInvariantError, State, Workload, after, apply
+from tests.faults.workload import BrokenInvariantError, State, Workload, after
 from tests.support.log_files import checkpoint_batches, control_batch, data_batch
 from tests.support.recording_storage import PowerFailure
 
@@ -89,16 +87,13 @@ def _added(state: State) -> list[AclAdded]:
     return [AclAdded(acl_id, acl) for acl_id, acl in state.items()]
 
 
-class CopySchedule:
-    """One story, drawn from a seed; call ``run`` once."""
+class CopySchedule(Run):
+    """A story of the copy."""
+
+    stories = COPY_STORIES
 
     def __init__(self, seed: int, name: str | None = None) -> None:
-        self._chance: Final = Random(seed)
-        self.name: Final = self._chance.choice(sorted(COPY_STORIES)) if name is None else name
-        self._story: Final = COPY_STORIES[self.name]
-        self.disk: Final = FaultDisk(Random(seed + 1_000_003))
-        self.events: Final[Counter[str]] = Counter()
-        self._workload = Workload(self._chance, is_large=self._story.is_large)
+        super().__init__(seed, name)
         self._histories = [self._new_history()]
         self._bytes_max = self._chance.choice((500, 3000, 1 << 30))
         self._now = 0.0
@@ -108,11 +103,6 @@ class CopySchedule:
         self._may_be_aside = False
 
     def run(self) -> None:
-        """Run the story.
-
-        Raises:
-            BrokenInvariantError: an invariant does not hold.
-        """
         for _ in range(self._chance.randint(2, 6)):
             self._live()
         self.disk.lose_power()
@@ -143,20 +133,11 @@ class CopySchedule:
         self._visible_floor = copy.last_offset + 1 if was_whole else 0
         self._end()
 
-    def _end(self) -> None:
-        if self._chance.random() < self._story.power_loss:
-            self.disk.lose_power()
+    def _end(self) -> bool:
+        is_lost = super()._end()
+        if is_lost:
             self._visible_floor = 0
-        else:
-            self.disk.end_process()
-
-    def _arm(self, *rare_calls: str) -> None:
-        """Make the disk crash or fail at a later call, perhaps at one of ``rare_calls``."""
-        if self._chance.random() < self._story.crash:
-            self.disk.crash_in = self._chance.randint(1, self._chance.choice((12, 90)))
-            self.disk.crash_at = self._chance.choice((None, None, None, *rare_calls))
-        if self._chance.random() < self._story.failure:
-            self.disk.fail_in = self._chance.randint(1, 60)
+        return is_lost
 
     def _step(self, copy: LogCopy) -> None:
         self._now += self._chance.choice((1.0, RETRY_SECONDS))
@@ -229,15 +210,11 @@ class CopySchedule:
         self._is_damaged = False
 
     def _read(self, copy: LogCopy) -> State:
-        state, replay, end = State(), Replay(), -1
-        for log_batch in copy.batches():
-            end = log_batch.last_offset
-            for step in replay.steps(log_batch):
-                for change in () if step is None else step.changes:
-                    apply(state, change)
+        batches = list(copy.batches())
+        end = batches[-1].last_offset if batches else -1
         if end != copy.last_offset:
             raise BrokenInvariantError(f"the batches end at {end}, the copy at {copy.last_offset}")
-        return state
+        return read_state(batches, Replay())
 
     def _settle_history(self, copy: LogCopy, state: State) -> None:
         """Check that the copy is a state of one history, which goes on. The newest is preferred."""
@@ -315,13 +292,9 @@ class CopySchedule:
                 return
 
     def _check_snapshot(self, copy: LogCopy, offset: int, batches: Iterator[LogBatch]) -> None:
-        state, replay = State(), Replay()
         was_behind = bool(copy.fault)
         try:
-            for log_batch in batches:
-                for step in replay.steps(log_batch):
-                    for change in () if step is None else step.changes:
-                        apply(state, change)
+            state = read_state(batches, Replay())
         except LogDirectoryError as error:
             copy.abandon_snapshot(error)
             self.events["snapshots that failed"] += 1

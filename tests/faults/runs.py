@@ -1,29 +1,61 @@
 """Run many schedules, and stop at the first that breaks an invariant."""
 
-from __future__ import annotations
-
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping
+from random import Random
+from typing import ClassVar, Final
 
+from authorizerd.metadata.log import LogBatch
+from authorizerd.metadata.replay import Replay
 from tests.faults.disk import FaultDisk
-from tests.faults.stories import Counts
+from tests.faults.stories import Counts, Story
+from tests.faults.workload import State, Workload, apply
 
 
-class Run(Protocol):
-    """One story, drawn from a seed."""
+class Run(ABC):
+    """One story, drawn from a seed; call ``run`` once."""
 
-    @property
-    def name(self) -> str: ...
+    stories: ClassVar[Mapping[str, Story]]
 
-    @property
-    def disk(self) -> FaultDisk: ...
+    def __init__(self, seed: int, name: str | None = None) -> None:
+        self._chance: Final = Random(seed)
+        self.name: Final = self._chance.choice(sorted(self.stories)) if name is None else name
+        self._story: Final = self.stories[self.name]
+        self.disk: Final = FaultDisk(Random(seed + 1_000_003))
+        self.events: Final[Counter[str]] = Counter()
+        self._workload: Final = Workload(self._chance, is_large=self._story.is_large)
 
-    @property
-    def events(self) -> Counter[str]: ...
-
+    @abstractmethod
     def run(self) -> None:
         """Run the story. Raise BrokenInvariantError if an invariant does not hold."""
+
+    def _end(self) -> bool:
+        """End the process, perhaps by a loss of power; return True if that is lost."""
+        is_lost = self._chance.random() < self._story.power_loss
+        if is_lost:
+            self.disk.lose_power()
+        else:
+            self.disk.end_process()
+        return is_lost
+
+    def _arm(self, *rare_calls: str) -> None:
+        """Make the disk crash or fail at a later call, perhaps at one of ``rare_calls``."""
+        if self._chance.random() < self._story.crash:
+            self.disk.crash_in = self._chance.randint(1, self._chance.choice((12, 90)))
+            self.disk.crash_at = self._chance.choice((None, None, None, *rare_calls))
+        if self._chance.random() < self._story.failure:
+            self.disk.fail_in = self._chance.randint(1, 60)
+
+
+def read_state(batches: Iterable[LogBatch], replay: Replay) -> State:
+    """Return the ACLs after the changes of these batches."""
+    state = State()
+    for batch in batches:
+        for step in replay.steps(batch):
+            for change in () if step is None else step.changes:
+                apply(state, change)
+    return state
 
 
 Broken = tuple[Run, int, Exception]

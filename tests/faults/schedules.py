@@ -5,12 +5,8 @@ batches of the last append. Data that was read survives the next crash. After an
 is written. A start may refuse a log only where ``verdicts`` allows it, never at a durable byte.
 """
 
-from __future__ import annotations
-
-from collections import Counter
 from contextlib import closing, suppress
 from pathlib import Path
-from random import Random
 from typing import Final
 
 from immutables import Map
@@ -34,10 +30,11 @@ from authorizerd.metadata.meta_properties import (
 from authorizerd.metadata.replay import Replay
 from authorizerd.metadata.writer import FEATURES_WRITTEN, LogWriter
 from tests.faults.damage import damaged, is_out_of_reach
-from tests.faults.disk import TIME_MS, UNREAD, FaultDisk
+from tests.faults.disk import TIME_MS, UNREAD
+from tests.faults.runs import Run, read_state
 from tests.faults.stories import STORIES
 from tests.faults.verdicts import may_stop, whole_size
-from tests.faults.workload import Batch, BrokenInvariantError, State, Workload, after, apply
+from tests.faults.workload import Batch, BrokenInvariantError, State, after
 from tests.support.recording_storage import PowerFailure
 
 LOG_DIR: Final = Path("/data/log")
@@ -45,15 +42,13 @@ PROPERTIES: Final = MetaProperties("cluster", 1, "directory")
 RESTARTS_MAX: Final = 100
 
 
-class Schedule:
-    """One story, drawn from a seed; call ``run`` once."""
+class Schedule(Run):
+    """A story of the real log."""
+
+    stories = STORIES
 
     def __init__(self, seed: int, name: str | None = None) -> None:
-        self._chance: Final = Random(seed)
-        self.name: Final = self._chance.choice(sorted(STORIES)) if name is None else name
-        self._story: Final = STORIES[self.name]
-        self.disk: Final = FaultDisk(Random(seed + 1_000_003))
-        self.events: Final[Counter[str]] = Counter()
+        super().__init__(seed, name)
         self._settled: State = {}
         self._in_doubt: list[Batch] = []
         self._segment_bytes_max = self._chance.choice(self._story.segment_bytes_max)
@@ -61,14 +56,8 @@ class Schedule:
         self._unread = 0
         self._checkpoint_end = 0
         self._damaged: Final[set[Path]] = set()
-        self._workload = Workload(self._chance, is_large=self._story.is_large)
 
     def run(self) -> None:
-        """Run the story.
-
-        Raises:
-            BrokenInvariantError: an invariant does not hold.
-        """
         self._format()
         is_readable = True
         for _ in range(self._chance.randint(2, 6)):
@@ -141,20 +130,6 @@ class Schedule:
         self._end()
         return self._chance.random() >= self._story.damage / 8 or self._flip_log()
 
-    def _end(self) -> None:
-        if self._chance.random() < self._story.power_loss:
-            self.disk.lose_power()
-        else:
-            self.disk.end_process()
-
-    def _arm(self, *rare_calls: str) -> None:
-        """Make the disk crash or fail at a later call, perhaps at one of ``rare_calls``."""
-        if self._chance.random() < self._story.crash:
-            self.disk.crash_in = self._chance.randint(1, self._chance.choice((12, 90)))
-            self.disk.crash_at = self._chance.choice((None, None, None, *rare_calls))
-        if self._chance.random() < self._story.failure:
-            self.disk.fail_in = self._chance.randint(1, 60)
-
     def _new_writer(self) -> LogWriter:
         return LogWriter(
             LOG_DIR,
@@ -212,11 +187,7 @@ class Schedule:
 
     def _read(self, log: MetadataLog, replay: Replay) -> State:
         """Return the ACLs of the log; check that they are the acknowledged ones."""
-        found = State()
-        for log_batch in log.batches():
-            for step in replay.steps(log_batch):
-                for change in () if step is None else step.changes:
-                    apply(found, change)
+        found = read_state(log.batches(), replay)
         possible = [dict(self._settled)]
         for batch in self._in_doubt:
             possible.append(after(possible[-1], [batch]))

@@ -34,7 +34,6 @@ def apply(state: State, change: Change) -> None:
 
 
 def after(state: State, batches: Iterable[Sequence[Change]]) -> State:
-    """Return ``state`` after the changes of ``batches``."""
     state = dict(state)
     for batch in batches:
         for change in batch:

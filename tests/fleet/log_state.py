@@ -69,7 +69,6 @@ class LogState:
 
     @property
     def acls(self) -> frozenset[Acl]:
-        """The ACLs at the end."""
         return frozenset(self._acls.values())
 
     def apply(self, batch: LogBatch) -> Iterator[str]:

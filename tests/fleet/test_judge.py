@@ -50,7 +50,6 @@ def deletion(number: int, *acls: Acl, sent: float = 20.0, **more: object) -> Upd
 
 
 def batch(offset: int, *changes: Change) -> LogBatch:
-    """Return a batch of one offset."""
     return LogBatch(
         first_offset=offset, last_offset=offset, changes=changes, segment="0.log", end=offset + 1
     )

@@ -67,7 +67,6 @@ class Universe:
         )  # fmt: skip
 
     def draw_pool(self, chance: Random, size: int) -> list[Acl]:
-        """Return different ACLs."""
         pool: dict[Acl, None] = {}
         while len(pool) < size:
             pool[self.draw_acl(chance)] = None

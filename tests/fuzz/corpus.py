@@ -90,5 +90,4 @@ CORPUS: Final = (
 
 
 def inputs_of(target: str) -> list[bytes]:
-    """Return the inputs for a target."""
     return [each.data for each in CORPUS if each.target == target]

@@ -110,7 +110,6 @@ class Broker(Controller):
             self.show_all()
 
     def show_all(self) -> None:
-        """Fetch and apply everything that is committed."""
         self._fetch_committed()
         self.shown = max(self.shown, self.log_end - 1)
 
@@ -201,7 +200,6 @@ def harm(broker: Broker, event: Event) -> None:
 
 
 def drop_connections(broker: Broker) -> None:
-    """Close every connection of a broker."""
     for scope in broker.connections:
         scope.cancel()
 

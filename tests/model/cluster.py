@@ -114,7 +114,6 @@ class Cluster(ScriptedQuorum):
                 self.committed.append((trio.current_time(), last_offset))
 
     def committed_at(self, time_s: float) -> int:
-        """Return the last offset that was committed at ``time_s``."""
         return max((offset for at, offset in self.committed if at <= time_s), default=-1)
 
     async def connect(self, address: Address) -> MemoryStream:

@@ -320,7 +320,6 @@ def draw_acl(chance: Random) -> Acl:
 
 
 def draw_right(chance: Random) -> Acl:
-    """Draw an ACL about the right to change ACLs."""
     return Acl(
         ResourceType.CLUSTER, CLUSTER_NAME, PatternType.LITERAL, chance.choice((*USERS, "User:*")),
         chance.choice(_HOSTS), chance.choice((Operation.ALTER, Operation.DESCRIBE, Operation.ALL)),

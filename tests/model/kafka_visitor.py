@@ -16,14 +16,7 @@ from authorizerd.kafka_client.connection import Call as KafkaCall
 from authorizerd.kafka_client.connection import Node
 from authorizerd.kafka_client.errors import Stage, UnservedError
 from authorizerd.kafka_client.log_in import Credentials, Mechanism, open_node
-from authorizerd.protocol.kafka.acl_client import (
-    decode_create_acls_response,
-    decode_delete_acls_response,
-    decode_describe_acls_response,
-    encode_create_acls_request,
-    encode_delete_acls_request,
-    encode_describe_acls_request,
-)
+from authorizerd.protocol.kafka import acl_client
 from authorizerd.protocol.kafka.acls import FilterResult
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
@@ -79,24 +72,24 @@ class KafkaVisitor(Visitor):
         match step:
             case Create(acls):
                 results = await self._ask(
-                    ApiKey.CREATE_ACLS, encode_create_acls_request, acls,
-                    decode_create_acls_response,
+                    ApiKey.CREATE_ACLS, acl_client.encode_create_acls_request, acls,
+                    acl_client.decode_create_acls_response,
                 )  # fmt: skip
                 check(len(results) == len(acls), "not every creation is answered")
                 if self._is_served([*results]):
                     self._check_creations(acls, results)
             case Delete(filters):
                 found = await self._ask(
-                    ApiKey.DELETE_ACLS, encode_delete_acls_request, filters,
-                    decode_delete_acls_response,
+                    ApiKey.DELETE_ACLS, acl_client.encode_delete_acls_request, filters,
+                    acl_client.decode_delete_acls_response,
                 )  # fmt: skip
                 check(len(found) == len(filters), "not every filter is answered")
                 if self._is_served([each.error for each in found]):
                     self._check_deletions(found)
             case Describe(filter):
                 described = await self._ask(
-                    ApiKey.DESCRIBE_ACLS, encode_describe_acls_request, filter,
-                    decode_describe_acls_response,
+                    ApiKey.DESCRIBE_ACLS, acl_client.encode_describe_acls_request, filter,
+                    acl_client.decode_describe_acls_response,
                 )  # fmt: skip
                 error = described if isinstance(described, ApiError) else None
                 if self._is_served([error], is_listing=True):

@@ -194,7 +194,6 @@ def new_writer(disk: FaultDisk, segment_bytes: int) -> LogWriter:
 
 
 def read_log(disk: FaultDisk) -> LogState:
-    """Read the log without faults."""
     faults = disk.crash_in, disk.crash_at, disk.fail_in, disk.fail_at
     disk.calm()
     found, replay = LogState(), Replay()

@@ -9,16 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from authorizerd.acl.model import (
-    Acl,
-    AclAdded,
-    AclFilter,
-    AclRemoved,
-    Change,
-    Operation,
-    Question,
-    ResourceType,
-)
+from authorizerd.acl import model
 from authorizerd.actors.completion import Completion
 from authorizerd.image.changes import ClusterChange, ConfigChanged, FeatureLevel
 from tests.faults.workload import BrokenInvariantError, apply
@@ -33,14 +24,14 @@ CLUSTER_NAME: Final = "kafka-cluster"
 INVALID: Final = "invalid"
 """The expected answer for an invalid item."""
 
-Batch = Sequence[Change | ClusterChange]
+Batch = Sequence[model.Change | ClusterChange]
 
 
 @dataclass(frozen=True, slots=True)
 class State:
     """All ACLs, and the time-outs that the log sets, by node."""
 
-    acls: frozenset[Acl] = frozenset()
+    acls: frozenset[model.Acl] = frozenset()
     timeouts: Mapping[str, str] = field(default_factory=dict)
 
     def timeout_ms(self, in_file: int) -> int:
@@ -75,7 +66,7 @@ def plan(before: State, step: Create | Delete | SetTimeout) -> tuple[State, list
             return after, [None if is_valid(acl) else INVALID for acl in acls]
         case Delete(filters):
             found: list[object] = []
-            removed: set[Acl] = set()
+            removed: set[model.Acl] = set()
             for each in filters:
                 if each.operation == 0:
                     found.append(INVALID)
@@ -91,7 +82,7 @@ def plan(before: State, step: Create | Delete | SetTimeout) -> tuple[State, list
             return State(before.acls, timeouts), [before.timeouts.get(node)]
 
 
-def is_valid(acl: Acl) -> bool:
+def is_valid(acl: model.Acl) -> bool:
     return (
         2 <= acl.resource_type <= 7
         and acl.resource_name != ""
@@ -102,7 +93,7 @@ def is_valid(acl: Acl) -> bool:
     )
 
 
-def matches(filter: AclFilter, acl: Acl) -> bool:
+def matches(filter: model.AclFilter, acl: model.Acl) -> bool:
     """Return True if a filter matches an ACL (KIP-290)."""
     for name in ("resource_type", "operation", "permission_type", "principal", "host"):
         if getattr(filter, name) not in (ANY, None, getattr(acl, name)):
@@ -117,9 +108,9 @@ def matches(filter: AclFilter, acl: Acl) -> bool:
     return stored == "*" if acl.pattern_type == LITERAL else wanted.startswith(stored)
 
 
-def may(acls: frozenset[Acl], principal: str, operation: Operation) -> bool:
+def may(acls: frozenset[model.Acl], principal: str, operation: model.Operation) -> bool:
     """Return True if ACLs allow a client this operation on the cluster."""
-    question = Question(principal, PEER, operation, ResourceType.CLUSTER, CLUSTER_NAME)
+    question = model.Question(principal, PEER, operation, model.ResourceType.CLUSTER, CLUSTER_NAME)
     return decide(acls, False, question)[0]
 
 
@@ -127,13 +118,13 @@ def may(acls: frozenset[Acl], principal: str, operation: Operation) -> bool:
 class LogState:
     """The state after the records of a log."""
 
-    acls: dict[bytes, Acl] = field(default_factory=dict)
+    acls: dict[bytes, model.Acl] = field(default_factory=dict)
     timeouts: dict[str, str] = field(default_factory=dict)
 
     def copy(self) -> LogState:
         return LogState(dict(self.acls), dict(self.timeouts))
 
-    def apply(self, changes: Iterable[Change | ClusterChange]) -> None:
+    def apply(self, changes: Iterable[model.Change | ClusterChange]) -> None:
         """Make changes.
 
         Raises:
@@ -141,8 +132,8 @@ class LogState:
         """
         for change in changes:
             match change:
-                case AclAdded() | AclRemoved():
-                    if isinstance(change, AclAdded) and change.acl in self.acls.values():
+                case model.AclAdded() | model.AclRemoved():
+                    if isinstance(change, model.AclAdded) and change.acl in self.acls.values():
                         raise BrokenInvariantError(f"a record is written twice: {change.acl}")
                     apply(self.acls, change)
                 case ConfigChanged(4, node, "authorizerd.update.timeout.ms", value):

@@ -13,15 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from authorizerd.acl.model import (
-    Acl,
-    AclFilter,
-    Operation,
-    PatternType,
-    PermissionType,
-    Question,
-    ResourceType,
-)
+from authorizerd.acl import model
 from authorizerd.config.follow.settings import SourceKind
 
 ROOT: Final = "User:root"
@@ -43,14 +35,14 @@ THIS_NODE: Final = "1"
 class Create:
     """Create ACLs."""
 
-    acls: tuple[Acl, ...]
+    acls: tuple[model.Acl, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Delete:
     """Delete the ACLs that the filters match."""
 
-    filters: tuple[AclFilter, ...]
+    filters: tuple[model.AclFilter, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +60,7 @@ class Ask:
     If ``pause_s`` is None, ask without pauses, and do not pin the state.
     """
 
-    questions: tuple[Question, ...]
+    questions: tuple[model.Question, ...]
     pause_s: float | None = None
 
 
@@ -76,7 +68,7 @@ class Ask:
 class Describe:
     """Describe the ACLs that a filter matches."""
 
-    filter: AclFilter
+    filter: model.AclFilter
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +102,7 @@ class Event:
     delay_s: float
     kind: str
     number: int
-    acls: tuple[Acl, ...] = ()
+    acls: tuple[model.Acl, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,10 +251,10 @@ def _less(items: tuple[Any, ...], least: int) -> Iterator[tuple[Any, ...]]:
 _LINES: Final = ("lives", "clients", "events", "worker_faults", "calls")
 """Fields whose items have lines of their own, below that of the whole, when it is told."""
 _CODES: Final[dict[str, type[IntEnum]]] = {
-    "operation": Operation,
-    "pattern_type": PatternType,
-    "permission_type": PermissionType,
-    "resource_type": ResourceType,
+    "operation": model.Operation,
+    "pattern_type": model.PatternType,
+    "permission_type": model.PermissionType,
+    "resource_type": model.ResourceType,
 }
 
 

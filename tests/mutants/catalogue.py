@@ -45,7 +45,6 @@ guard is removed from a copy of the code, and names the test that must then fail
 
 
 def document() -> str:
-    """Return the whole document."""
     lines = [_HEAD]
     for title, mutants in CATALOGUE.items():
         lines += [f"## {title}\n", "| what is broken | where | found by |", "|---|---|---|"]

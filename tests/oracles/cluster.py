@@ -7,17 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from authorizerd.image.changes import (
-    ClusterChange,
-    ConfigChanged,
-    CredentialAdded,
-    CredentialRemoved,
-    FeatureLevel,
-    PartitionAdded,
-    PartitionChanged,
-    TopicAdded,
-    TopicRemoved,
-)
+from authorizerd.image import changes
 
 LISTS = (
     "replicas", "isr", "removing_replicas", "adding_replicas", "directories",
@@ -34,20 +24,20 @@ class Cluster:
         self.credentials: dict[tuple[str, int], object] = {}
         self.features: dict[str, int] = {}
 
-    def apply(self, change: ClusterChange) -> None:  # noqa: C901 - one case per record type
+    def apply(self, change: changes.ClusterChange) -> None:  # noqa: C901 - one case per record type
         """Apply one change; raise KeyError if it does not fit."""
         match change:
-            case TopicAdded(name, id):
+            case changes.TopicAdded(name, id):
                 if id in self.topics or name in (each for each, _ in self.topics.values()):
                     raise KeyError(name)
                 self.topics[id] = name, {}
-            case TopicRemoved(id):
+            case changes.TopicRemoved(id):
                 removed, _ = self.topics.pop(id)
                 self.configs = {k: v for k, v in self.configs.items() if k[:2] != (2, removed)}
-            case PartitionAdded():
+            case changes.PartitionAdded():
                 fields = {name: getattr(change.partition, name) for name in FIELDS}
                 self.topics[change.topic_id][1][change.number] = fields
-            case PartitionChanged():
+            case changes.PartitionChanged():
                 partition = self.topics[change.topic_id][1][change.number]
                 for name in LISTS:
                     if getattr(change, name) is not None:
@@ -59,18 +49,18 @@ class Cluster:
                     partition["leader_recovery_state"] = change.leader_recovery_state
                 partition["partition_epoch"] += 1
                 partition["version"] = max(partition["version"], change.version)
-            case ConfigChanged(kind, resource, key, None):
+            case changes.ConfigChanged(kind, resource, key, None):
                 self.configs.pop((kind, resource, key), None)
-            case ConfigChanged(kind, resource, key, value):
+            case changes.ConfigChanged(kind, resource, key, value):
                 assert value is not None
                 self.configs[kind, resource, key] = value
-            case CredentialAdded(user, mechanism, credential):
+            case changes.CredentialAdded(user, mechanism, credential):
                 self.credentials[user, mechanism] = credential
-            case CredentialRemoved(user, mechanism):
+            case changes.CredentialRemoved(user, mechanism):
                 del self.credentials[user, mechanism]
-            case FeatureLevel(name, 0):
+            case changes.FeatureLevel(name, 0):
                 self.features.pop(name, None)
-            case FeatureLevel(name, level):
+            case changes.FeatureLevel(name, level):
                 self.features[name] = level
 
 

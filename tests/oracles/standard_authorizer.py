@@ -15,19 +15,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from authorizerd.acl import model
 from authorizerd.acl.hosts import host_address
 from authorizerd.acl.index.builder import build
-from authorizerd.acl.model import (
-    Acl,
-    AclAdded,
-    AclFilter,
-    AclRemoved,
-    Operation,
-    PatternType,
-    PermissionType,
-    Question,
-    ResourceType,
-)
 from authorizerd.acl.releases import ReleaseRules
 from authorizerd.acl.snapshot import (
     EMPTY_SNAPSHOT,
@@ -58,8 +48,8 @@ def control_cases(file: Path = FILE) -> list[Case]:
     return [case for case in cases(file) if case.get("mode") == "control"]
 
 
-def acl_of(row: list[str]) -> Acl:
-    return Acl(*_fields(row))
+def acl_of(row: list[str]) -> model.Acl:
+    return model.Acl(*_fields(row))
 
 
 def acl_id(number: int) -> bytes:
@@ -67,36 +57,36 @@ def acl_id(number: int) -> bytes:
     return number.to_bytes(16, "big")
 
 
-def number_acls(case: Case) -> dict[Acl, int]:
+def number_acls(case: Case) -> dict[model.Acl, int]:
     """Return Kafka's number of each ACL: its first position in the list, counted from 1."""
-    numbers: dict[Acl, int] = {}
+    numbers: dict[model.Acl, int] = {}
     for number, row in enumerate(case["acls"], 1):
         numbers.setdefault(acl_of(row), number)
     return numbers
 
 
-def load_acls(case: Case, numbers: dict[Acl, int], rules: ReleaseRules) -> AclSnapshot:
+def load_acls(case: Case, numbers: dict[model.Acl, int], rules: ReleaseRules) -> AclSnapshot:
     """Load a case as Kafka did: in bulk, or one by one; then remove some."""
-    added = [AclAdded(acl_id(number), acl) for acl, number in numbers.items()]
+    added = [model.AclAdded(acl_id(number), acl) for acl, number in numbers.items()]
     one_by_one = case.get("load") == "add"
     snapshot = apply_changes(EMPTY_SNAPSHOT, added) if one_by_one else build(added)
-    removed = [AclRemoved(acl_id(number)) for number in case.get("removeIds", ())]
+    removed = [model.AclRemoved(acl_id(number)) for number in case.get("removeIds", ())]
     return with_rules(at_offset(apply_changes(snapshot, removed), 0), rules)
 
 
-def filter_of(row: list[Any]) -> AclFilter:
-    return AclFilter(*_fields(row))
+def filter_of(row: list[Any]) -> model.AclFilter:
+    return model.AclFilter(*_fields(row))
 
 
 def _fields(row: list[Any]) -> tuple[int, Any, int, Any, Any, int, int]:
     kind, name, pattern, principal, host, operation, permission = row
     return (
-        ResourceType[kind], name, PatternType[pattern], principal, host,
-        Operation[operation], PermissionType[permission],
+        model.ResourceType[kind], name, model.PatternType[pattern], principal, host,
+        model.Operation[operation], model.PermissionType[permission],
     )  # fmt: skip
 
 
-def question_of(row: list[str]) -> Question:
+def question_of(row: list[str]) -> model.Question:
     host = host_address(row[1])
     assert host is not None
-    return Question(row[0], host, Operation[row[2]], ResourceType[row[3]], row[4])
+    return model.Question(row[0], host, model.Operation[row[2]], model.ResourceType[row[3]], row[4])

@@ -47,7 +47,6 @@ def list_acls(address: str, config: Path) -> Printed:
 
 
 def check_protocol(printed: Printed, listener: str, protocol: str) -> None:
-    """Check what the command prints about a listener with this or another protocol."""
     if listener == protocol:
         assert printed == Printed(out="", error="", code=0)
         return

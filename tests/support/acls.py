@@ -5,23 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypedDict, TypeVar, Unpack
 
+from authorizerd.acl import model
 from authorizerd.acl.index.builder import build
-from authorizerd.acl.model import (
-    CLUSTER_NAME,
-    Acl,
-    AclAdded,
-    AclFilter,
-    ChangeBatch,
-    Code,
-    Operation,
-    PatternType,
-    PermissionType,
-    Question,
-    ResourceType,
-)
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes, at_offset
 
-AnyCode = TypeVar("AnyCode", bound=Code)
+AnyCode = TypeVar("AnyCode", bound=model.Code)
 
 KNOWN_SETTINGS = ("--super-users=", "--allow-everyone-if-no-acl-found=false")
 """The flags that state Kafka's defaults, for commands that read ACLs from a place without them."""
@@ -46,16 +34,16 @@ def acl(
     deny: bool = False,
     host: str = "*",
     **resource: Unpack[Resource],
-) -> Acl:
+) -> model.Acl:
     """Return an ACL: ``acl("User:a", "READ", topic="orders", pattern="PREFIXED")``.
 
     Operation and pattern are names, or codes. For other unusual codes, construct ``Acl`` itself.
     """
     kind, name = _resource(resource)
-    permission = PermissionType.DENY if deny else PermissionType.ALLOW
-    return Acl(
-        kind, name, _code(PatternType, pattern), principal, host,
-        _code(Operation, operation), permission,
+    permission = model.PermissionType.DENY if deny else model.PermissionType.ALLOW
+    return model.Acl(
+        kind, name, _code(model.PatternType, pattern), principal, host,
+        _code(model.Operation, operation), permission,
     )  # fmt: skip
 
 
@@ -65,39 +53,39 @@ def question(
     *,
     host: str | None = "10.0.0.1",
     **resource: Unpack[Resource],
-) -> Question:
+) -> model.Question:
     """Return a question: ``question("User:a", "READ", topic="orders")``."""
     kind, name = _resource(resource)
-    return Question(principal, host, _code(Operation, operation), kind, name)
+    return model.Question(principal, host, _code(model.Operation, operation), kind, name)
 
 
-def exact_filter(each: Acl) -> AclFilter:
-    """Return the filter that matches this ACL only."""
-    return AclFilter(
+def exact_filter(each: model.Acl) -> model.AclFilter:
+    return model.AclFilter(
         each.resource_type, each.resource_name, each.pattern_type, each.principal, each.host,
         each.operation, each.permission_type,
     )  # fmt: skip
 
 
-def snapshot_of(*acls: Acl, offset: int = 0) -> AclSnapshot:
+def snapshot_of(*acls: model.Acl, offset: int = 0) -> AclSnapshot:
     """Return the snapshot of these ACLs, which get the ids 1, 2, 3, …"""
-    added = (AclAdded(n.to_bytes(16, "big"), each) for n, each in enumerate(acls, 1))
+    added = (model.AclAdded(n.to_bytes(16, "big"), each) for n, each in enumerate(acls, 1))
     return build(added, offset)
 
 
-def snapshot_after(log: Iterable[ChangeBatch]) -> AclSnapshot:
-    """Return the snapshot after the changes of ``log``, applied one by one."""
+def snapshot_after(log: Iterable[model.ChangeBatch]) -> AclSnapshot:
     snapshot = EMPTY_SNAPSHOT
     for batch in log:
         snapshot = at_offset(apply_changes(snapshot, batch.changes), batch.last_offset)
     return snapshot
 
 
-def _resource(resource: Resource) -> tuple[ResourceType, str]:
+def _resource(resource: Resource) -> tuple[model.ResourceType, str]:
     if not resource:
-        return ResourceType.TOPIC, "t"
+        return model.ResourceType.TOPIC, "t"
     ((keyword, name),) = resource.items()
-    return ResourceType[keyword.upper()], CLUSTER_NAME if keyword == "cluster" else str(name)
+    if keyword == "cluster":
+        name = model.CLUSTER_NAME
+    return model.ResourceType[keyword.upper()], str(name)
 
 
 def _code(codes: type[AnyCode], value: str | int) -> int:

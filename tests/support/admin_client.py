@@ -73,7 +73,6 @@ def result_of(future: Future[Any]) -> Any:  # noqa: ANN401 - what a future holds
 
 
 def create_acls(admin: AdminClient, *bindings: AclBinding) -> list[Any]:
-    """Create ACLs; return None or the error of each."""
     futures = admin.create_acls(list(bindings), request_timeout=SECONDS_MAX)
     return [result_of(futures[each]) for each in bindings]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Event
-from types import TracebackType
 from typing import Self
 
 END_SECONDS = 60.0
@@ -23,12 +22,7 @@ class Background(ABC):
         self._running = self._threads.submit(self._run)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._ends.set()
         assert self._running is not None
         try:

@@ -63,7 +63,6 @@ def open_copy(
 
 
 def acl_batch(base_offset: int, *numbers: int, epoch: int = 1) -> RecordBatch:
-    """Return a batch that adds ACLs by number."""
     return decode_batch(data_batch(base_offset, [added(each) for each in numbers], epoch=epoch))
 
 
@@ -85,7 +84,6 @@ def snapshot_bytes(records: Sequence[MetadataRecord], *, epoch: int = 1) -> byte
 
 
 def read_ids(batches: Iterable[LogBatch]) -> set[int]:
-    """Return the numbers of the ACLs in ``batches``."""
     return {int.from_bytes(acl_id, "big") for acl_id in state_of(batches).acls}
 
 

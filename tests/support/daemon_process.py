@@ -152,6 +152,21 @@ def ask(
     return answer
 
 
+def ask_at(
+    address: str, method: str, path: str, body: bytes | None = None,
+    headers: dict[str, str] | None = None,
+) -> Answer:  # fmt: skip
+    """Send an HTTP request on a connection of its own."""
+    with closing(HTTPConnection(address, timeout=SECONDS_MAX)) as connection:
+        return ask(connection, method, path, body, headers)
+
+
+def evaluate_at(address: str, document: object) -> Answer:
+    """Send an AuthZEN request on a connection of its own."""
+    headers = {"Content-Type": "application/json"}
+    return ask_at(address, "POST", "/access/v1/evaluation", json.dumps(document).encode(), headers)
+
+
 def write_config(
     folder: Path, log_dir: Path, config: Mapping[str, str] | None = None, **settings: str
 ) -> Path:
@@ -214,7 +229,6 @@ def wait_until(
 
 
 def wait_until_ready(process: StartedCommand, ready_file: Path) -> None:
-    """Wait until the daemon has written its ready file."""
 
     def is_ready() -> bool:
         assert process.poll() is None, process.communicate()

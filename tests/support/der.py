@@ -4,7 +4,6 @@ from __future__ import annotations
 
 
 def element(tag: int, content: bytes) -> bytes:
-    """Return the DER of one element."""
     size = len(content)
     if size < 0x80:
         return bytes((tag, size)) + content

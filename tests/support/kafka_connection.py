@@ -65,12 +65,10 @@ class KafkaConnection:
         self.socket.close()
 
     def ask(self, api_key: ApiKey, version: int, **fields: object) -> Any:  # noqa: ANN401
-        """Send a request with these fields; return the response's entity."""
         body = finish(encode_request(api_key, version, SimpleNamespace(**fields)))
         return finish(decode_response(api_key, version, self.ask_raw(api_key, version, body)))
 
     def ask_raw(self, api_key: ApiKey, version: int, body: bytes) -> bytes | bytearray:
-        """Send a request body; return the response body."""
         self.send(api_key, version, body)
         return self.receive()
 

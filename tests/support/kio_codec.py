@@ -131,7 +131,6 @@ def _encode_field(declared: Field[Any], value: Any, flexible: bool) -> bytes:  #
 
 
 def encode_value(kind: str, value: Any, flexible: bool) -> bytes:  # noqa: ANN401
-    """Return a value of a primitive type as bytes."""
     if kind == "uuid":
         return bytes((value or UUID_ZERO).bytes)
     if kind == "string":

@@ -53,12 +53,10 @@ _RESPONSES_KIO_LACKS: dict[tuple[int, int], type[Entity]] = {
 
 
 def request_type(api_key: int, version: int) -> type[Entity]:
-    """Return kio's class of a request."""
     return _REQUESTS_KIO_LACKS.get((api_key, version)) or load_request_schema(api_key, version)
 
 
 def response_type(api_key: int, version: int) -> type[Entity]:
-    """Return kio's class of a response."""
     return _RESPONSES_KIO_LACKS.get((api_key, version)) or load_response_schema(api_key, version)
 
 

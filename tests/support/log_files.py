@@ -122,7 +122,6 @@ def write_segment(log_dir: Path, base_offset: int, *batches: bytes) -> Path:
 def write_checkpoint(
     log_dir: Path, end_offset: int, records: Sequence[MetadataRecord | bytes], *, epoch: int = EPOCH
 ) -> Path:
-    """Write a checkpoint as this daemon does."""
     name = checkpoint_name(end_offset, epoch)
     pieces = checkpoint_batches(records, epoch=epoch, end_offset=end_offset)
     return write_file(log_dir, name, *pieces)

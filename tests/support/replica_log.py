@@ -52,7 +52,6 @@ class ReplicaLog:
         return self.entries[-1].batch.leader_epoch if self.entries else 0
 
     def begin_epoch(self, epoch: int, leader_id: int) -> None:
-        """Append the record that begins an epoch."""
         self._append(epoch, [leader_change(leader_id)], is_control=True)
 
     def append(self, epoch: int, records: Sequence[AnyRecord]) -> int:

@@ -84,7 +84,6 @@ class ScramTokens:
         return message.encode()
 
     def check(self, answer: bytes) -> None:
-        """Check that the server knows the keys."""
         self._client.set_server_final(answer.decode())
 
 

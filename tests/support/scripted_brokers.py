@@ -132,7 +132,6 @@ class ScriptedCluster:
     async def _answer(
         self, broker: ScriptedBroker, request: bytes, stream: trio.abc.Stream
     ) -> bool:
-        """Answer a request; return False if the connection ends."""
         api_key, version, correlation_id = _HEAD.unpack_from(request)
         key = ApiKey(api_key)
         if broker.is_silent:

@@ -43,13 +43,7 @@ from authorizerd.protocol.kafka.fetch import (
 )
 from authorizerd.protocol.kafka.quorum_messages import EpochEnd, SnapshotId
 from tests.daemon.kafka_cluster import answer, cluster_of
-from tests.support.acl_messages import (
-    decode_create_acls,
-    decode_delete_acls,
-    encode_create_acls,
-    encode_delete_acls,
-    encode_envelope_error,
-)
+from tests.support import acl_messages
 from tests.support.kafka_versions import Versions
 from tests.support.kio_codec import encode_response
 from tests.support.kio_messages import read_by_kio
@@ -258,7 +252,6 @@ class Controller:
         return answer(error_code=0, error_message=None, topics=(topic,), nodes=nodes)
 
     def _leader_error(self, epoch: int) -> ErrorCode:
-        """Return the error for a request of a leader of ``epoch``."""
         if epoch < self.epoch:
             return ErrorCode.FENCED_LEADER_EPOCH
         if epoch > self.epoch:
@@ -355,7 +348,7 @@ class Controller:
         forwarded = finish(open_envelope(bytearray(body)))
         self._quorum.forwarded.append(forwarded)
         if not self.leads:
-            return encode_envelope_error(ErrorCode.NOT_CONTROLLER)
+            return acl_messages.encode_envelope_error(ErrorCode.NOT_CONTROLLER)
         request = forwarded.request
         is_allowed = self._quorum.authorizes(forwarded)
         inner = await self.change(
@@ -368,7 +361,7 @@ class Controller:
         """Create or delete ACLs, or answer each item with ``error``."""
         version = asked.version
         if asked.api_key is ApiKey.CREATE_ACLS:
-            acls = finish(decode_create_acls(version, asked.body))[0]
+            acls = finish(acl_messages.decode_create_acls(version, asked.body))[0]
             faults = [_find_fault(validate_new_acl, acl) for acl in acls]
             if error is None:
                 known = {*self.log.acls().values()}
@@ -376,8 +369,8 @@ class Controller:
                 new = [acl for acl in dict.fromkeys(acls) if acl not in known]
                 error = await self._append([AclAdded(self._quorum.new_id(), acl) for acl in new])
             errors = [error or fault for fault in faults]
-            return b"".join(finish(encode_create_acls(version, errors)))
-        filters = finish(decode_delete_acls(version, asked.body))[0]
+            return b"".join(finish(acl_messages.encode_create_acls(version, errors)))
+        filters = finish(acl_messages.decode_delete_acls(version, asked.body))[0]
         faults = [_find_fault(validate_filter, each) for each in filters]
         held = self.log.acls()
         found = [
@@ -392,7 +385,7 @@ class Controller:
             else FilterResult(matches=[MatchingAcl(acl=held[key]) for key in keys])
             for keys, fault in zip(found, faults, strict=True)
         ]  # fmt: skip
-        return b"".join(finish(encode_delete_acls(version, results)))
+        return b"".join(finish(acl_messages.encode_delete_acls(version, results)))
 
     async def _append(self, records: list[AnyRecord]) -> ApiError | None:
         """Append records, and wait until the log is committed. Return an error if it is not.

@@ -72,7 +72,6 @@ class ScriptedQuorum:
 
     @property
     def leader(self) -> Controller:
-        """The leader of the highest epoch."""
         leaders = [each for each in self.controllers.values() if each.leads]
         return max(leaders, key=lambda each: each.epoch)
 
@@ -91,7 +90,6 @@ class ScriptedQuorum:
         return True
 
     def new_id(self) -> bytes:
-        """Return the id of a new ACL."""
         self._ids += 1
         return self._ids.to_bytes(16, "big")
 
@@ -189,7 +187,6 @@ class ScriptedQuorum:
             await self._nursery.start(self._listen, controller)
 
     def drop_connections(self, node_id: int) -> None:
-        """Close every connection of a controller."""
         for scope in self.controllers[node_id].connections:
             scope.cancel()
 

@@ -141,7 +141,6 @@ class ScriptedZooKeeper:
         return is_known
 
     def _answer(self, connection: socket.socket, reader: Reader, users: Users) -> bool:
-        """Answer a request; return False if the connection ends."""
         xid, kind = reader.read("ii")
         op = Op(kind)
         if op in (Op.PING, Op.CLOSE):

@@ -52,7 +52,6 @@ class StreamConnection:
         self.connection.receive_data(data)
 
     def answer(self) -> Answer:
-        """Return the next answer."""
         while (answer := self.connection.next_answer()) is None:
             self._receive()
         return answer
@@ -65,10 +64,8 @@ class StreamConnection:
             yield answer
 
     def ask(self, *questions: StreamQuestion, number: int = 1, min_offset: int = -1) -> Answer:
-        """Send one frame and return its answer."""
         self.send(*questions, number=number, min_offset=min_offset)
         return self.answer()
 
     def send(self, *questions: StreamQuestion, number: int = 1, min_offset: int = -1) -> None:
-        """Send one frame."""
         self.socket.sendall(self.connection.ask(number, list(questions), min_offset))

@@ -9,15 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import skipped_tests
 from tests.support.named_tests import ROOT
 from tests.support.programs import run_program
-from tests.support.skipped_tests import (
-    PACKAGES,
-    REQUIRE_TOOLS,
-    is_permitted,
-    missing_packages,
-    read_skips,
-)
 
 MODULE = """
 import pytest
@@ -46,9 +40,9 @@ def run(folder: Path, module: str, required: str | None) -> tuple[int, str]:
     (folder / "test_it.py").write_text(module)
     # Without hypothesis and trio, it starts in half the time.
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    environment.pop(REQUIRE_TOOLS, None)
+    environment.pop(skipped_tests.REQUIRE_TOOLS, None)
     if required is not None:
-        environment[REQUIRE_TOOLS] = required
+        environment[skipped_tests.REQUIRE_TOOLS] = required
     plugins = ("-p", "tests.support.skipped_tests", "-p", "no:cacheprovider")
     words = ("-m", "pytest", "-c", os.devnull, *plugins, "test_it.py")
     done = run_program(sys.executable, *words, cwd=folder, env=environment)
@@ -89,13 +83,13 @@ def test_module_that_is_skipped_as_a_whole_fails(tmp_path: Path) -> None:
 
 
 def test_each_row_says_why_or_how_to_install() -> None:
-    skips = read_skips()
+    skips = skipped_tests.read_skips()
     assert {frozenset(row) for row in skips["permitted"]} == {frozenset(("reason", "why"))}
     expected = {frozenset(("reason", "program", "package"))}
-    assert {frozenset(row) for row in skips[PACKAGES]} == expected
-    assert is_permitted(skips[PACKAGES][0]["reason"], "1")
+    assert {frozenset(row) for row in skips[skipped_tests.PACKAGES]} == expected
+    assert skipped_tests.is_permitted(skips[skipped_tests.PACKAGES][0]["reason"], "1")
 
 
 def test_missing_packages_are_named_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda name: None if name == "promtool" else name)
-    assert missing_packages() == ["prometheus"]
+    assert skipped_tests.missing_packages() == ["prometheus"]

@@ -46,7 +46,6 @@ def names(document: str, columns: int) -> list[str]:
 
 
 def exit_code_rows() -> list[tuple[str, int]]:
-    """Return each command with one of its exit codes."""
     table = rows("command-line.md", 3)
     return [(command.strip("`"), int(code)) for command, code, _ in table if code.isdigit()]
 

@@ -116,7 +116,6 @@ def with_hosts(question: Question) -> list[Question]:
 
 
 def change(snapshot: AclSnapshot, *changes: AclChange) -> AclSnapshot:
-    """Return ``snapshot`` with ``changes``."""
     for number, each in enumerate(changes):
         if each.adds:
             acl_id = NEW_ID[1:] + bytes((number,))
@@ -178,7 +177,6 @@ def is_narrower(one: Acl, other: Acl, names: frozenset[str]) -> bool:
 
 @lru_cache(maxsize=10_000)
 def _names(pattern_type: int, pattern_name: str, names: frozenset[str]) -> frozenset[object]:
-    """Return the names that a pattern matches."""
     acl = Acl(2, pattern_name, pattern_type, "User:*", "*", Operation.ALL, PermissionType.ALLOW)
     asked = Question("User:x", OTHER_HOST, Operation.READ, 2, "")
     return frozenset(name for name in names if scan.meets(acl, replace(asked, resource_name=name)))

@@ -25,25 +25,9 @@ from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.client import ClientSettings, KafkaClient
 from authorizerd.kafka_client.log_in import Credentials
 from authorizerd.management.batches import split_batches
+from authorizerd.management.plan import document, state
 from authorizerd.management.plan.changes import AclRequest, StepName, make_changes
-from authorizerd.management.plan.document import (
-    Plan,
-    PlanCheck,
-    PlanSettings,
-    PlanSource,
-    State,
-    decode_plan,
-    encode_plan,
-    name_steps,
-)
 from authorizerd.management.plan.selector import Selector
-from authorizerd.management.plan.state import (
-    apply_request,
-    change_digest,
-    digest_acls,
-    digest_ids,
-    make_states,
-)
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from tests.support.acls import acl
 
@@ -52,25 +36,25 @@ MOVED = ApiError(ErrorCode.INVALID_UPDATE_VERSION, "The ACLs have changed")
 
 
 def new_plan(
-    present: Iterable[Acl], desired: Iterable[Acl], *, checks: tuple[PlanCheck, ...] = ()
-) -> Plan:
+    present: Iterable[Acl], desired: Iterable[Acl], *, checks: tuple[document.PlanCheck, ...] = ()
+) -> document.Plan:
     """Return the plan that leads from the one to the other, written and read once."""
     before = list(present)
     changes = make_changes(before, desired, Selector(None))
-    digest = digest_acls(before)
+    digest = state.digest_acls(before)
     count = len(before) + len(changes.created) - len(changes.deleted)
-    plan = Plan(
-        made_for=PlanSource(
+    plan = document.Plan(
+        made_for=document.PlanSource(
             place="brokers", name="broker:9092", offset=None, acls=len(before), digest=digest
         ),
-        leads_to=State(count, change_digest(digest, changes)),
-        settings=PlanSettings((), False),
+        leads_to=document.State(count, state.change_digest(digest, changes)),
+        settings=document.PlanSettings((), False),
         manages="everything",
         warnings=(),
         checks=checks,
-        steps=name_steps(changes),
+        steps=document.name_steps(changes),
     )
-    return decode_plan(encode_plan(plan))
+    return document.decode_plan(document.encode_plan(plan))
 
 
 def some_acls(numbers: Iterable[int]) -> list[Acl]:
@@ -110,7 +94,7 @@ class MemoryServer:
 
     @property
     def digest(self) -> str:
-        return digest_ids(self.acls)
+        return state.digest_ids(self.acls)
 
     async def list_acls(self) -> Listed:
         self.listings += 1
@@ -118,7 +102,7 @@ class MemoryServer:
         if self.lag:
             self.lag -= 1
             shown = self._before
-        return Listed(shown, self.offset, digest_ids(shown))
+        return Listed(shown, self.offset, state.digest_ids(shown))
 
     async def send(self, request: AclRequest, expected_offset: int | None) -> Answer:
         self.sent.append((request, expected_offset))
@@ -136,7 +120,7 @@ class MemoryServer:
             for each in request.acls
             if not request.is_creation and derive_id(each) not in self.acls
         ]
-        after = apply_request(self.acls, request)
+        after = state.apply_request(self.acls, request)
         if after != self.acls:
             self._before, self.acls = self.acls, after
             if self.offset is not None:
@@ -165,9 +149,9 @@ class RacingServer:
         blind: the number of requests that were applied to a state that is not the plan's.
     """
 
-    def __init__(self, inner: AclServer, plan: Plan, races: Sequence[Race]) -> None:
+    def __init__(self, inner: AclServer, plan: document.Plan, races: Sequence[Race]) -> None:
         self._inner = inner
-        self._states = make_states(plan.made_for.digest, plan.changes)
+        self._states = state.make_states(plan.made_for.digest, plan.changes)
         self._races = races
         self._moment = 0
         self._made = 0
@@ -180,7 +164,7 @@ class RacingServer:
                 answer = await self._inner.send(race.request, None)
                 assert isinstance(answer, Answered)
                 assert not answer.errors
-                race.happened = apply_request(before.acls, race.request) != before.acls
+                race.happened = state.apply_request(before.acls, race.request) != before.acls
         self._moment += 1
 
     async def list_acls(self) -> Listed:
@@ -197,7 +181,7 @@ class RacingServer:
         return answer
 
 
-def random_race(chance: Random, plan: Plan, present: Sequence[Acl], moments: int) -> Race:
+def random_race(chance: Random, plan: document.Plan, present: Sequence[Acl], moments: int) -> Race:
     """Return a change at a random moment: of an ACL of the plan, or of another one."""
     moment = chance.randrange(moments)
     kinds: list[Callable[[], tuple[StepName, Acl]]] = [

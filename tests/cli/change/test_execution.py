@@ -51,7 +51,6 @@ async def execute(
 
 
 def lost(apply: Callable[[], Answer]) -> Answer:
-    """The request never arrives."""
     return Unanswered("cut")
 
 

@@ -226,7 +226,6 @@ READ = "DESCRIBE in an ACL was the right to use the decision ports"
 
 
 def examine(folder: Path, *acls: Acl, holder: str | None, **callers: str) -> list[str]:
-    """Return the texts of ``examine_findings``."""
     return [each.text for each in examine_findings(folder, *acls, holder=holder, **callers)]
 
 

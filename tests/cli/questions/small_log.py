@@ -29,7 +29,6 @@ TOPICS = (*(f"orders-{number:02}" for number in range(12)), "orders", "orders-se
 
 
 def write_small_log(folder: Path) -> Path:
-    """Write the log and return its directory."""
     write_log(
         folder,
         [added(number, each) for number, each in enumerate(ACLS, 1)],
@@ -57,6 +56,5 @@ def answer(capsys: Capture, words: str, *more: str | Path) -> tuple[int, list[st
 
 
 def document(capsys: Capture, words: str, *more: str | Path) -> Any:  # noqa: ANN401
-    """Return the JSON document of an answer."""
     ask(f"{words} --json", *more)
     return json.loads(capsys.readouterr().out)

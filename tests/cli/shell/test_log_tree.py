@@ -11,15 +11,7 @@ from authorizerd.acl.model import Acl
 from authorizerd.cli.shell.commands import Shell
 from authorizerd.cli.shell.java_text import is_shown
 from authorizerd.cli.shell.log_tree import describe_unread, log_tree, read_contents
-from authorizerd.image.changes import (
-    ConfigChanged,
-    CredentialAdded,
-    FeatureLevel,
-    Partition,
-    PartitionAdded,
-    ScramCredential,
-    TopicAdded,
-)
+from authorizerd.image import changes
 from authorizerd.metadata.errors import CorruptLogError
 from authorizerd.protocol.primitives import compact_string
 from authorizerd.protocol.records.foreign import ForeignType
@@ -53,7 +45,7 @@ from tests.support.log_files import (
 )
 
 SALT, STORED_KEY, SERVER_KEY = b"the salt", b"the stored key", b"the server key"
-CREDENTIAL = ScramCredential(SALT, STORED_KEY, SERVER_KEY, 4096)
+CREDENTIAL = changes.ScramCredential(SALT, STORED_KEY, SERVER_KEY, 4096)
 PASSWORD = "the-password"
 TOPIC_ID = bytes(range(16))
 Record = MetadataRecord | bytes
@@ -126,12 +118,12 @@ def described(
     ([[token("t"), token("u")], [frame(26, compact_string("u"))]], "tree /image/delegationToken",
      "t:\n  DelegationTokenDatatokenId=t(owner=User:o(tokenRequester=User:q("
      "renewers=User:r User:s, issueTimestamp=1, maxTimestamp=2), expiryTimestamp=3\n"),
-    ([[CredentialAdded("u", 1, CREDENTIAL)]], "tree /image/scram",
+    ([[changes.CredentialAdded("u", 1, CREDENTIAL)]], "tree /image/scram",
      "SCRAM-SHA-256:\n  u:\n    ScramCredentialData(salt=[redacted], "
      "storedKey=[redacted], serverKey=[redacted], iterations=4096)\nSCRAM-SHA-512:\n"),
-    ([[ConfigChanged(4, "", "ssl.key.password", PASSWORD)]],
+    ([[changes.ConfigChanged(4, "", "ssl.key.password", PASSWORD)]],
      "cat /image/configs/BROKER/ssl.key.password", "[redacted]\n"),
-    ([[FeatureLevel("f.version", 3)]], "tree /image/features",
+    ([[changes.FeatureLevel("f.version", 3)]], "tree /image/features",
      "finalized_f.version:\n  3\nmetadataVersion:\n  Optional[4.3-IV0]\n"),
     # Records of a transaction become visible together, or never.
     ([[BEGIN, QUOTA]], "ls /image/clientQuotas", ""),
@@ -149,12 +141,15 @@ def test_record_is_shown_as_in_kafkas_shell(
 
 @pytest.mark.parametrize(("topic", "left"), [("", "elr=[]"), ("t", "elr=[]"), ("other", "elr=[1]")])
 def test_eligible_leaders_are_cleared(tmp_path: Path, topic: str, left: str) -> None:
-    partition = Partition(
+    partition = changes.Partition(
         replicas=(1,), isr=(), leader=-1, leader_epoch=0, partition_epoch=0,
         eligible_leader_replicas=(1,), version=2,
     )  # fmt: skip
-    records: list[Record] = [TopicAdded("t", TOPIC_ID), PartitionAdded(TOPIC_ID, 0, partition)]
-    records.append(TopicAdded("other", bytes(16)))
+    records: list[Record] = [
+        changes.TopicAdded("t", TOPIC_ID),
+        changes.PartitionAdded(TOPIC_ID, 0, partition),
+    ]
+    records.append(changes.TopicAdded("other", bytes(16)))
     cleared = frame(ForeignType.CLEAR_ELR, compact_string(topic))
     printed = look(tmp_path, "cat /image/topics/byName/t/0", records, [cleared])
     assert f" {left}, " in printed
@@ -164,12 +159,12 @@ def test_eligible_leaders_are_cleared(tmp_path: Path, topic: str, left: str) -> 
 def test_no_secret_is_printed(tmp_path: Path) -> None:
     """Everything that a log can contain is printed: no salt, no key and no password is in it."""
     configs = [
-        ConfigChanged(kind, "", key, PASSWORD)
+        changes.ConfigChanged(kind, "", key, PASSWORD)
         for kind in (0, 2, 4, 8, 16, 32)
         for key in ("ssl.keystore.key", "listener.name.a.plain.sasl.jaas.config", "my.secret")
     ]
-    unknown = [ConfigChanged(kind, "1", "plugin.setting", PASSWORD) for kind in (0, 4, 8)]
-    credentials = [CredentialAdded("u", mechanism, CREDENTIAL) for mechanism in (1, 2)]
+    unknown = [changes.ConfigChanged(kind, "1", "plugin.setting", PASSWORD) for kind in (0, 4, 8)]
+    credentials = [changes.CredentialAdded("u", mechanism, CREDENTIAL) for mechanism in (1, 2)]
     records: list[Record] = [*configs, *unknown, *credentials, token("t"), added(1), broker()]
     printed = look(tmp_path, "tree /", records)
     assert printed.count("[redacted]") == len(configs) + len(unknown) + 3 * len(credentials)

@@ -86,7 +86,6 @@ def new_target(kind: str, folder: Path) -> str:
 
 
 def read_place(kind: str, locator: str) -> frozenset[Acl]:
-    """Return what a place has."""
     if kind == "cluster":
         return frozenset(read_cluster(locator.removeprefix("kafka://")))
     if kind in ("log", "checkpoint"):
@@ -96,7 +95,6 @@ def read_place(kind: str, locator: str) -> frozenset[Acl]:
 
 
 def read_cluster(address: str) -> list[Acl]:
-    """Return the ACLs that a daemon or a broker lists."""
 
     async def describe(admin: KafkaAclAdmin) -> list[Acl]:
         return await admin.describe(AclFilter())

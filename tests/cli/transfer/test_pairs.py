@@ -13,14 +13,7 @@ import pytest
 from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
 from authorizerd.cli.main import main
 from authorizerd.management.formats.catalogue import FORMATS
-from tests.cli.transfer.places import (
-    ODD,
-    change_cluster,
-    make_place,
-    new_target,
-    random_acls,
-    read_place,
-)
+from tests.cli.transfer import places
 from tests.support.daemon_process import new_log, running, write_config
 from tests.support.log_files import added, read_acls, write_log
 from tests.support.sizes import size
@@ -31,7 +24,7 @@ LOSSLESS = (
     *("zookeeper", "log", "checkpoint", "cluster"),
 )
 """The kinds that can hold all ACLs of the real broker."""
-ACLS = tuple(dict.fromkeys((*ODD, *random_acls(size(50, 150)))))
+ACLS = tuple(dict.fromkeys((*places.ODD, *places.random_acls(size(50, 150)))))
 NODE = ("--node-id", "1")
 
 
@@ -57,7 +50,6 @@ def named_acl(document: dict[str, str]) -> tuple[str, ...]:
 
 
 def names_of(acl: Acl) -> tuple[str, ...]:
-    """Return an ACL as the report names it."""
     return (
         ResourceType.read(acl.resource_type).name, acl.resource_name,
         PatternType.read(acl.pattern_type).name, acl.principal, acl.host,
@@ -83,13 +75,15 @@ def test_target_has_all_but_the_named_losses(
     if source == "cluster":
         origin, held = clusters["source"], frozenset(ACLS)
     else:
-        origin, held = make_place(source, tmp_path, ACLS)
-    place = clusters["target"] if target == "cluster" else new_target(target, tmp_path / "to")
+        origin, held = places.make_place(source, tmp_path, ACLS)
+    place = (
+        clusters["target"] if target == "cluster" else places.new_target(target, tmp_path / "to")
+    )
     node = NODE if target == "log" else ()
     if target == "cluster":
-        change_cluster(place.removeprefix("kafka://"), clear=True)
+        places.change_cluster(place.removeprefix("kafka://"), clear=True)
     report = transfer(capsys, "--from", origin, "--to", place, "--accept-losses", *node)
-    found = read_place(target, place)
+    found = places.read_place(target, place)
     assert found <= held, "the target has an ACL that the source lacks"
     lost = [named_acl(each["acl"]) for each in report["losses"] if each["acl"] is not None]
     assert sorted(lost) == sorted(map(names_of, held - found)), "a named loss is wrong"
@@ -103,14 +97,14 @@ def test_acls_of_a_real_broker_survive_everywhere(
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     """Export the 1,751 ACLs, and import them from there into a log."""
-    place = clusters["target"] if target == "cluster" else new_target(target, tmp_path)
+    place = clusters["target"] if target == "cluster" else places.new_target(target, tmp_path)
     node = NODE if target == "log" else ()
     if target == "cluster":
-        change_cluster(place.removeprefix("kafka://"), clear=True)
+        places.change_cluster(place.removeprefix("kafka://"), clear=True)
     losses = () if target in LOSSLESS else ("--accept-losses",)
     report = transfer(capsys, "--log-dir", str(real_log_dir), "--to", place, *losses, *node)
     real = frozenset(read_acls(real_log_dir).values())
-    found = read_place(target, place)
+    found = places.read_place(target, place)
     assert len(real) == 1751
     lost = sorted(named_acl(each["acl"]) for each in report["losses"])
     assert lost == sorted(map(names_of, real - found))
@@ -118,7 +112,7 @@ def test_acls_of_a_real_broker_survive_everywhere(
     assert found <= real
     back = str(tmp_path / "back")
     assert main(["acls", "import", place, "--log-dir", back, *NODE]) == 0
-    assert read_place("log", back) == found
+    assert places.read_place("log", back) == found
     capsys.readouterr()
     assert main(["acls", "import", place, "--log-dir", back, "--json"]) == 0
     again = json.loads(capsys.readouterr().out)
@@ -128,7 +122,7 @@ def test_acls_of_a_real_broker_survive_everywhere(
 def test_ids_survive_between_logs_and_checkpoints(
     real_log_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    checkpoint = new_target("checkpoint", tmp_path)
+    checkpoint = places.new_target("checkpoint", tmp_path)
     transfer(capsys, "--log-dir", str(real_log_dir), "--to", checkpoint)
     transfer(capsys, "--from", checkpoint, "--to", f"log:{tmp_path / 'log'}", *NODE)
     assert read_acls(tmp_path / "log") == read_acls(real_log_dir)
@@ -142,7 +136,7 @@ def test_daemon_serves_what_was_imported_into_its_log(
     assert main(["acls", "import", str(real_log_dir / "acls-list.txt"), "--config", config]) == 0
     with running(tmp_path, log_dir, super_users="User:ANONYMOUS") as daemon:
         address = daemon.ready["listeners"]["PLAINTEXT"]
-        assert len(read_place("cluster", address)) == 1751
+        assert len(places.read_place("cluster", address)) == 1751
         # The daemon holds the log's lock.
         capsys.readouterr()
         words = ["acls", "import", str(real_log_dir / "acls-list.txt"), "--log-dir", str(log_dir)]

@@ -22,13 +22,7 @@ from authorizerd.kafka_client.quorum_calls import describe_quorum_call
 from authorizerd.kafka_client.scram import ScramError, ScramExchange, check_signature
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.framing import frame
-from authorizerd.protocol.kafka.acl_client import (
-    decode_create_acls_response,
-    decode_delete_acls_response,
-    decode_describe_acls_response,
-    read_listing_head,
-    read_placed_listing,
-)
+from authorizerd.protocol.kafka import acl_client
 from authorizerd.protocol.kafka.api import APIS, REQUESTED_APIS, ApiKey, QuorumKey
 from authorizerd.protocol.kafka.client_connection import KafkaClientConnection
 from authorizerd.protocol.kafka.envelope_client import InnerRequest, decode_envelope
@@ -103,9 +97,9 @@ def _make_readers() -> Iterator[tuple[Reader, list[bytes]]]:
             for key in (ApiKey.DESCRIBE_ACLS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS)
         )
         yield partial(_read_listing, version), described
-        yield partial(decode_describe_acls_response, version), described
-        yield partial(decode_create_acls_response, version), created
-        yield partial(decode_delete_acls_response, version), deleted
+        yield partial(acl_client.decode_describe_acls_response, version), described
+        yield partial(acl_client.decode_create_acls_response, version), created
+        yield partial(acl_client.decode_delete_acls_response, version), deleted
         yield partial(_read_changed, decode_created, version), created
         yield partial(_read_changed, decode_deleted, version), deleted
     answers = [bytes.fromhex(each) for each in (JAVA_ANSWER_V1, JAVA_ANSWER_V3, JAVA_ERROR_97)]
@@ -134,8 +128,8 @@ def _read_changed(
 
 
 def _read_listing(version: int, body: bytes) -> None:
-    if read_listing_head(version, body).error is None:
-        read_placed_listing(version, body)
+    if acl_client.read_listing_head(version, body).error is None:
+        acl_client.read_placed_listing(version, body)
 
 
 def _seeds() -> Iterator[bytes]:

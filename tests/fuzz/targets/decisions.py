@@ -15,43 +15,16 @@ from typing import Any, Final
 import msgspec
 
 from authorizerd.acl.model import Operation, Question, ResourceType
-from authorizerd.protocol.decisions.authzen import (
-    AuthZenError,
-    Vocabulary,
-    _decode_apart,
-    apply_defaults,
-    as_of_context,
-    build_question,
-    decode_evaluation,
-    decode_evaluations,
-)
+from authorizerd.protocol.decisions import authzen, searches, stream
 from authorizerd.protocol.decisions.opa import OpaError, decode_question
 from authorizerd.protocol.decisions.page_tokens import PageToken, PageTokens, Position
-from authorizerd.protocol.decisions.searches import (
-    ActionSearch,
-    ResourceSearch,
-    SubjectSearch,
-    build_query,
-    decode_search,
-)
-from authorizerd.protocol.decisions.stream import (
-    HELLO,
-    Ask,
-    Hello,
-    StreamClientConnection,
-    StreamQuestion,
-    StreamServerConnection,
-    Unreadable,
-    encode_answer,
-    encode_hello,
-)
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from tests.daemon.opa_requests import CAPTURED_BODY
 from tests.fuzz.target import SECRET, reader, rejected_with
 from tests.loop.http_requests import evaluation, opa_question
 
-VOCABULARY: Final = Vocabulary({"user": "User"}, {"topic": 2, "group": 3, "cluster": 4})
+VOCABULARY: Final = authzen.Vocabulary({"user": "User"}, {"topic": 2, "group": 3, "cluster": 4})
 WORDS: Final = (
     *(b'"subject":', b'"action":', b'"resource":', b'"context":', b'"host":', b'"properties":'),
     *(b'"evaluations":[', b'{"type":"user","id":"a"}', b'"\\u0073ubject":', b"null", b"1e400"),
@@ -93,24 +66,24 @@ def _check_question(question: Question, said: dict[str, Any]) -> None:
 def _check_evaluation(data: bytes) -> None:
     """Only what is there is read."""
     asked = None
-    with rejected_with(AuthZenError):
-        decoded = decode_evaluation(data)
-        asked = build_question(decoded, VOCABULARY)
-        as_of_context(decoded.context)
+    with rejected_with(authzen.AuthZenError):
+        decoded = authzen.decode_evaluation(data)
+        asked = authzen.build_question(decoded, VOCABULARY)
+        authzen.as_of_context(decoded.context)
     if asked is not None:
         _check_question(asked, _says(data))
 
 
 def _check_evaluations(data: bytes) -> None:
     """A batch that is decoded as a whole is what its evaluations are one by one."""
-    with rejected_with(AuthZenError):
-        batch, evaluations = decode_evaluations(data)
-        apart, texts = _decode_apart(data)
+    with rejected_with(authzen.AuthZenError):
+        batch, evaluations = authzen.decode_evaluations(data)
+        apart, texts = authzen._decode_apart(data)
         assert batch.defaults == apart.defaults or batch.defaults is not None
         for each, text in zip(evaluations, texts, strict=True):
-            one = decode_evaluation(bytes(text))
+            one = authzen.decode_evaluation(bytes(text))
             assert isinstance(each, msgspec.Raw) or each == one
-            build_question(apply_defaults(one, batch), VOCABULARY)
+            authzen.build_question(authzen.apply_defaults(one, batch), VOCABULARY)
 
 
 def _check_opa(data: bytes) -> None:
@@ -127,10 +100,10 @@ def _check_opa(data: bytes) -> None:
 
 def _check_search(data: bytes) -> None:
     tokens = PageTokens(bytes(32))
-    for kind in (SubjectSearch, ResourceSearch, ActionSearch):
-        with rejected_with(AuthZenError):
-            search = decode_search(data, kind)
-            build_query(search, VOCABULARY)
+    for kind in (searches.SubjectSearch, searches.ResourceSearch, searches.ActionSearch):
+        with rejected_with(authzen.AuthZenError):
+            search = searches.decode_search(data, kind)
+            searches.build_query(search, VOCABULARY)
             if search.page is not None and search.page.token:
                 tokens.decode(search.page.token, b"other")
 
@@ -150,7 +123,7 @@ def _check_page_token(data: bytes) -> None:
     """Only a token that was made for a search is accepted, and only for this search."""
     text = data.decode("utf-8", "replace")
     for search in (b"a", b"ab", b""):
-        with rejected_with(AuthZenError):
+        with rejected_with(authzen.AuthZenError):
             found = _PAGE_TOKENS.decode(text, search)
             # Base64 ignores the characters that are not its own, and the last unused bits.
             spelled = urlsafe_b64encode(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
@@ -159,19 +132,19 @@ def _check_page_token(data: bytes) -> None:
 
 def _check_stream(data: bytes) -> None:
     """Every frame is questions, an error for its sender, or the end of the connection."""
-    connection = StreamServerConnection(1 << 16, hello_bytes_max=512)
+    connection = stream.StreamServerConnection(1 << 16, hello_bytes_max=512)
     connection.receive_data(data)
-    asked: list[Ask | Unreadable] = []
+    asked: list[stream.Ask | stream.Unreadable] = []
     with rejected_with(DecodeError):
         first = connection.next_frame()
-        assert first is None or isinstance(first, Hello)
+        assert first is None or isinstance(first, stream.Hello)
         assert SECRET not in repr(first)
         while (frame := connection.next_frame()) is not None:
-            assert isinstance(frame, Ask | Unreadable)
+            assert isinstance(frame, stream.Ask | stream.Unreadable)
             asked.append(frame)
     contents = [*_contents(data)][1:]
     for one, content in zip(asked, contents, strict=False):
-        if isinstance(one, Ask):
+        if isinstance(one, stream.Ask):
             said = msgspec.msgpack.decode(content)
             assert [one.correlation_id, [[*each] for each in one.questions]] == said[:2]
             assert one.min_offset == (said[2] if len(said) > 2 else -1)
@@ -186,7 +159,7 @@ def _contents(data: bytes) -> Iterator[bytes]:
 
 
 def _check_stream_answers(data: bytes) -> None:
-    client = StreamClientConnection(1 << 16)
+    client = stream.StreamClientConnection(1 << 16)
     client.receive_data(data)
     with rejected_with(DecodeError):
         client.next_greeting()
@@ -220,8 +193,8 @@ def _search_seeds() -> Iterator[bytes]:
 
 
 def _stream_seeds() -> Iterator[bytes]:
-    client = StreamClientConnection(1 << 16)
-    asked: list[StreamQuestion] = [
+    client = stream.StreamClientConnection(1 << 16)
+    asked: list[stream.StreamQuestion] = [
         ("User:a", "10.0.0.1", 3, 2, "t"),
         ("User:b", None, "READ", "TOPIC", "é"),
     ]
@@ -230,14 +203,19 @@ def _stream_seeds() -> Iterator[bytes]:
     yield client.hello()
     yield hello + client.ask(1, asked * 30)
     encode = msgspec.msgpack.encode
-    for frame in ([HELLO, 1, None, "more"], [1, asked, -1, "more"], [1, {"a": 1}], {"a": [1]}):
+    for frame in (
+        [stream.HELLO, 1, None, "more"],
+        [1, asked, -1, "more"],
+        [1, {"a": 1}],
+        {"a": [1]},
+    ):
         data = encode(frame)
         yield hello + len(data).to_bytes(4, "big") + data
 
 
 def _stream_answer_seeds() -> Iterator[bytes]:
-    greeting = encode_hello(ErrorCode.NONE, 7)
-    yield greeting + encode_answer(1, 0, 7, b"\0\1\2") + encode_answer(2, 89, -1, b"")
+    greeting = stream.encode_hello(ErrorCode.NONE, 7)
+    yield greeting + stream.encode_answer(1, 0, 7, b"\0\1\2") + stream.encode_answer(2, 89, -1, b"")
 
 
 DECISION_TARGETS: Final = (

@@ -182,7 +182,6 @@ _QUORUM_STATE: Final = (
 
 
 def _log_seeds() -> Iterator[bytes]:
-    """Yield each file of a log after its number."""
     for number, data in enumerate(_sound_log().values()):
         yield bytes((number,)) + data
 

@@ -85,7 +85,6 @@ def _check_connection(data: bytes) -> Generator[None, None, None]:
 
 
 def _in_steps(events: Iterable[Event]) -> Steps[list[Event]]:
-    """Return the events. Each is a step."""
     found: list[Event] = []
     for event in events:
         if isinstance(event, Pause):

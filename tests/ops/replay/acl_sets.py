@@ -13,7 +13,6 @@ def acl_set_of(
     acls: Sequence[Acl], *, added_ms: int | None = 0, super_users: tuple[str, ...] | None = (),
     allow_everyone: bool | None = False,
 ) -> AclSet:  # fmt: skip
-    """Return a set of ACLs that were all added at ``added_ms``."""
     return AclSet(
         source="test", acls=tuple(DatedAcl(acl, added_ms) for acl in acls), digest=digest_of(acls),
         super_users=super_users, allow_everyone_if_no_acl_found=allow_everyone,

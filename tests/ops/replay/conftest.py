@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from authorizerd.replay.submit.errors import SubmissionError
-from authorizerd.replay.submit.prerequisites import check_java
 from tests.support.sizes import IS_WHOLE
+from tests.support.spark import require_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,11 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Yield a local session with two threads; its workers use this interpreter and source tree."""
-    pytest.importorskip("pyspark", reason="pyspark is not installed")
-    try:
-        check_java(os.environ)
-    except SubmissionError as error:
-        pytest.skip(str(error))
+    require_spark()
     from authorizerd.replay.spark.session import session_builder
 
     folder = tmp_path_factory.mktemp("spark")

@@ -113,19 +113,6 @@ def test_whatif_reads_both_sets_of_acls_here(submitted: Submitted, tmp_path: Pat
     )
 
 
-@pytest.mark.parametrize(("flag", "said"), [
-    ("--super-users root", "invalid entry 'root': expected Type:name"),
-    ("--allow-everyone-if-no-acl-found maybe", "expected true or false, found 'maybe'"),
-])  # fmt: skip
-def test_invalid_setting_is_named(
-    flag: str, said: str, submitted: Submitted, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit):
-        cli.main(f"whatif --events events --acls acls.txt --out out {flag}".split())
-    assert f"{flag.split()[0]}: {said}" in capsys.readouterr().err
-    assert not submitted.plans
-
-
 def test_watch_of_a_topic_takes_its_options(submitted: Submitted, tmp_path: Path) -> None:
     words = ["whatif", "--follow", "kafka://a:1,b:2/audit", *["--acls", "acls.txt", "--out", "out"]]
     assert cli.main(words) == EXIT_CODE
@@ -161,28 +148,6 @@ def test_ingest_takes_topics_beside_files(submitted: Submitted, tmp_path: Path) 
     assert "hidden" not in repr(plan)
 
 
-@pytest.mark.parametrize(("words", "said"), [
-    ("--follow kafka://a/audit", "--follow: expected kafka://HOST:PORT[,HOST:PORT…]/TOPIC"),
-    ("--follow kafka://a:1/t --interval 30", "expected a time such as 30s, 5m or 24h"),
-    ("--follow kafka://a:1/t --interval 0s", "expected a time such as 30s, 5m or 24h"),
-    ("--follow kafka://a:1/t --engine local", "only Spark follows a topic"),
-    ("--follow kafka://a:1/t --remote sc://host", "--remote: cannot follow a topic"),
-    ("--follow kafka://a:1/t --events events", "not allowed with argument"),
-    ("--logs kafka://a:1/t --engine spark", "--logs: expected files: ingest the topic"),
-    ("--logs kafka://a:1/t", "--logs: expected files: ingest the topic"),
-    ("--events events --duration 24h", "--duration: expected --follow as well"),
-    ("--events events --from-beginning --engine spark", "--from-beginning: expected --follow"),
-])  # fmt: skip
-def test_contradicting_options_of_a_watch_are_rejected(
-    words: str, said: str, submitted: Submitted, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["whatif", *words.split(), "--acls", "acls.txt", "--out", "out"])
-    assert ended.value.code == 2
-    assert said in capsys.readouterr().err
-    assert submitted.plans == []
-
-
 def test_usage_takes_its_window_and_names_from_options(submitted: Submitted) -> None:
     plan = submitted.run(
         "usage --events events --acls acls.txt --lookback 1.5 --names-max 7 --out out"
@@ -213,6 +178,14 @@ def test_every_spark_option_is_passed_on(submitted: Submitted) -> None:
 
 INGEST = "ingest --input events --out o"
 USAGE = "usage --events events --acls acls.txt --out o"
+WATCH = "whatif --acls acls.txt --out out"
+WHATIF = f"{WATCH} --events events"
+
+
+def empty(words: str) -> tuple[str, str]:
+    """Return a command with an empty path, which would name the working directory."""
+    option = words.split(" {}")[0].split()[-1]
+    return words.format("''"), f"argument {option}: expected a path, found an empty text"
 
 
 @pytest.mark.parametrize(("words", "said"), [
@@ -238,48 +211,52 @@ USAGE = "usage --events events --acls acls.txt --out o"
     (f"{USAGE} --lookback 0", "expected a number of days above 0, found '0'"),
     (f"{USAGE} --lookback inf", "expected a number of days above 0, found 'inf'"),
     (f"{USAGE} --names-max 1.5", "expected a whole number from 0 to 100000, found '1.5'"),
+    (f"{WHATIF} --super-users root", "--super-users: invalid entry 'root': expected Type:name"),
+    (f"{WHATIF} --allow-everyone-if-no-acl-found maybe",
+     "--allow-everyone-if-no-acl-found: expected true or false, found 'maybe'"),
+    (f"{WATCH} --follow kafka://a/audit", "--follow: expected kafka://HOST:PORT[,HOST:PORT…]/TOPIC"),
+    (f"{WATCH} --follow kafka://a:1/t --interval 30", "expected a time such as 30s, 5m or 24h"),
+    (f"{WATCH} --follow kafka://a:1/t --interval 0s", "expected a time such as 30s, 5m or 24h"),
+    (f"{WATCH} --follow kafka://a:1/t --engine local", "only Spark follows a topic"),
+    (f"{WATCH} --follow kafka://a:1/t --remote sc://host", "--remote: cannot follow a topic"),
+    (f"{WATCH} --follow kafka://a:1/t --events events", "not allowed with argument"),
+    (f"{WATCH} --logs kafka://a:1/t --engine spark", "--logs: expected files: ingest the topic"),
+    (f"{WATCH} --logs kafka://a:1/t", "--logs: expected files: ingest the topic"),
+    (f"{WATCH} --events events --duration 24h", "--duration: expected --follow as well"),
+    (f"{WHATIF} --from-beginning --engine spark", "--from-beginning: expected --follow"),
+    *map(empty, (
+        "ingest --input {} --out o",
+        "ingest --input events --out {}",
+        "ingest --input events --out o --archives {}",
+        "ingest --input events --out o --python {}",
+        "ingest --input events --out o --spark-home {}",
+        "load --events {} --target h:1 --out o",
+        "load --events events --target h:1 --out o --cafile {}",
+        "load --events events --target h:1 --out o --token-file {}",
+        "package --out {}",
+        "report --run {}",
+        "usage --logs {} --acls acls.txt --out o",
+        "usage --events {} --acls acls.txt --out o",
+        "whatif --events events --acls {} --out o",
+        "whatif --events events --acls acls.txt --plan {} --out o",
+        "whatif --events events --acls acls.txt --baseline-acls {} --out o",
+        "whatif --events events --acls acls.txt --command-config {} --out o",
+    )),
+    *((f"{WHATIF} --plan plan.json {one}", f"{re.split('[ =]', one)[0]}: expected either --plan or")
+      for one in ("--baseline-acls none.txt", "--super-users User:a", "--super-users=",
+                   "--allow-everyone-if-no-acl-found", "--allow-everyone-if-no-acl-found=false")),
 ])  # fmt: skip
 def test_wrong_arguments_are_named_before_the_help(
     submitted: Submitted, capsys: pytest.CaptureFixture[str], words: str, said: str
 ) -> None:
     with pytest.raises(SystemExit) as ended:
-        cli.main(words.split())
+        cli.main(shlex.split(words))
     assert ended.value.code == 2
     fault, help_line = capsys.readouterr().err.splitlines()
     assert fault.startswith("authorizerd replay")
     assert said in fault
     assert help_line.endswith("--help' for the options.")
     assert not submitted.plans
-
-
-@pytest.mark.parametrize("words", [
-    "ingest --input '' --out o",
-    "ingest --input events --out ''",
-    "ingest --input events --out o --archives ''",
-    "ingest --input events --out o --python ''",
-    "ingest --input events --out o --spark-home ''",
-    "load --events '' --target h:1 --out o",
-    "load --events events --target h:1 --out o --cafile ''",
-    "load --events events --target h:1 --out o --token-file ''",
-    "package --out ''",
-    "report --run ''",
-    "usage --logs '' --acls acls.txt --out o",
-    "usage --events '' --acls acls.txt --out o",
-    "whatif --events events --acls '' --out o",
-    "whatif --events events --acls acls.txt --plan '' --out o",
-    "whatif --events events --acls acls.txt --baseline-acls '' --out o",
-    "whatif --events events --acls acls.txt --command-config '' --out o",
-])  # fmt: skip
-def test_empty_path_is_rejected(
-    words: str, submitted: Submitted, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """It would name the working directory."""
-    with pytest.raises(SystemExit) as ended:
-        cli.main(shlex.split(words))
-    assert ended.value.code == 2
-    option = words.partition(" ''")[0].rpartition(" ")[2]
-    assert f"argument {option}: expected a path, found an empty text" in capsys.readouterr().err
-    assert submitted.plans == []
 
 
 @pytest.mark.parametrize(("words", "said"), [
@@ -370,19 +347,4 @@ def test_whatif_rejects_a_plan_for_other_acls(
     command = f"whatif --events events --out out --plan plan.json {words}"
     assert cli.main(command.split()) == 1
     assert f"authorizerd replay: {message}" in capsys.readouterr().err
-    assert not submitted.plans
-
-
-@pytest.mark.parametrize("flags", [
-    "--baseline-acls none.txt", "--super-users User:a", "--super-users=",
-    "--allow-everyone-if-no-acl-found", "--allow-everyone-if-no-acl-found=false",
-])  # fmt: skip
-def test_whatif_rejects_flags_that_a_plan_decides(
-    flags: str, submitted: Submitted, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = f"whatif --events events --acls acls.txt --plan plan.json --out out {flags}"
-    with pytest.raises(SystemExit) as ended:
-        cli.main(words.split())
-    assert ended.value.code == 2
-    assert f"{re.split('[ =]', flags)[0]}: expected either --plan or" in capsys.readouterr().err
     assert not submitted.plans

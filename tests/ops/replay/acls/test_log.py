@@ -36,7 +36,6 @@ SECOND = 1_000
 
 
 def stamped(base_offset: int, seconds: int, *records: MetadataRecord) -> bytes:
-    """Return a batch stamped ``seconds`` after ``STAMP_MS``."""
     values = [(None, encode_value(record)) for record in records]
     return encode_batch(base_offset, 0, STAMP_MS + seconds * SECOND, values)
 

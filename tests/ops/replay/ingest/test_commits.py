@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from pyspark.errors import AnalysisException
 
-from authorizerd.replay.ingest import committing
+from authorizerd.replay.ingest import committing, report
 from authorizerd.replay.ingest.commit import (
     Commit,
     Content,
@@ -28,19 +28,11 @@ from authorizerd.replay.ingest.commit import (
     read_newest,
 )
 from authorizerd.replay.ingest.committing import create_commit
-from authorizerd.replay.ingest.report import (
-    Ingested,
-    add_up,
-    count_lines,
-    decode_ingested,
-    summary_line,
-    why_not_accepted,
-)
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.text import encode_json
 from tests.ops.replay.sessions import LOCAL
 
-NOTHING = Ingested(
+NOTHING = report.Ingested(
     accepted=True, lines=0, blank_lines=0, events=0, set_aside=0, reasons={}, allowed_events=0,
     denied_events=0, tuples=0, first_at=None, last_at=None, time_zone="UTC", inputs=(), levels={},
 )  # fmt: skip
@@ -127,7 +119,7 @@ def test_directory_that_is_not_a_table_is_rejected(
         read_newest(tmp_path)
 
 
-NO_LINES = add_up([], 0)
+NO_LINES = report.add_up([], 0)
 RUN = Run(id="00000001-ab", days=(), ingested=NO_LINES)
 FIRST = Commit(number=1, salt=1, runs=(RUN,), tuples_run=None, ingested=NO_LINES)
 CONFLICT = "another ingest has added commit 1 meanwhile"
@@ -226,7 +218,7 @@ def test_other_error_of_spark_is_not_taken_for_a_conflict() -> None:
         create_commit(spark, "s3://bucket/table", FIRST)
 
 
-INGESTED = Ingested(
+INGESTED = report.Ingested(
     accepted=True, lines=6, blank_lines=1, events=3, set_aside=2, reasons={"no_time": 2},
     allowed_events=1, denied_events=2, tuples=2, first_at="2026-11-21T16:26:26.966Z", last_at=None,
     time_zone="UTC", inputs=("a.log",), levels={"INFO": 3},
@@ -234,12 +226,12 @@ INGESTED = Ingested(
 
 
 def test_figures_read_back() -> None:
-    assert decode_ingested(encode_json(INGESTED)) == INGESTED
+    assert report.decode_ingested(encode_json(INGESTED)) == INGESTED
 
 
 def test_explanations_are_neither_bad_nor_good_lines() -> None:
-    def count(bad_ratio_max: float, **reasons: int) -> Ingested:
-        return count_lines(
+    def count(bad_ratio_max: float, **reasons: int) -> report.Ingested:
+        return report.count_lines(
             levels=Counter(DEBUG=5), reasons=Counter(reasons), blank_lines=1, allowed=5,
             first_ms=0, last_ms=0, time_zone="UTC", inputs=(), bad_ratio_max=bad_ratio_max,
         )  # fmt: skip
@@ -247,8 +239,10 @@ def test_explanations_are_neither_bad_nor_good_lines() -> None:
     ingested = count(0, explanation=20)
     assert (ingested.lines, ingested.explanations, ingested.set_aside) == (26, 20, 0)
     assert ingested.accepted
-    assert summary_line(ingested).endswith("of 26 lines; 0 set aside, 20 explanations left out")
-    assert add_up([ingested] * 2, 0).explanations == 40
+    assert report.summary_line(ingested).endswith(
+        "of 26 lines; 0 set aside, 20 explanations left out"
+    )
+    assert report.add_up([ingested] * 2, 0).explanations == 40
     assert count(0.25, explanation=20, no_time=2).accepted
     assert not count(0.24, explanation=20, no_time=2).accepted
 
@@ -260,12 +254,12 @@ def test_explanations_are_neither_bad_nor_good_lines() -> None:
 def test_no_share_permits_that_every_line_lacks_the_named_field(
     events: int, reasons: dict[str, int], is_accepted: bool
 ) -> None:
-    ingested = count_lines(
+    ingested = report.count_lines(
         levels=Counter(DEBUG=events), reasons=Counter(reasons), blank_lines=0, allowed=events,
         first_ms=None, last_ms=None, time_zone="UTC", inputs=(), bad_ratio_max=1,
     )  # fmt: skip
     assert ingested.accepted is is_accepted
-    is_named = "no line has a text in the JSON field that" in why_not_accepted(ingested, 1)
+    is_named = "no line has a text in the JSON field that" in report.why_not_accepted(ingested, 1)
     assert is_named is not is_accepted
 
 
@@ -275,6 +269,6 @@ def test_no_share_permits_that_every_line_lacks_the_named_field(
 def test_figures_that_do_not_add_up_are_rejected(name: str) -> None:
     record = msgspec.to_builtins(INGESTED) | {name: 77}
     with pytest.raises(ValueError, match=r"lines were read|counts of allowed"):
-        Ingested(**record)
+        report.Ingested(**record)
     with pytest.raises(msgspec.DecodeError):
-        decode_ingested(msgspec.json.encode(record).decode())
+        report.decode_ingested(msgspec.json.encode(record).decode())

@@ -57,7 +57,6 @@ PLANS: dict[str, Callable[[str, str], Plan]] = {
 
 
 def names_in(table: Table) -> tuple[list[str], list[str]]:
-    """Return the resource names of the events and of the tuples."""
     events, tuples = (
         frame.select("resource_name").collect() for frame in (table.events(), table.tuples())
     )

@@ -69,7 +69,6 @@ class Elements(html.parser.HTMLParser):
 
 
 def call_macro(template: str, name: str, *arguments: object, **options: object) -> str:
-    """Return what a macro in ``templates/`` renders."""
     macro = getattr(ENVIRONMENT.get_template(template).module, name)
     return str(macro(*arguments, **options))
 

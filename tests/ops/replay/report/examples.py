@@ -9,16 +9,9 @@ import msgspec
 
 from authorizerd.replay.ingest.report import Ingested
 from authorizerd.replay.judging.report import Count, JudgedBy
+from authorizerd.replay.load import report
 from authorizerd.replay.load.lanes.histogram import Histogram
 from authorizerd.replay.load.lanes.tally import Mismatch
-from authorizerd.replay.load.report import (
-    Death,
-    Latencies,
-    LoadReport,
-    LoadSettings,
-    PlanReport,
-    SecondReport,
-)
 from authorizerd.replay.load.results import percentiles
 from authorizerd.replay.load.thresholds import Verdict
 from authorizerd.replay.plans import LoadPlan
@@ -119,16 +112,16 @@ def usage(name: str = "User:alice") -> UsageReport:
     )  # fmt: skip
 
 
-def load(name: str = "daemon:8183") -> LoadReport:
+def load(name: str = "daemon:8183") -> report.LoadReport:
     histogram = Histogram()
     for latency_us in range(1, 100):
         histogram.record(latency_us * 1000)
     measured = percentiles(histogram)
     plan = LoadPlan(events=name, out=name, target=name, run_id=name, profile=name)
-    return LoadReport(
+    return report.LoadReport(
         run_id=name, target=name, surface=name, mode=name, dry_run=False,
-        settings=LoadSettings.of(plan),
-        plan=PlanReport(
+        settings=report.LoadSettings.of(plan),
+        plan=report.PlanReport(
             hash="sha256:plan", events=100, not_asked={f"reason {name}": 1}, rounds=1,
             questions=99, frames=9, lanes=[50, 49], planned_s=3.0,
         ),
@@ -136,14 +129,14 @@ def load(name: str = "daemon:8183") -> LoadReport:
         errors={f"error {name}": 1}, mismatches=1,
         first_mismatches=[Mismatch([name, None, 3, 2, name], True, False, 17, 1500.0)],
         offered_per_s=33.0, served_per_s=32.7, first_offset=17, last_offset=18,
-        latency=Latencies(corrected=measured, service=measured, send_lag=measured),
-        timeline=[SecondReport(second, 33, 33, 0.05, 0.09, 0.1) for second in range(3)],
+        latency=report.Latencies(corrected=measured, service=measured, send_lag=measured),
+        timeline=[report.SecondReport(second, 33, 33, 0.05, 0.09, 0.1) for second in range(3)],
         thresholds=[Verdict("p99<5ms", 0.098, True)],
-        death=Death(at=name, after_s=2.5, lane=1, reason=name),
+        death=report.Death(at=name, after_s=2.5, lane=1, reason=name),
     )  # fmt: skip
 
 
-def dry_run() -> LoadReport:
+def dry_run() -> report.LoadReport:
     planned = msgspec.structs.replace(load(), dry_run=True, valid=None, latency=None, death=None)
     return msgspec.structs.replace(planned, timeline=[], thresholds=[], mismatches=0, errors={})
 

@@ -15,17 +15,8 @@ from msgspec.structs import replace
 from authorizerd.replay.load.lanes.histogram import Histogram
 from authorizerd.replay.load.report import LoadReport, Percentiles, SecondReport
 from authorizerd.replay.load.results import percentiles
+from authorizerd.replay.report import load_plots
 from authorizerd.replay.report.heat_map import COLUMNS_MAX, LEVELS, ROWS_MAX, level_of
-from authorizerd.replay.report.load_plots import (
-    POINTS_MAX,
-    bin_latencies,
-    exceedances,
-    group_seconds,
-    plot_histogram,
-    plot_latency,
-    plot_percentiles,
-    plot_rates,
-)
 from authorizerd.replay.report.plots import (
     PAGE_FRAME,
     Axis,
@@ -206,8 +197,8 @@ def lasting(*seconds: SecondReport) -> LoadReport:
 
 @given(SECONDS)
 def test_groups_keep_sums_and_the_worst(seconds: list[SecondReport]) -> None:
-    width, groups = group_seconds(seconds)
-    assert len(groups) <= POINTS_MAX
+    width, groups = load_plots.group_seconds(seconds)
+    assert len(groups) <= load_plots.POINTS_MAX
     for attribute in ("offered", "served"):
         sums = [sum(getattr(each, attribute) for each in listed) for listed in (groups, seconds)]
         assert sums[0] == sums[1]
@@ -224,50 +215,52 @@ def test_groups_keep_sums_and_the_worst(seconds: list[SecondReport]) -> None:
 def test_second_without_a_report_has_rate_0_and_no_latency() -> None:
     told = [SecondReport(second, 10, 10, 1.0, 1.0, 1.0) for second in (3, 5)]
     silent = SecondReport(4, 0, 0, None, None, None)
-    assert group_seconds(told) == (1, [told[0], silent, told[1]])
+    assert load_plots.group_seconds(told) == (1, [told[0], silent, told[1]])
 
 
 @given(st.lists(st.integers(1, 10**12), min_size=1, max_size=50))
 def test_percentiles_rise_and_end_at_the_maximum(latencies_ns: list[int]) -> None:
-    points = exceedances(measure(*latencies_ns))
+    points = load_plots.exceedances(measure(*latencies_ns))
     assert points == sorted(points)
     assert points[-1] == (len(latencies_ns), max(latencies_ns) / 1e6)
 
 
 def test_point_counts_the_questions_that_took_longer() -> None:
     """Of 4 questions, 3 took longer than the first, and none longer than the last."""
-    points = exceedances(measure(*(ms * 10**6 for ms in (1, 2, 4, 8))))
+    points = load_plots.exceedances(measure(*(ms * 10**6 for ms in (1, 2, 4, 8))))
     assert [one_in for one_in, _ in points] == [4 / 3, 2, 4, 4]
 
 
 def test_lost_target_is_marked() -> None:
-    for plot in (plot_latency(load()), plot_rates(load())):
+    for plot in (load_plots.plot_latency(load()), load_plots.plot_rates(load())):
         assert plot is not None
         assert [name for name, _ in plot.markers] == ["target lost"]
 
 
 @pytest.mark.parametrize("report", [dry_run(), replace(load(), timeline=[], latency=None)])
 def test_load_without_figures_has_no_plot_over_time(report: LoadReport) -> None:
-    assert (plot_latency(report), plot_rates(report)) == (None, None)
+    assert (load_plots.plot_latency(report), load_plots.plot_rates(report)) == (None, None)
 
 
 def test_latency_without_samples_has_no_plot_of_percentiles() -> None:
-    assert plot_percentiles([("service", measure())]) is None
+    assert load_plots.plot_percentiles([("service", measure())]) is None
 
 
 def test_incomplete_last_second_is_omitted_unless_the_target_was_lost_in_it() -> None:
     ends = [SecondReport(second, 40, 40, 1.0, 1.0, 1.0) for second in range(3)]
     run = lasting(*ends, SecondReport(3, 0, 1, 1.0, 1.0, 1.0))
     for death, last in ((load().death, 3.5), (None, 2.5)):
-        plot = plot_rates(replace(run, death=death))
+        plot = load_plots.plot_rates(replace(run, death=death))
         assert plot is not None
         assert plot.curves[0].points[-1] == (last, 1.0 if death else 40.0)
         assert ("is left out" in plot.caption) == (death is None)
 
 
 def test_caption_of_a_long_run_says_what_a_point_stands_for() -> None:
-    run = lasting(*(SecondReport(n, 10, 10, 1.0, 2.0, 3.0) for n in range(POINTS_MAX + 1)))
-    latency, rates = plot_latency(run), plot_rates(run)
+    run = lasting(
+        *(SecondReport(n, 10, 10, 1.0, 2.0, 3.0) for n in range(load_plots.POINTS_MAX + 1))
+    )
+    latency, rates = load_plots.plot_latency(run), load_plots.plot_rates(run)
     assert latency is not None
     assert rates is not None
     assert "each point is the worst of 2 seconds" in latency.caption
@@ -279,20 +272,20 @@ LATENCIES_NS = st.lists(st.integers(0, 10**12), max_size=20)
 
 @given(LATENCIES_NS, LATENCIES_NS)
 def test_bins_contain_every_sample_of_both_runs(was_ns: list[int], now_ns: list[int]) -> None:
-    bins = bin_latencies([measure(*was_ns), measure(*now_ns)])
+    bins = load_plots.bin_latencies([measure(*was_ns), measure(*now_ns)])
     for number, latencies_ns in enumerate((was_ns, now_ns)):
         shares = [each.shares[number] for each in bins]
         assert sum(shares) == pytest.approx(100 if latencies_ns else 0)
     for one, following in pairwise(bins):
         assert one.last_ms == pytest.approx(following.first_ms)
         assert one.last_ms / one.first_ms == pytest.approx(10**0.1)
-    assert (plot_histogram("x", ["was", "now"], bins) is None) == (not bins)
+    assert (load_plots.plot_histogram("x", ["was", "now"], bins) is None) == (not bins)
 
 
 def test_histogram_draws_both_runs_over_each_other() -> None:
     one_ms, two_ms = 10**6 + 1, 2 * 10**6
-    bins = bin_latencies([measure(one_ms, one_ms), measure(one_ms, two_ms)])
-    plot = plot_histogram("x", ["was", "now"], bins)
+    bins = load_plots.bin_latencies([measure(one_ms, one_ms), measure(one_ms, two_ms)])
+    plot = load_plots.plot_histogram("x", ["was", "now"], bins)
     assert plot is not None
     assert [max(y for _, y in curve.points if y is not None) for curve in plot.curves] == [100, 50]
     assert [curve.name for curve in plot.curves] == ["was", "now"]

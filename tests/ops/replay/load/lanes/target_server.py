@@ -12,13 +12,7 @@ import time
 from contextlib import suppress
 from typing import Self
 
-from authorizerd.protocol.decisions.stream import (
-    Ask,
-    Hello,
-    StreamServerConnection,
-    encode_answer,
-    encode_hello,
-)
+from authorizerd.protocol.decisions import stream
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 
 
@@ -85,21 +79,21 @@ class TargetServer:
                 self._converse(number, connected)
 
     def _converse(self, number: int, connected: socket.socket) -> None:
-        connection = StreamServerConnection(1 << 20)
+        connection = stream.StreamServerConnection(1 << 20)
         while data := connected.recv(65536):
             connection.receive_data(data)
             while (asked := connection.next_frame()) is not None:
-                if isinstance(asked, Hello):
+                if isinstance(asked, stream.Hello):
                     self.hellos += 1
                     is_known = asked.token == self._token
                     code = ErrorCode.NONE if is_known else ErrorCode.SASL_AUTHENTICATION_FAILED
-                    connected.sendall(encode_hello(code, 7 if is_known else -1))
+                    connected.sendall(stream.encode_hello(code, 7 if is_known else -1))
                     if not is_known:
                         return
-                elif isinstance(asked, Ask):
+                elif isinstance(asked, stream.Ask):
                     connected.sendall(self._answer(number, asked))
 
-    def _answer(self, number: int, asked: Ask) -> bytes:
+    def _answer(self, number: int, asked: stream.Ask) -> bytes:
         is_probe = asked.questions[0][0] == "User:ANONYMOUS"
         with self._lock:
             if not is_probe:
@@ -109,4 +103,4 @@ class TargetServer:
                     time.sleep(self._stall_seconds)
                 if self._dies_after is not None and self.frames > self._dies_after:
                     self._close()
-        return encode_answer(asked.correlation_id, 0, 7, b"\1" * len(asked.questions))
+        return stream.encode_answer(asked.correlation_id, 0, 7, b"\1" * len(asked.questions))

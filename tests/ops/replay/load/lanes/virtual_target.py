@@ -112,7 +112,6 @@ QUESTION = stream_question(RecordedQuestion("User:a", None, "READ", "TOPIC", "or
 
 
 def frames_each(every_us: int, count: int, *, batch: int = 1) -> list[Frame]:
-    """Return ``count`` frames of ``batch`` allowed questions, one frame every ``every_us``."""
     timed = [
         TimedQuestion(number // batch * every_us, True, QUESTION) for number in range(count * batch)
     ]

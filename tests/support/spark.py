@@ -1,0 +1,18 @@
+"""Tests that need Spark."""
+
+import os
+
+import pytest
+
+from authorizerd.replay.submit.errors import SubmissionError
+from authorizerd.replay.submit.prerequisites import check_java, find_spark_home
+
+
+def require_spark() -> None:
+    """Skip the test, or the module that calls this, if pyspark or its Java is missing."""
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    try:
+        check_java(os.environ)
+        find_spark_home(None, os.environ)
+    except SubmissionError as error:
+        pytest.skip(str(error), allow_module_level=True)
