@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 from collections.abc import Iterator
-from threading import Thread
 
 import pytest
 
@@ -14,6 +13,7 @@ from authorizerd.cli.main import main
 from tests.support.acls import KNOWN_SETTINGS
 from tests.support.daemon_process import SECONDS_MAX, new_log, running
 from tests.support.forked_command import start_command
+from tests.support.sockets import accepting
 
 ADDITIONS = (
     "--allow-principal User:alice --operation Read --topic orders",
@@ -93,10 +93,7 @@ def test_closed_port_is_named_with_the_remedy(capsys: pytest.CaptureFixture[str]
 
 
 def test_http_port_is_named_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        Thread(target=answer_http, args=(server,), daemon=True).start()
-        address = f"127.0.0.1:{port}"
+    with accepting(answer_http) as address:
         assert main([*QUESTIONS[0].split(), "--bootstrap-server", address]) == 1
     assert capsys.readouterr().err == (
         f"authorizerd: --bootstrap-server {address}: this is an HTTP port, not a Kafka listener: "
@@ -104,16 +101,9 @@ def test_http_port_is_named_in_one_line(capsys: pytest.CaptureFixture[str]) -> N
     )
 
 
-def answer_http(server: socket.socket) -> None:
-    """Answer every connection as an HTTP server does, until the socket is closed."""
-    while True:
-        try:
-            connection, _ = server.accept()
-        except OSError:
-            return
-        with connection:
-            connection.recv(65536)
-            connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+def answer_http(connection: socket.socket) -> None:
+    connection.recv(65536)
+    connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
 
 def test_interrupt_ends_a_command_that_waits_for_a_broker() -> None:

@@ -10,8 +10,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager, AsyncExitStack
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -49,7 +49,8 @@ from tests.daemon.decisions.acl_place import AclPlace
 from tests.support.acl_events import copy_of
 from tests.support.admin_client import binding, create_acls, delete_acls, filter_of, new_admin
 from tests.support.certificates import Authority
-from tests.support.daemon_process import ROOT
+from tests.support.daemon_process import ROOT, closed_address
+from tests.support.sockets import accepting
 from tests.support.strategies import logs
 
 ADDRESS = Address(None, "localhost", 8181)
@@ -339,10 +340,8 @@ async def test_watch_that_cannot_go_on_raises(new_events: NewEvents, tmp_path: P
 
 
 async def test_unreachable_daemon_is_tried_for_the_given_time(new_events: NewEvents) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
     with pytest.raises(ConnectionLostError, match="not connected"):
-        await new_events(f"http://127.0.0.1:{port}", retry_seconds=0.1).next()
+        await new_events(f"http://{closed_address()}", retry_seconds=0.1).next()
 
 
 async def test_silent_daemon_is_left(new_events: NewEvents) -> None:
@@ -353,41 +352,30 @@ async def test_silent_daemon_is_left(new_events: NewEvents) -> None:
             await new_events(address, silence_seconds=0.1, retry_seconds=0.2).next()
 
 
-@contextmanager
-def dripping_peer(start: bytes) -> Iterator[int]:
-    """Answer each request with ``start`` and then byte by byte, for two seconds; yield the port."""
+def dripping_peer(start: bytes) -> AbstractContextManager[str]:
+    """Answer each request with ``start`` and then byte by byte, for two seconds."""
 
     def drip(connection: socket.socket) -> None:
-        with suppress(OSError), connection:
-            connection.recv(4096)
-            connection.sendall(start)
-            for _ in range(100):
-                time.sleep(0.02)
-                connection.sendall(b"a")
+        connection.recv(4096)
+        connection.sendall(start)
+        for _ in range(100):
+            time.sleep(0.02)
+            connection.sendall(b"a")
 
-    def accept() -> None:
-        with suppress(OSError):
-            while True:
-                threading.Thread(target=drip, args=(server.accept()[0],), daemon=True).start()
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        threading.Thread(target=accept, daemon=True).start()
-        yield server.getsockname()[1]
-        server.shutdown(socket.SHUT_RDWR)
+    return accepting(drip)
 
 
 async def test_dripped_head_ends_at_the_limit(new_events: NewEvents) -> None:
-    with dripping_peer(b"HTTP/1.1 200 OK\r\nX: ") as port:
-        events = new_events(f"http://127.0.0.1:{port}", silence_seconds=0.2, retry_seconds=0.1)
+    with dripping_peer(b"HTTP/1.1 200 OK\r\nX: ") as address:
+        events = new_events(f"http://{address}", silence_seconds=0.2, retry_seconds=0.1)
         with pytest.raises(ConnectionLostError, match=r"has not answered for 0\.2 s"):
             await events.next()
 
 
 async def test_dripped_handshake_ends_at_the_limit(new_events: NewEvents) -> None:
-    with dripping_peer(b"\x16\x03\x03" + (16_000).to_bytes(2)) as port:
-        events = new_events(
-            f"https://127.0.0.1:{port}", connect_timeout_seconds=0.2, retry_seconds=0.1
-        )
+    with dripping_peer(b"\x16\x03\x03" + (16_000).to_bytes(2)) as address:
+        options = {"connect_timeout_seconds": 0.2, "retry_seconds": 0.1}
+        events = new_events(f"https://{address}", **options)
         with pytest.raises(ConnectionLostError, match="did not answer in time"):
             await events.next()
 

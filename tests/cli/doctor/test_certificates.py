@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
@@ -16,6 +13,7 @@ from authorizerd.cli.doctor.certificates import examine_certificates, is_name_of
 from authorizerd.cli.doctor.finding import Finding, Level
 from authorizerd.config.configuration import Configuration, parse_values
 from tests.support.certificates import Authority, expired
+from tests.support.sockets import accepting
 
 NOW = datetime.now(UTC)
 
@@ -161,26 +159,8 @@ def test_wildcard_stands_for_one_label(name: str, host: str, expected: bool) -> 
     assert is_name_of(name, host) is expected
 
 
-@contextmanager
-def serving(context: ssl.SSLContext | None) -> Iterator[int]:
-    """Serve handshakes on a port; without a context, close each connection."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def serve() -> None:
-            with suppress(OSError):
-                while True:
-                    connection, _ = server.accept()
-                    with connection, suppress(OSError):
-                        if context is not None:
-                            context.wrap_socket(connection, server_side=True).close()
-
-        thread = Thread(target=serve)
-        thread.start()
-        try:
-            yield server.getsockname()[1]
-        finally:
-            server.shutdown(socket.SHUT_RDWR)
-            thread.join()
+def port_of(address: str) -> int:
+    return int(address.rpartition(":")[2])
 
 
 def test_served_certificate_is_compared_with_the_files(authority: Authority) -> None:
@@ -188,17 +168,22 @@ def test_served_certificate_is_compared_with_the_files(authority: Authority) -> 
     keystore = issue(authority)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(keystore)
-    with serving(context) as port:
-        configuration = configured(keystore, port=port)
+
+    def shake_hands(connection: socket.socket) -> None:
+        context.wrap_socket(connection, server_side=True).close()
+
+    with accepting(shake_hands) as address:
+        configuration = configured(keystore, port=port_of(address))
         assert len(found(configuration)) == 1
         served = found(configuration, is_running=True)[-1]
         assert served.level is Level.OK
-        assert served.text == f"listeners: SSL: 127.0.0.1:{port} serves this certificate"
+        assert served.text == f"listeners: SSL: {address} serves this certificate"
         issue(authority)
         [(level, text)] = problems(found(configuration, is_running=True))
         assert (level, "serves another certificate, serial " in text) == (Level.WARNING, True)
-    with serving(None) as port:
-        [(level, text)] = problems(found(configured(keystore, port=port), is_running=True))
+    with accepting(socket.socket.close) as address:
+        configuration = configured(keystore, port=port_of(address))
+        [(level, text)] = problems(found(configuration, is_running=True))
         assert (level, text.endswith("shows no certificate")) == (Level.WARNING, True)
 
 
