@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from hashlib import sha256
 from pathlib import Path
 from shutil import copytree
 
@@ -37,8 +36,7 @@ def require_tokens(folder: Path) -> dict[str, str]:
     The token ``proxy.secret`` may ask about everybody, ``self.secret`` only about User:self.
     """
     tokens = folder / "tokens"
-    digest = sha256(b"secret").hexdigest()
-    tokens.write_text(f"proxy {digest} User:proxy\nself {digest} User:self\n")
+    tokens.write_text(entry("proxy", "User:proxy") + entry("self", "User:self"))
     return {"authorizerd.tokens.file": str(tokens), "authorizerd.callers.ask": "User:proxy"}
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from contextlib import ExitStack
-from hashlib import sha256
 from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlencode
@@ -13,6 +12,7 @@ from urllib.parse import urlencode
 import pytest
 
 from authorizerd.config.bounds import ADMIN_CONNECTIONS_MAX
+from tests.daemon.decision_place import entry
 from tests.end_to_end.example_daemon import Ports
 from tests.end_to_end.page_shell import Shell, run_page
 from tests.support.daemon_process import (
@@ -83,7 +83,7 @@ def test_console_is_beside_the_metrics(tmp_path: Path, workers: str) -> None:
 def test_strangers_keep_no_visitor_out(tmp_path: Path) -> None:
     """A page that needs no login does not establish a connection."""
     tokens = tmp_path / "tokens"
-    tokens.write_text(f"admin {sha256(b'secret').hexdigest()} User:admin\n")
+    tokens.write_text(entry("admin", "User:admin"))
     settings = {"authorizerd.console": "true", "authorizerd.tokens.file": str(tokens)}
     with running(tmp_path, new_log(tmp_path), settings) as daemon, ExitStack() as strangers:
         for _ in range(ADMIN_CONNECTIONS_MAX):
@@ -115,7 +115,7 @@ def test_live_page_counts_decisions_and_shows_trusted_visitors_no_names(
 
 def test_denials_need_a_file_and_a_right(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens"
-    tokens.write_text(f"a {sha256(b'secret').hexdigest()} User:a\n")
+    tokens.write_text(entry("a", "User:a"))
     settings = {"authorizerd.console": "true", "authorizerd.tokens.file": str(tokens)}
     log, caller = new_log(tmp_path), {"Authorization": "Bearer a.secret"}
     with running(tmp_path, log, settings) as daemon:

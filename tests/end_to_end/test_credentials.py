@@ -12,7 +12,6 @@ import ssl
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
-from hashlib import sha256
 from http.client import HTTPConnection, HTTPSConnection
 from types import SimpleNamespace
 from typing import Any, Final
@@ -28,6 +27,7 @@ from authorizerd.protocol.kafka.acl_client import encode_describe_acls_request
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.records.scram import ScramMechanism
+from tests.daemon.decision_place import entry
 from tests.support.acls import acl
 from tests.support.api_documents import ADMIN_ENDPOINTS, DECISION_ENDPOINTS, Endpoint
 from tests.support.certificates import Authority
@@ -160,12 +160,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     users = " ".join(f'user_{user}="{password}"' for user, password in known.items())
     jaas = f"{PLAIN_LOGIN_MODULE} required {users};"
     tokens = folder / "tokens"
-    tokens.write_text(
-        "".join(
-            f"{user} {sha256(each.encode()).hexdigest()} User:{user}\n"
-            for user, each in known.items()
-        )
-    )
+    tokens.write_text("".join(entry(user, f"User:{user}", each) for user, each in known.items()))
     tokens.chmod(0o600)
     trust = {"truststore_location": str(authority.ca_file)}
     rules = {"principal_mapping_rules": "RULE:^CN=([^,]+),.*$/$1/,DEFAULT"}

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from hashlib import sha256
 from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
 
 import pytest
 
 from authorizerd.protocol.kafka.api import ApiKey
+from tests.daemon.decision_place import entry
 from tests.support.acls import acl
 from tests.support.certificates import Authority
 from tests.support.daemon_process import (
@@ -36,7 +36,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
     """Run a daemon in which every name, path and secret contains the marker."""
     folder = tmp_path_factory.mktemp(MARKER)
     tokens = folder / "tokens"
-    tokens.write_text(f"proxy {sha256(TOKEN.encode()).hexdigest()} User:{USER}\n")
+    tokens.write_text(entry("proxy", f"User:{USER}", TOKEN))
     tokens.chmod(0o600)
     config = {
         "listeners": "SASL_PLAINTEXT://127.0.0.1:0",

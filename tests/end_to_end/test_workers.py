@@ -9,7 +9,6 @@ import os
 import random
 import signal
 from concurrent.futures import ThreadPoolExecutor
-from hashlib import sha256
 from pathlib import Path
 from threading import Event
 from typing import Final
@@ -19,6 +18,7 @@ import pytest
 from authorizerd.acl.model import Acl
 from authorizerd.image.changes import TopicAdded
 from authorizerd.protocol.decisions.stream import StreamQuestion
+from tests.daemon.decision_place import entry
 from tests.end_to_end.worker_processes import (
     SETTINGS,
     children,
@@ -223,15 +223,11 @@ def test_port_of_another_daemons_workers_is_not_shared(tmp_path: Path) -> None:
         assert daemon.stop()[0] == 0
 
 
-def write_tokens(path: Path, secret: str) -> None:
-    path.write_text(f"a {sha256(secret.encode()).hexdigest()} User:caller\n")
-
-
 def test_reload_reaches_every_worker(tmp_path: Path) -> None:
     """Super users and valid tokens change, also for open connections."""
     log_dir = new_log(tmp_path)
     tokens = tmp_path / "tokens"
-    write_tokens(tokens, "first")
+    tokens.write_text(entry("a", "User:caller", "first"))
     settings = SETTINGS | {"authorizerd.tokens.file": str(tokens)}
     with running(tmp_path, log_dir, settings) as daemon:
         clients = client_of_each(daemon, "a.first")
@@ -242,7 +238,7 @@ def test_reload_reaches_every_worker(tmp_path: Path) -> None:
         daemon.reload("every worker has the settings")
         for client in clients.values():
             assert allowed(client, asked) == [True]
-        write_tokens(tokens, "second")
+        tokens.write_text(entry("a", "User:caller", "second"))
         daemon.reload("every worker has the settings")
         for client in clients.values():
             assert client.ask(asked).error_code != 0
@@ -254,7 +250,7 @@ def test_reload_reaches_every_worker(tmp_path: Path) -> None:
 def test_replaced_worker_uses_the_tokens_in_force(tmp_path: Path) -> None:
     """It gets the daemon's tokens, not those that the file contains now."""
     tokens = tmp_path / "tokens"
-    write_tokens(tokens, "first")
+    tokens.write_text(entry("a", "User:caller", "first"))
     settings = {"authorizerd_tokens_file": str(tokens)}
     with two_workers(tmp_path, new_log(tmp_path), **settings) as daemon:
         tokens.write_text("no entry\n")

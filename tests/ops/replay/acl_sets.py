@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from authorizerd.acl.model import Acl, Operation, Question, ResourceType
 from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
+from authorizerd.replay.recorded.tuples import RecordedTuple
 from tests.ops.replay.recorded_events import Event
+from tests.oracles.scan import decide
 
 
 def acl_set_of(
@@ -24,7 +26,15 @@ def topic_read(name: str, *, prefixed: bool = False, principal: str = "User:a") 
     return Acl(ResourceType.TOPIC, name, 4 if prefixed else 3, principal, "*", Operation.READ, 3)
 
 
-def question_of(event: Event) -> Question:
+def question_of(event: Event | RecordedTuple) -> Question:
     """Return the question of an event that ACLs can decide."""
     operation, kind = Operation[event.operation], ResourceType[event.resource_type]
     return Question(event.principal, event.host, operation, kind, event.resource_name)
+
+
+def allowed_by_scan(acl_set: AclSet, event: Event | RecordedTuple) -> bool:
+    """Return the answer of the oracle, which shares no code with the index."""
+    if event.principal in acl_set.settings.super_users:
+        return True
+    acls = [dated.acl for dated in acl_set.acls]
+    return decide(acls, acl_set.settings.allow_everyone_if_no_acl_found, question_of(event))[0]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from authorizerd.acl.model import Acl, Operation, Question, ResourceType
+from authorizerd.acl.model import Acl
 from authorizerd.acl.releases import Release
 from authorizerd.replay.acl_set import AclSet, digest_of
 from authorizerd.replay.judging.asking import unasked_reason
@@ -27,9 +27,8 @@ from authorizerd.replay.whatif.report import (
     WhatIf,
     summary_lines,
 )
-from tests.ops.replay.acl_sets import acl_set_of
+from tests.ops.replay.acl_sets import acl_set_of, allowed_by_scan
 from tests.ops.replay.recorded.strategies import tuples
-from tests.oracles.scan import decide
 from tests.support.sizes import size
 from tests.support.strategies import acls
 
@@ -110,16 +109,6 @@ def test_change_has_the_recorded_rule_and_times() -> None:
         (one.baseline_rule, one.first_ms // HOUR_MS, one.last_ms // HOUR_MS, one.candidate_rule)
         for one in changes_of(some, acl_set_of([READ_A]))
     ] == [("Rule12", 12, 13, f"MatchingAcl(acl={READ_A})"), ("Rule0", 0, 1, "DefaultDeny")]
-
-
-def allowed_by_scan(acl_set: AclSet, one: RecordedTuple) -> bool:
-    """Return the answer of the oracle, which shares no code with the index."""
-    if one.principal in acl_set.settings.super_users:
-        return True
-    operation, kind = Operation[one.operation], ResourceType[one.resource_type]
-    question = Question(one.principal, one.host, operation, kind, one.resource_name)
-    some = [item.acl for item in acl_set.acls]
-    return decide(some, acl_set.settings.allow_everyone_if_no_acl_found, question)[0]
 
 
 @settings(max_examples=size(10, 300))

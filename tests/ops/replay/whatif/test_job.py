@@ -17,9 +17,8 @@ from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, R
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.acls.reading import read_acl_source
 from authorizerd.replay.plans import WhatIfPlan
-from tests.ops.replay.acl_sets import acl_set_of, question_of
+from tests.ops.replay.acl_sets import acl_set_of, allowed_by_scan
 from tests.ops.replay.recorded_events import START, Event, real_events, write_events
-from tests.oracles.scan import decide
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,14 +52,6 @@ def changes_of(out: Path) -> list[dict[str, Any]]:
 def changed(rows: Sequence[dict[str, Any]]) -> list[Change]:
     names = ("change", "principal", "host", "operation", "resource_type", "resource_name", "events")
     return [tuple(row[name] for name in names) for row in rows]
-
-
-def allowed_by_scan(acl_set: AclSet, event: Event) -> bool:
-    """Return the answer of the oracle, which shares no code with the index."""
-    if event.principal in acl_set.settings.super_users:
-        return True
-    acls = [dated.acl for dated in acl_set.acls]
-    return decide(acls, acl_set.settings.allow_everyone_if_no_acl_found, question_of(event))[0]
 
 
 def expected_changes(
