@@ -26,6 +26,7 @@ from tests.end_to_end.example_daemon import Ports
 from tests.end_to_end.page_shell import Names, Shell, run_page
 from tests.ops.replay.report.examples import write_results
 from tests.support.daemon_process import new_log, running
+from tests.support.fixture_types import MonkeyPatch, TempPathFactory
 from tools.example.log import ACLS
 from tools.install_files import write_install_files
 from tools.manual.documents import COMPLETIONS
@@ -38,7 +39,7 @@ VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["versi
 
 
 @pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def source(tmp_path_factory: TempPathFactory) -> Path:
     """Copy the files that git does not ignore, because setuptools writes into the sources."""
     source = tmp_path_factory.mktemp("source")
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
@@ -51,7 +52,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def wheel(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(source: Path, tmp_path_factory: TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     options = ("--quiet", "--no-deps", "--no-index", "--no-build-isolation")
     run(sys.executable, "-m", "pip", "wheel", *options, "--wheel-dir", folder, source)
@@ -60,7 +61,7 @@ def wheel(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def environment(wheel: Path, tmp_path_factory: TempPathFactory) -> Path:
     """Create a virtual environment with the wheel and its dependencies, but without any extra.
 
     The dependencies are links to the packages installed here, so the test needs no network.
@@ -253,9 +254,7 @@ def test_named_make_targets_and_linked_files_exist(document: str) -> None:
         assert ((ROOT / document).parent / link).exists(), link
 
 
-def test_configuration_of_the_installation_works(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_configuration_of_the_installation_works(tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
     (text,) = properties_in("docs/install.md")
     monkeypatch.chdir(tmp_path)
     Path("server.properties").write_text(text)

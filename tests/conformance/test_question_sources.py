@@ -11,6 +11,7 @@ from authorizerd.cli.main import main
 from tests.conformance.kafka_clients import create_topics
 from tests.kafka_rig.broker import ADMIN, Broker
 from tests.support.acls import KNOWN_SETTINGS
+from tests.support.fixture_types import Capture
 
 TOPICS = ("asked-1", "asked-2", "asked-secret")
 ACLS = (
@@ -50,7 +51,7 @@ def asked(broker: Broker) -> Iterator[Broker]:
 
 @pytest.mark.parametrize("words", QUESTIONS)
 def test_broker_and_its_log_give_the_same_answer(
-    asked: Broker, capsys: pytest.CaptureFixture[str], words: str
+    asked: Broker, capsys: Capture, words: str
 ) -> None:
     found = []
     for source in (connection(asked), ["--log-dir", str(asked.log_dir)]):
@@ -68,17 +69,13 @@ def test_broker_and_its_log_give_the_same_answer(
     assert found[0][1]
 
 
-def test_known_topics_are_those_of_the_broker(
-    asked: Broker, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_known_topics_are_those_of_the_broker(asked: Broker, capsys: Capture) -> None:
     words = ["what-can", "User:asker", "--host", "10.0.0.7", "--operation", "write"]
     assert main([*words, *connection(asked)]) == 0
     assert "    known topics: asked-1, asked-2\n" in capsys.readouterr().out
 
 
-def test_broker_hides_the_values_that_are_set(
-    asked: Broker, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_broker_hides_the_values_that_are_set(asked: Broker, capsys: Capture) -> None:
     """Kafka describes super.users as a sensitive key, because it does not know its type."""
     main(["who-can", "read", "--topic", "asked-1", *connection(asked)])
     hidden = "(it is set, but the broker does not show its value)"
@@ -87,9 +84,7 @@ def test_broker_hides_the_values_that_are_set(
     assert "\n  and the brokers' super users, which are unknown\n" in printed
 
 
-def test_remedy_for_a_missing_right_works(
-    asked: Broker, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_remedy_for_a_missing_right_works(asked: Broker, capsys: Capture) -> None:
     """The error has the command that grants the right."""
     words = ["who-can", "read", "--topic", "asked-1", *connection(asked, "alice")]
     assert main(words) == 1

@@ -25,6 +25,7 @@ from tests.conformance.kafka_files import dump_records
 from tests.kafka_rig.broker import ADMIN, CLUSTER_ID, Broker, format_storage, running_broker
 from tests.kafka_rig.rig import Program, Rig
 from tests.support.acls import acl
+from tests.support.fixture_types import Capture, TempPathFactory
 from tests.support.kafka_acls_output import bindings
 from tests.support.log_files import acl_id, added, read_acls, write_log
 
@@ -53,9 +54,7 @@ def kafka_listed(broker: Broker) -> set[tuple[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def origin(
-    rig: Rig, real_log_dir: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Broker]:
+def origin(rig: Rig, real_log_dir: Path, tmp_path_factory: TempPathFactory) -> Iterator[Broker]:
     """Run a broker with the 1,751 ACLs of the recorded one, and odd ones, made by imports."""
     folder = tmp_path_factory.mktemp("origin")
     write_log(folder / "odd", [added(number, each) for number, each in enumerate(ODD, 1)])
@@ -67,7 +66,7 @@ def origin(
 
 
 @pytest.fixture(scope="module")
-def fresh(rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def fresh(rig: Rig, tmp_path_factory: TempPathFactory) -> Iterator[Broker]:
     folder = tmp_path_factory.mktemp("fresh")
     format_storage(rig, folder, folder / "log")
     with running_broker(rig, folder, folder / "log") as broker:
@@ -128,7 +127,7 @@ def test_acls_go_from_one_cluster_to_another(origin: Broker, target: Broker) -> 
 
 
 def test_dry_run_changes_nothing(
-    origin: Broker, target: Broker, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    origin: Broker, target: Broker, capsys: Capture, tmp_path: Path
 ) -> None:
     listing = f"listing:{tmp_path / 'acls'}"
     assert main(["acls", "export", *connection(origin), "--to", listing]) == 0
@@ -139,9 +138,7 @@ def test_dry_run_changes_nothing(
     assert kafka_listed(target) == set()
 
 
-def test_missing_right_changes_nothing(
-    target: Broker, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_missing_right_changes_nothing(target: Broker, capsys: Capture, tmp_path: Path) -> None:
     """alice may list ACLs, but not create them."""
     granted = ["--add", "--allow-principal", "User:alice", "--operation", "Describe", "--cluster"]
     assert main(["acls", *connection(target), *granted]) == 0
@@ -195,7 +192,7 @@ def test_kafkas_tools_and_a_broker_read_an_exported_checkpoint(
 
 
 def test_acl_of_another_version_is_only_in_the_log(
-    newest_rig: Rig, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    newest_rig: Rig, capsys: Capture, tmp_path: Path
 ) -> None:
     """A broker with such an ACL lists none. Its log gives all, with their codes."""
     unknown = acl("User:a", 99, topic="t", deny=True)

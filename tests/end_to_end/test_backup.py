@@ -8,7 +8,6 @@ from threading import Event, Thread
 from typing import Any
 
 import msgspec
-import pytest
 from confluent_kafka.admin import AdminClient
 
 from authorizerd.cli.broker_acls import BrokerReader, run_on_brokers
@@ -29,6 +28,7 @@ from tests.support.admin_client import (
     new_admin,
 )
 from tests.support.daemon_process import DaemonProcess, ask, new_log, running, wait_until
+from tests.support.fixture_types import Capture
 from tests.support.requests import evaluation
 
 OFTEN = {
@@ -69,7 +69,7 @@ class Churn:
 
 
 def test_each_backup_of_a_live_daemon_is_a_state_that_it_had(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Capture
 ) -> None:
     """It has all that was acknowledged before, and nothing that was not asked for."""
     log_dir = new_log(tmp_path)
@@ -105,9 +105,7 @@ def evaluate(daemon: DaemonProcess, topic: str) -> Any:  # noqa: ANN401 - a JSON
     return ask(daemon.decision, "POST", "/access/v1/evaluation", body, headers).json
 
 
-def test_daemon_serves_exactly_the_restored_acls(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_daemon_serves_exactly_the_restored_acls(tmp_path: Path, capsys: Capture) -> None:
     """Offsets go on: a client that has seen a later one is answered, and a watcher lists again."""
     log_dir, out = new_log(tmp_path), tmp_path / "out.checkpoint"
     kept, removed, lost = (binding(name) for name in ("kept", "removed", "lost"))

@@ -28,6 +28,7 @@ from tests.end_to_end.fake_service_manager import HeldService, held_service
 from tests.support import log_files
 from tests.support.acls import acl
 from tests.support.daemon_process import SECONDS_MAX, ask_at, connect, write_config
+from tests.support.fixture_types import TempPathFactory
 from tests.support.kafka_connection import KafkaConnection
 
 RECORDS_PER_BATCH = 500
@@ -130,9 +131,7 @@ def held(folder: Path, config: Mapping[str, str], *segments: bytes) -> Iterator[
 
 
 @pytest.fixture(scope="module")
-def loading(
-    batches: tuple[bytes, bytes], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Held]:
+def loading(batches: tuple[bytes, bytes], tmp_path_factory: TempPathFactory) -> Iterator[Held]:
     """Run a daemon that has read half of its log and waits."""
     with held(tmp_path_factory.mktemp("loading"), CONFIG, *batches) as daemon:
         yield daemon

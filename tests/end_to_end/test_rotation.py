@@ -35,6 +35,7 @@ from tests.support.daemon_process import (
     wait_until,
     write_config,
 )
+from tests.support.fixture_types import TempPathFactory
 from tests.support.kafka_connection import KafkaConnection
 from tests.support.requests import evaluation
 from tests.support.stream_connection import StreamConnection
@@ -95,9 +96,7 @@ class Site:
 
 
 @pytest.fixture(scope="module", params=[1, 2], ids=["one process", "two workers"])
-def site(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Site]:
+def site(request: pytest.FixtureRequest, tmp_path_factory: TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("site")
     authority = Authority(folder)
     keystore = str(authority.issue("server", *HOSTS))
@@ -290,9 +289,7 @@ def _read_end(connection: socket.socket) -> bool:
 
 
 @pytest.fixture(scope="module", params=[1, 2], ids=["one process", "two workers"])
-def mutual(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Site]:
+def mutual(request: pytest.FixtureRequest, tmp_path_factory: TempPathFactory) -> Iterator[Site]:
     """Return a daemon whose ports all require a client certificate."""
     folder = tmp_path_factory.mktemp("mutual")
     authority = Authority(folder)

@@ -13,6 +13,7 @@ from authorizerd.config.errors import ConfigurationError
 from authorizerd.config.properties import parse_properties
 from tests.support.admin_client import binding, create_acls, describe_acls, new_admin
 from tests.support.daemon_process import running
+from tests.support.fixture_types import Capture
 from tests.support.requests import evaluation
 
 UPGRADE = Path(__file__).parents[1] / "data" / "upgrade"
@@ -42,9 +43,7 @@ def test_value_that_0_1_accepted_is_rejected_by_its_key() -> None:
     assert rejected.value.key == "authorizerd.update.timeout.ms"
 
 
-def test_log_of_0_1_is_valid_and_continues(
-    log_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_log_of_0_1_is_valid_and_continues(log_dir: Path, tmp_path: Path, capsys: Capture) -> None:
     assert main(["check-log", str(log_dir)]) == 0
     with running(tmp_path, log_dir, super_users="User:ANONYMOUS") as daemon:
         admin = new_admin(daemon)

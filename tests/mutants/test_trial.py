@@ -9,6 +9,7 @@ import pytest
 from tests.mutants import trial
 from tests.mutants.mutant import Mutant
 from tests.mutants.trial import Copy, Outcome
+from tests.support.fixture_types import MonkeyPatch, TempPathFactory
 
 MODULE = "def answer() -> int:\n    return 42\n"
 TEST = (
@@ -17,7 +18,7 @@ TEST = (
 
 
 @pytest.fixture(scope="module")
-def copy(tmp_path_factory: pytest.TempPathFactory) -> Copy:
+def copy(tmp_path_factory: TempPathFactory) -> Copy:
     root = tmp_path_factory.mktemp("root")
     (root / "room").mkdir()
     (root / "room" / "guard.py").write_text(MODULE)
@@ -60,9 +61,7 @@ def test_mutant_is_not_found_if_its_test_does_not_fail(
     assert (verdict.outcome, verdict.is_found) == (outcome, False)
 
 
-def test_hanging_test_is_killed_and_counts_as_found(
-    copy: Copy, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hanging_test_is_killed_and_counts_as_found(copy: Copy, monkeypatch: MonkeyPatch) -> None:
     monkeypatch.setattr(
         trial, "SLOWER_MAX", 1
     )  # the test never ends, so a short second try will do
@@ -83,7 +82,7 @@ def test_hanging_test_is_killed_and_counts_as_found(
 )
 def test_slow_test_gets_a_second_try(
     copy: Copy,
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: MonkeyPatch,
     codes: tuple[int | None, ...],
     outcome: Outcome,
 ) -> None:

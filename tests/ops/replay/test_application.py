@@ -12,12 +12,13 @@ import pytest
 import yaml
 
 from authorizerd.replay import application
+from tests.support.fixture_types import Capture, MonkeyPatch
 
 ON = "--events events --out o"
 
 
 @pytest.fixture(autouse=True)
-def keep_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+def keep_streams(monkeypatch: MonkeyPatch) -> None:
     """Undo what the application does to standard error and warnings."""
     import warnings
 
@@ -39,7 +40,7 @@ def keep_streams(monkeypatch: pytest.MonkeyPatch) -> None:
      "--baseline-acls: kafka://h:1: expected a file"),
 ])  # fmt: skip
 def test_wrong_arguments_are_named_before_spark_starts(
-    words: str, said: str, capsys: pytest.CaptureFixture[str]
+    words: str, said: str, capsys: Capture
 ) -> None:
     with pytest.raises(SystemExit) as ended:
         application.main(words.split())
@@ -70,16 +71,14 @@ def test_documented_examples_are_commands() -> None:
     assert all(each.input for each in parsed)
 
 
-def test_drivers_missing_module_is_named(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_drivers_missing_module_is_named(monkeypatch: MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setitem(sys.modules, "crc32c", None)
     assert application.main(["ingest"]) == 1
     expected = f"the driver's Python, {sys.executable}, lacks crc32c: install them"
     assert capsys.readouterr().out == f"authorizerd replay: {expected}\n"
 
 
-def test_unreadable_plan_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unreadable_plan_is_one_line(tmp_path: Path, capsys: Capture) -> None:
     """A plan needs fewer modules: its ACLs were read on another machine."""
     plan = tmp_path / "plan.json"
     plan.write_text("{}")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from authorizerd.acl.index.builder import build
 from authorizerd.acl.model import AclAdded
 from authorizerd.metadata.log import MetadataLog
 from authorizerd.metadata.replay import read_changes
+from tests.support.fixture_types import MonkeyPatch
 from tools.bench import run
 from tools.bench.in_memory import load
 from tools.bench.run import write_checkpoint, write_log
@@ -34,9 +33,7 @@ def test_written_log_is_read_back_in_order(tmp_path: Path) -> None:
     assert {len(changes) for changes in batches} == {run.ACLS_PER_REQUEST}
 
 
-def test_batches_are_as_full_as_those_of_kafka(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_batches_are_as_full_as_those_of_kafka(tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
     monkeypatch.setattr(run, "BATCH_BYTES_MAX", 10_000)
     write_checkpoint(tmp_path, SET.added())
     sizes = [len(each.placed.batch.data) for each in MetadataLog.open(tmp_path).batches()]

@@ -1,15 +1,12 @@
 """``make run-cluster`` on a machine without Java."""
 
-from __future__ import annotations
-
-import pytest
-
 from tests.kafka_rig.rig import Absent
+from tests.support.fixture_types import Capture, MonkeyPatch
 from tools.example_cluster import __main__ as example
 
 
 def test_absent_kafka_is_an_error_with_the_remedy(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.setattr(example, "prepare", lambda: Absent("no java"))
     assert example.main([]) == 1

@@ -24,6 +24,7 @@ from authorizerd.replay.usage import evaluation as usage
 from authorizerd.replay.whatif import evaluation as whatif
 from tests.ops.replay.acl_sets import acl_set_of, topic_read
 from tests.ops.replay.recorded_events import KEY, START, Event, real_events, write_events
+from tests.support.fixture_types import Capture, MonkeyPatch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -119,7 +120,7 @@ class Ingests:
 
 
 @pytest.fixture
-def ingests(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ingests:
+def ingests(spark: SparkSession, tmp_path: Path, monkeypatch: MonkeyPatch) -> Ingests:
     # The ACLs are not those of the record, so they contradict it.
     monkeypatch.setattr(agreement, "DISAGREEING_SHARE_MAX", 1)
     return Ingests(spark, tmp_path)
@@ -149,7 +150,7 @@ def test_log_that_grows_is_rotated_and_packed_counts_once(ingests: Ingests) -> N
 
 
 def test_damaged_archive_is_named_until_a_sound_one_is_read(
-    ingests: Ingests, capsys: pytest.CaptureFixture[str]
+    ingests: Ingests, capsys: Capture
 ) -> None:
     packed = gzip.compress(text_of(EVENTS).encode())
     ingests.log(a__log__gz=packed[:-20], b__log=text_of(OTHER))
@@ -241,7 +242,7 @@ class KilledError(Exception):
     pass
 
 
-def kill_after(monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+def kill_after(monkeypatch: MonkeyPatch, step: str) -> None:
     """Let the job end after a step."""
     from authorizerd.replay.ingest import job
 
@@ -256,7 +257,7 @@ def kill_after(monkeypatch: pytest.MonkeyPatch, step: str) -> None:
 
 
 def test_killed_run_leaves_the_table_as_it_was(
-    spark: SparkSession, ingests: Ingests, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, ingests: Ingests, monkeypatch: MonkeyPatch
 ) -> None:
     ingests.log(a__log=text_of(EVENTS[:40]))
     ingests.ingest()
@@ -286,9 +287,7 @@ def test_killed_run_leaves_the_table_as_it_was(
     assert {path.name for path in (ingests.table / "events").iterdir()} == live
 
 
-def test_second_of_two_concurrent_ingests_fails(
-    ingests: Ingests, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_second_of_two_concurrent_ingests_fails(ingests: Ingests, monkeypatch: MonkeyPatch) -> None:
     from authorizerd.replay.ingest import job
     from authorizerd.replay.ingest.committing import create_commit
 
@@ -349,7 +348,7 @@ def test_days_are_not_scattered_over_the_files_of_all_tasks(
 
 
 def test_table_that_only_spark_can_reach_is_kept_alike(
-    spark: SparkSession, ingests: Ingests, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, ingests: Ingests, monkeypatch: MonkeyPatch
 ) -> None:
     from authorizerd.replay.ingest import committing, inputs, job, runs, table
     from authorizerd.replay.spark import files

@@ -19,6 +19,7 @@ from authorizerd.replay.options import PathError
 from authorizerd.replay.plans import LoadPlan, decode_plan, encode_plan
 from authorizerd.replay.submit.options import add_spark_arguments
 from tests.support.certificates import Authority
+from tests.support.fixture_types import Capture, MonkeyPatch
 
 
 def make_plan(folder: Path, *words: str, is_local: bool = True) -> LoadPlan:
@@ -60,7 +61,7 @@ def test_every_option_reaches_the_plan(tmp_path: Path) -> None:
     (("--mode", "closed", "--rate", "5"), "mode closed"),
 ])  # fmt: skip
 def test_wrong_option_exits_with_2(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], complaint: str
+    tmp_path: Path, capsys: Capture, words: tuple[str, ...], complaint: str
 ) -> None:
     with pytest.raises(SystemExit) as ended:
         make_plan(tmp_path, *words)
@@ -68,14 +69,14 @@ def test_wrong_option_exits_with_2(
     assert complaint in capsys.readouterr().err
 
 
-def test_empty_token_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_empty_token_file_is_named(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "token").touch()
     with pytest.raises(SystemExit):
         make_plan(tmp_path, "--token-file", str(tmp_path / "token"))
     assert "token: empty" in capsys.readouterr().err
 
 
-def test_print_rejects_a_token(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_print_rejects_a_token(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "token").write_text("id.secret\n")
     words = ("--print", "--token-file", str(tmp_path / "token"))
     with pytest.raises(SystemExit) as ended:
@@ -86,9 +87,7 @@ def test_print_rejects_a_token(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "secret" not in told
 
 
-def test_tls_files_are_read_only_on_this_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tls_files_are_read_only_on_this_machine(tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
     """The paths become absolute. Elsewhere, the same path may name another file."""
     authority = Authority(tmp_path)
     pair = authority.issue("client")
@@ -110,7 +109,7 @@ def test_tls_files_are_read_only_on_this_machine(
     (("--cert", "ca.pem", "--key", "locked"), "locked: expected a certificate chain and its key"),
 ])  # fmt: skip
 def test_unusable_tls_file_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], complaint: str
+    tmp_path: Path, capsys: Capture, words: tuple[str, ...], complaint: str
 ) -> None:
     """OpenSSL must not ask the terminal for a password."""
     authority = Authority(tmp_path)

@@ -26,6 +26,7 @@ from authorizerd.replay.load.plan.frames import LaneDigest
 from authorizerd.replay.plans import LoadPlan
 from tests.ops.replay.load.lanes.target_server import TargetServer
 from tests.ops.replay.load.lanes.virtual_target import frames_each
+from tests.support.fixture_types import MonkeyPatch
 
 LANE = LaneDigest(lane=4, digest="", frames=200, questions=200)
 
@@ -221,9 +222,7 @@ def test_settings_that_allow_a_second_attempt_are_rejected(
     assert complaint is None or complaint in str(refusal)
 
 
-def test_files_that_spark_has_brought_come_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_that_spark_has_brought_come_first(tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
     """Absolute paths, and paths of files that Spark has not copied, stay unchanged."""
     pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed")
     from authorizerd.replay.load.lanes.stage import locate_files

@@ -41,6 +41,7 @@ from authorizerd.replay.load.plan.questions import (
     reason_not_asked,
 )
 from authorizerd.replay.load.plan.spread import spread
+from tests.support.fixture_types import MonkeyPatch
 
 NIL = b"\xc0"
 LINGER_US = 1000
@@ -253,9 +254,7 @@ def test_every_round_yields_the_same_rows(parts: list[list[bytes]], rounds: int)
     ]
 
 
-def test_memory_does_not_grow_with_the_record(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_does_not_grow_with_the_record(tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path},/nowhere")
     before = pa.total_allocated_bytes()
     allocated: list[int] = []
@@ -275,7 +274,7 @@ def test_memory_does_not_grow_with_the_record(
     assert not list(tmp_path.iterdir())
 
 
-def test_unusable_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unusable_folder_is_named(tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path / "missing"))
     with pytest.raises(FileNotFoundError, match="missing"):
         list(repeat_batches([batch_of([b"a"])], 2))
