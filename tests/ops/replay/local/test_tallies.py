@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, tzinfo
+from datetime import UTC
 from typing import Any
 
 import pyarrow
@@ -16,10 +16,8 @@ from authorizerd.acl.decision import is_allowed
 from authorizerd.acl.model import Acl, Operation, Question, ResourceType
 from authorizerd.acl.releases import Release
 from authorizerd.management.plan.names import parse_acl
-from authorizerd.replay.ingest.parse.beginnings import parse_second
 from authorizerd.replay.ingest.parse.columns import EventReader
-from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, Event, Reason
-from authorizerd.replay.ingest.parse.line import parse_line
+from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, Reason
 from authorizerd.replay.ingest.parse.times import find_zone
 from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.local import tallies as tallies_module
@@ -36,6 +34,7 @@ from tests.ops.replay.ingest.parse.hostile_lines import (
     bytes_lines,
     stamped_lines,
 )
+from tests.ops.replay.recorded_calls import record_calls
 from tests.support.sizes import size
 from tests.support.strategies import acls, resource_names
 
@@ -150,13 +149,7 @@ def test_json_lines_are_read_like_each_line(zone: str, line_format: LineFormat) 
 
 
 def test_json_lines_that_differ_in_time_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    parsed: list[bytes] = []
-
-    def parse(line: bytes, *rest: Any) -> Event | Reason | None:  # noqa: ANN401
-        parsed.append(line)
-        return parse_line(line, *rest)
-
-    monkeypatch.setattr(tallies_module, "parse_line", parse)
+    parsed = record_calls(monkeypatch, tallies_module, "parse_line")
     line = '{"version":1,"time":"2026-11-21T16:26:%02d.966Z","principal":"User:a"}'
     assert sums_of([(line % second).encode() for second in range(9)]) == {
         Reason.BAD_JSON: (9, None, None)
@@ -181,13 +174,7 @@ def test_line_of_maximum_length_is_not_lengthened(size: int) -> None:
 
 
 def test_lines_that_differ_in_time_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    parsed: list[bytes] = []
-
-    def parse(line: bytes, *rest: Any) -> Event | Reason | None:  # noqa: ANN401
-        parsed.append(line)
-        return parse_line(line, *rest)
-
-    monkeypatch.setattr(tallies_module, "parse_line", parse)
+    parsed = record_calls(monkeypatch, tallies_module, "parse_line")
     lines = [STAMP % second + MESSAGE % name for second in range(3) for name in (b"a", b"b")]
     assert [count for count, _, _ in sums_of(lines).values()] == [3, 3]
     assert len(parsed) == 2
@@ -195,13 +182,7 @@ def test_lines_that_differ_in_time_are_parsed_once(monkeypatch: pytest.MonkeyPat
 
 def test_timestamps_of_containers_are_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each line has another one, so a memory of them would only cost time and memory."""
-    parsed: list[bytes] = []
-
-    def parse(second: bytes, zone: tzinfo) -> int | None:
-        parsed.append(second)
-        return parse_second(second, zone)
-
-    monkeypatch.setattr(tallies_module, "parse_second", parse)
+    parsed = record_calls(monkeypatch, tallies_module, "parse_second")
     lines = [
         b"2026-11-21T16:26:26.%09dZ stdout F " % number + STAMP % 26 + MESSAGE % b"a"
         for number in range(9)

@@ -34,6 +34,7 @@ from tests.ops.replay.ingest.parse.hostile_lines import (
     bytes_lines,
     stamped_lines,
 )
+from tests.ops.replay.recorded_calls import record_calls
 from tests.support.sizes import size
 
 Parsed = Event | Reason | None
@@ -117,18 +118,6 @@ def test_plain_line_lacks_the_named_field() -> None:
     assert read(reader, [wrapped, line]) == [parse_line(line, UTC), Reason.NO_LINE_FIELD]
 
 
-def count_parsed(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """Return the list to which each line that is parsed on its own will be added."""
-    parsed: list[bytes] = []
-
-    def parse(line: bytes, *rest: Any) -> Parsed:  # noqa: ANN401
-        parsed.append(line)
-        return parse_line(line, *rest)
-
-    monkeypatch.setattr(columns, "parse_line", parse)
-    return parsed
-
-
 REPEATED = [
     b"[2026-11-21 16:26:%02d,966] INFO " % second + MESSAGE % name
     for second in range(3)
@@ -137,7 +126,7 @@ REPEATED = [
 
 
 def test_repeated_lines_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    parsed = count_parsed(monkeypatch)
+    parsed = record_calls(monkeypatch, columns, "parse_line")
     reader = EventReader(UTC, "auto")
     expected = [parse_line(line, UTC) for line in REPEATED]
     assert read(reader, REPEATED) == expected
@@ -154,7 +143,7 @@ def test_repeated_lines_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None
 def test_known_texts_are_forgotten_beyond_a_limit(
     lines: list[bytes], limit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    parsed = count_parsed(monkeypatch)
+    parsed = record_calls(monkeypatch, columns, "parse_line")
     monkeypatch.setattr(columns, limit, 1)
     reader = EventReader(UTC, "auto")
     for count in (1, 2):

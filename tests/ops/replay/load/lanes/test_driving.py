@@ -43,14 +43,13 @@ def test_start_is_a_margin_after_the_last_arrival() -> None:
     assert agree_on_start([Arrival(0, 10.0), Arrival(1, 12.5, 9), Arrival(2, 11.0)], 3.0) == 15.5
 
 
-def test_one_refusal_prevents_the_start() -> None:
-    with pytest.raises(LoadError, match="lane 1: no target"):
-        agree_on_start([Arrival(0, 10.0, 9), Arrival(1, 12.5, 9, "no target")], 3.0)
-
-
-def test_lanes_without_questions_do_not_start() -> None:
-    with pytest.raises(LoadError, match="no question is due"):
-        agree_on_start([Arrival(0, 10.0), Arrival(1, 12.5)], 3.0)
+@pytest.mark.parametrize(("arrivals", "said"), [
+    ([Arrival(0, 10.0, 9), Arrival(1, 12.5, 9, "no target")], "lane 1: no target"),
+    ([Arrival(0, 10.0), Arrival(1, 12.5)], "no question is due"),
+])  # fmt: skip
+def test_lanes_that_cannot_send_do_not_start(arrivals: list[Arrival], said: str) -> None:
+    with pytest.raises(LoadError, match=said):
+        agree_on_start(arrivals, 3.0)
 
 
 def test_lane_sends_all_frames_over_a_socket() -> None:

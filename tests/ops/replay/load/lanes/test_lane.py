@@ -1,5 +1,4 @@
-from __future__ import annotations
-
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -160,14 +159,13 @@ def test_answer_to_another_frame_ends_the_lane() -> None:
     assert (result.answered, result.unanswered) == (3, 1)
 
 
-def test_too_few_decisions_end_the_lane() -> None:
-    target = VirtualTarget(answers={3: encode_answer(3, 0, 7, b"\1")})
-    assert run_lane(target, frames_each(1000, 10, batch=2)).ended == "expected 2 decisions, found 1"
-
-
-def test_invalid_frame_ends_the_lane() -> None:
-    target = VirtualTarget(answers={3: b"\x7f\xff\xff\xff"})
-    assert "not a frame" in (run_lane(target, frames_each(1000, 10)).ended or "")
+@pytest.mark.parametrize(("answer", "batch", "ended"), [
+    (encode_answer(3, 0, 7, b"\1"), 2, "expected 2 decisions, found 1"),
+    (b"\x7f\xff\xff\xff", 1, "not a frame"),
+])  # fmt: skip
+def test_invalid_answer_ends_the_lane(answer: bytes, batch: int, ended: str) -> None:
+    result = run_lane(VirtualTarget(answers={3: answer}), frames_each(1000, 10, batch=batch))
+    assert ended in (result.ended or "")
 
 
 @given(

@@ -172,28 +172,24 @@ def test_recorded_times_are_divided_by_the_speed() -> None:
     assert [pacing.due_us(3, 0), pacing.due_us(8, 40)] == [30_000, 80_000]
 
 
-def test_rate_spaces_questions_evenly() -> None:
-    pacing = paced("constant", 1000)
-    assert [pacing.due_us(number, 77) for number in (0, 1, 2000)] == [0, 1000, 2_000_000]
-
-
-def test_ramp_has_its_mean_rate() -> None:
-    """From 0 to 100 per second in 10 s: 500 questions, the first half of them in 7.07 s."""
-    pacing = paced("ramp:0:100:10")
-    due = [pacing.due_us(number, 0) for number in (0, 250, 500, 600)]
-    assert due == [0, 7_071_068, 10_000_000, 11_000_000]
+@pytest.mark.parametrize(("pacing", "numbers", "due_us"), [
+    (paced("constant", 1000), (0, 1, 2000), [0, 1000, 2_000_000]),
+    # From 0 to 100 per second in 10 s: 500 questions, the first half of them in 7.07 s.
+    (paced("ramp:0:100:10"), (0, 250, 500, 600), [0, 7_071_068, 10_000_000, 11_000_000]),
+    # The last step continues.
+    (paced("step:10:1,0:2,20:1"), (0, 9, 10, 30, 50),
+     [0, 900_000, 3_000_000, 4_000_000, 5_000_000]),
+])  # fmt: skip
+def test_questions_are_due_by_the_profile(
+    pacing: Pacing, numbers: tuple[int, ...], due_us: list[int]
+) -> None:
+    assert [pacing.due_us(number, 77) for number in numbers] == due_us
 
 
 def test_ramp_down_to_zero_ends() -> None:
     pacing = paced("ramp:100:0:10")
     assert pacing.due_us(499, 0) is not None
     assert pacing.due_us(500, 0) is None
-
-
-def test_last_step_continues() -> None:
-    pacing = paced("step:10:1,0:2,20:1")
-    due = [pacing.due_us(number, 0) for number in (0, 9, 10, 30, 50)]
-    assert due == [0, 900_000, 3_000_000, 4_000_000, 5_000_000]
 
 
 @given(RATES, RATES, SECONDS, st.integers(0, 10**6))
