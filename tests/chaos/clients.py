@@ -190,11 +190,7 @@ class ClusterUpdater(Updater):
         return [each for each in found if self._created[each] < now - _OLD_SECONDS]
 
     def outcome_of(self, errors: Sequence[ApiError | None]) -> Outcome:
-        """Return what the errors of all items say.
-
-        Raises:
-            ConnectionAbortedError: the controller is no longer active, so the outcome is in doubt.
-        """
+        """Return what the errors of all items say; ConnectionAbortedError leaves it in doubt."""
         if any(error is not None and error.code == ErrorCode.NOT_CONTROLLER for error in errors):
             raise ConnectionAbortedError("the controller is no longer active")
         return super().outcome_of(errors)

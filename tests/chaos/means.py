@@ -36,10 +36,7 @@ _NUMBER: Final = struct.Struct("=q")
 
 
 def enter(module: str, arguments: Sequence[str]) -> str:
-    """Run this module again in namespaces of its own, and never return.
-
-    Returns: why that is not possible; an empty text in the namespaces.
-    """
+    """Run this module again in namespaces of its own, or return why that is not possible."""
     if os.environ.get(INSIDE):
         return ""
     if shutil.which("unshare") is None:

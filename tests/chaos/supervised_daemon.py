@@ -124,11 +124,7 @@ class SupervisedDaemon(Place):
         return chance.choice(QUESTIONS)
 
     def renew_certificate(self, lifetime: timedelta | None = None) -> None:
-        """Replace the certificate of the port with TLS, and let the daemon read it.
-
-        Args:
-            lifetime: it expires after this time; None: it does not.
-        """
+        """Let the daemon read a new certificate of its port, which expires after ``lifetime``."""
         end = None if lifetime is None else datetime.now(UTC) + lifetime
         self.authority.issue("server", "127.0.0.1", "localhost", not_after=end)
         self.process.send_signal(signal.SIGHUP)

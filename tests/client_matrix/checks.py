@@ -239,13 +239,7 @@ CHECKS: Final[Mapping[Call, Callable[[AsRole, str], None]]] = {
 
 
 def check_cell(call: Call, as_role: AsRole, topic: str) -> str:
-    """Check a call and return its cell's text: ok, or why it is not offered.
-
-    Any other error is raised.
-
-    Args:
-        topic: a name that no other cell uses.
-    """
+    """Check a call; return its cell's text: ok, or why it is not offered. ``topic`` is its own."""
     try:
         CHECKS[call](as_role, topic)
     except NotOfferedError as error:

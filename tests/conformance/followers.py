@@ -49,11 +49,7 @@ OWN = {
 
 
 class Follower:
-    """A daemon that can be killed and started again on its copy.
-
-    Args:
-        source: the keys that name the cluster; see ``tests.kafka_rig.followers``.
-    """
+    """A daemon that can be killed and started again on its copy; ``source`` names the cluster."""
 
     def __init__(self, folder: Path, source: Mapping[str, str]) -> None:
         folder.mkdir()

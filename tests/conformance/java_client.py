@@ -61,11 +61,7 @@ class JavaPeer:
         self._process = process
 
     def ask(self, **call: object) -> Any:  # noqa: ANN401 - whatever JSON holds
-        """Return the result of a call.
-
-        Raises:
-            RefusedError: the server refused it.
-        """
+        """Return the result of a call, or raise RefusedError if the server refused it."""
         writer, reader = self._process.stdin, self._process.stdout
         assert writer is not None
         assert reader is not None

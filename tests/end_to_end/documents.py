@@ -103,11 +103,7 @@ def all_blocks() -> list[Block]:
 
 
 def commands_of(text: str) -> list[Command]:
-    """Return the commands of a console block, each with the output that follows it.
-
-    Raises:
-        ValueError: the block does not begin with a command.
-    """
+    """Return the commands of a console block, each with the output that follows it."""
     begin, *parts = re.split(r"^\$ ", text, flags=re.MULTILINE)
     if begin or not parts:
         raise ValueError("expected a console block that begins with '$ '")

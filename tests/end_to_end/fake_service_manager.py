@@ -18,11 +18,7 @@ Message = dict[str, str]
 
 
 class NotifySocket:
-    """The service manager's end of a notify socket.
-
-    Args:
-        address: the value of NOTIFY_SOCKET: a path, or ``@`` and an abstract name.
-    """
+    """The service manager's end of a notify socket; ``address`` is the value of NOTIFY_SOCKET."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -30,11 +26,7 @@ class NotifySocket:
         self._socket.bind(address.replace("@", "\0", 1))
 
     def receive(self, seconds: float = SECONDS_MAX) -> Message:
-        """Return the next message.
-
-        Raises:
-            TimeoutError: no message arrived.
-        """
+        """Return the next message, or raise TimeoutError if none arrives."""
         self._socket.settimeout(seconds)
         lines = self._socket.recv(1 << 16).decode().split("\n")
         return dict(line.split("=", 1) for line in lines)

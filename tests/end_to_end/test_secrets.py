@@ -185,11 +185,7 @@ class Installation:
         self.outputs[name] = out.getvalue().encode()
 
     def find(self, *, ignored: tuple[str, ...] = ()) -> dict[str, list[str]]:
-        """Return, for each output that contains secrets, the places of these secrets.
-
-        Args:
-            ignored: files that contain secrets, since a test has written them.
-        """
+        """Return the places of secrets by output; files named in ``ignored`` may have secrets."""
         outputs = dict(self.outputs)
         for path in self.folder.rglob("*"):
             if path.is_file() and path.name not in ignored:

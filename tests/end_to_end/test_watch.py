@@ -87,11 +87,7 @@ class Watch:
         return self.response.status, text
 
     def next(self) -> Event | None:
-        """Return the next event, None at the end of the body.
-
-        Raises:
-            IncompleteRead: the body is cut off.
-        """
+        """Return the next event, None at the end of the body; IncompleteRead: it is cut off."""
         while not self._events:
             data = self.response.read1(65536)
             if not data:

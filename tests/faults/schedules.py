@@ -141,10 +141,7 @@ class Schedule(Run):
     # Recovery.
 
     def _recover(self, faults: float) -> LogWriter | None:
-        """Read the log and start a writer; after a fault, try again.
-
-        Returns: the writer, or None if recovery rightly refuses the log for good.
-        """
+        """Read the log and start a writer, if need be again; None if the log is rightly refused."""
         for _ in range(RESTARTS_MAX):
             if self._chance.random() < faults:
                 self._arm("truncate", "sync_directory")

@@ -20,11 +20,7 @@ class BrokenInvariantError(Exception):
 
 
 def apply(state: State, change: Change) -> None:
-    """Make a change to ``state``.
-
-    Raises:
-        BrokenInvariantError: the change does not fit the state.
-    """
+    """Make a change to ``state``, or raise BrokenInvariantError if it does not fit."""
     if isinstance(change, AclAdded):
         if change.id in state:
             raise BrokenInvariantError("an ACL is added twice")

@@ -55,11 +55,7 @@ class Judge(Protocol):
         """Return a moment, just before a request is sent."""
 
     def take(self, told: Answer | Listing) -> None:
-        """Compare what has just arrived.
-
-        Raises:
-            WrongAnswerError: no allowed state explains all of it.
-        """
+        """Compare what has just arrived, or raise WrongAnswerError if no state explains it."""
 
 
 class Place:
@@ -191,8 +187,7 @@ class Client(ABC):
     def attempt(self, may_be_cut: Callable[[Client], bool]) -> str | None:
         """Make one exchange, count what comes of it, and return what is wrong.
 
-        Args:
-            may_be_cut: whether the client's connection may have ended just now.
+        ``may_be_cut``: whether the client's connection may have ended just now.
         """
         begun = time.monotonic()
         fault = None

@@ -146,11 +146,7 @@ class StreamQuestions(Connected[StreamConnection]):
 
 
 class Descriptions(Connected[KafkaConnection]):
-    """Kafka's DescribeAcls: of one topic, or of everything.
-
-    Attributes:
-        whole_share: how often it is everything.
-    """
+    """Kafka's DescribeAcls: of one topic, or as often as ``whole_share`` of everything."""
 
     name, pause_seconds, has_worker = "describe", 0.3, False
     whole_share = 0.1

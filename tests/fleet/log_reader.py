@@ -56,11 +56,7 @@ ReadLog: TypeAlias = Callable[[], tuple[Sequence[LogBatch], Sequence[LogBatch]]]
 
 
 class LogReader:
-    """The batches that a log has had, in order. ``read`` adds new ones to ``batches``.
-
-    Args:
-        folder: the directory with the segments.
-    """
+    """The batches that a log in ``folder`` has had, in order. ``read`` adds new ones."""
 
     def __init__(self, folder: Path) -> None:
         self.batches: list[LogBatch] = []
@@ -70,11 +66,7 @@ class LogReader:
         """The bytes of the newest segment that were read as batches."""
 
     def read(self) -> list[LogBatch]:
-        """Read what was appended; return the batches that are no longer at the end of the log.
-
-        Raises:
-            UnreadableLogError: a batch is wrong, or batches were removed before they were read.
-        """
+        """Read what was appended; return the batches that are no longer at the end of the log."""
         lost: list[LogBatch] = []
         for path in sorted(self._folder.glob("*.log")):
             if path.name >= self._segment:
@@ -129,11 +121,7 @@ def tailing(folder: Path) -> Iterator[ReadLog]:
 
 
 def read_batches(data: bytes, segment: str, start: int = 0) -> Iterator[LogBatch]:
-    """Yield the batches from ``start`` on, up to an unfinished write at the end.
-
-    Raises:
-        UnreadableLogError: a batch is wrong, and it is not the last one.
-    """
+    """Yield the batches from ``start`` on, up to an unfinished write at the end."""
     while len(data) - start >= _HEADER.size:
         fields = _HEADER.unpack_from(data, start)
         first_offset, length, _, magic, crc, attributes, last_delta, *_, count = fields

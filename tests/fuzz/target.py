@@ -98,11 +98,7 @@ def in_pieces(data: bytes) -> list[bytes]:
 def rejected_with(
     *errors: type[BaseException], lines: int = 1, characters: int = MESSAGE_CHARACTERS_MAX
 ) -> Iterator[None]:
-    """Accept the reader's own errors if their texts can be shown to an operator.
-
-    Args:
-        lines, characters: the maximum number of lines in a text, and of characters in a line.
-    """
+    """Accept the reader's own errors if their texts have at most so many lines and characters."""
     try:
         yield
     except errors as error:

@@ -239,11 +239,7 @@ class Process(trio.abc.Instrument):
         completions: Sequence[Completion[Any]],
         waiting: int,
     ) -> None:
-        """Note that the queue has accepted an update, or refused it at once.
-
-        Args:
-            waiting: how many requests were waiting before.
-        """
+        """Note that the queue, with ``waiting`` requests, has accepted an update or refused it."""
         if completions[0].is_done:
             reasons = [_refusal(completion) for completion in completions]
             self.invariants.refuse(reasons, waiting >= self.life.requests_max)
@@ -291,12 +287,7 @@ class Process(trio.abc.Instrument):
     # The process.
 
     def run(self, callers: Callable[[], Any], visitors: Callable[[], Any]) -> None:
-        """Run the daemon.
-
-        Args:
-            callers: use its actors, and are cancelled when it is to end.
-            visitors: use its ports, also while it ends.
-        """
+        """Run the daemon, which callers use until it is to end, and visitors also while it ends."""
         self._callers = callers
         clock = MockClock(autojump_threshold=0)
         # trio reads the time while it cancels scopes, in the order of their addresses. Each reading

@@ -125,11 +125,7 @@ class LogState:
         return LogState(dict(self.acls), dict(self.timeouts))
 
     def apply(self, changes: Iterable[model.Change | ClusterChange]) -> None:
-        """Make changes.
-
-        Raises:
-            BrokenInvariantError: a change does not fit, or was never requested.
-        """
+        """Make changes, or raise BrokenInvariantError if one does not fit, or was not requested."""
         for change in changes:
             match change:
                 case model.AclAdded() | model.AclRemoved():

@@ -58,11 +58,7 @@ _FORWARD: Final = (
 def configure(
     life: Life, super_users: tuple[str, ...], everyone: bool, source: SourceKind
 ) -> Configuration:
-    """Return the configuration of a life.
-
-    Args:
-        everyone: True to allow everyone what no ACL is about.
-    """
+    """Return the configuration of a life; ``everyone`` may do everything no ACL is about."""
     text = (
         f"node.id=1\nlog.dirs=/log\nsuper.users={';'.join(super_users)}\n"
         f"allow.everyone.if.no.acl.found={str(everyone).lower()}\n"

@@ -53,11 +53,7 @@ class StoryRun:
         self._clusters: list[Cluster] = []
 
     def run(self) -> None:
-        """Run the story to its end.
-
-        Raises:
-            BrokenInvariantError: an invariant does not hold.
-        """
+        """Run the story to its end, or raise BrokenInvariantError."""
         if self._story.source is SourceKind.LOG:
             format_directory(LOG_DIR, PROPERTIES, self.disk, self._begin_log)
             self.disk.end_process()
@@ -136,11 +132,7 @@ class StoryRun:
         return []
 
     def _judge(self, error: BaseException, faults: Counter[str]) -> None:
-        """Check that a process may end this way after these faults of its disk.
-
-        Raises:
-            BrokenInvariantError: it may not.
-        """
+        """Check that a process may end this way after these faults of its disk."""
         match error:
             case PowerFailure():
                 return
@@ -202,11 +194,7 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 
 
 def run_stories(seed: int, stories: int, counts: Counter[str]) -> Broken | None:
-    """Run stories from ``seed`` on; return the first that breaks an invariant.
-
-    Raises:
-        BrokenInvariantError: the stories have left descriptors open.
-    """
+    """Run stories from ``seed`` on; return the first that breaks an invariant."""
     descriptors = _count_descriptors()
     for number in range(seed, seed + stories):
         story = draw_story(number)

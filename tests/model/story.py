@@ -195,11 +195,7 @@ class Life:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """Processes that run one after the other on the same disk, drawn from one seed.
-
-    Attributes:
-        source: where their ACLs come from: a log of their own, or one cluster that all follow.
-    """
+    """Processes that run one after the other on the same disk, with ACLs from one ``source``."""
 
     seed: int
     lives: tuple[Life, ...]

@@ -40,11 +40,7 @@ _current: Final[ContextVar[SimulatedWorker | None]] = ContextVar("current", defa
 
 
 class SimulatedWorker(WorkerProcess):
-    """A worker and its process.
-
-    Attributes:
-        seen: the state that it had when it was last checked.
-    """
+    """A worker and its process; ``seen`` is the state that it had when it was last checked."""
 
     def __init__(
         self, pid: int, feed: MemoryStream, host: Host, on_fault: Callable[[BaseException], None]

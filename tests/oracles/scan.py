@@ -135,11 +135,7 @@ def find_wrong(
     decisions: Sequence[bool],
     settings: Sequence[Settings] = (STRICT,),
 ) -> str | None:
-    """Return the first decision that these ACLs do not explain, None if they explain all.
-
-    Args:
-        settings: those that may have been in force, also different ones for each question.
-    """
+    """Return the first decision that no ``settings`` explain, None if they explain all."""
     if len(asked) != len(decisions):
         return f"{len(decisions)} decisions for {len(asked)} questions"
     for question, decision in zip(asked, decisions, strict=True):

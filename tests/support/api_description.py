@@ -46,11 +46,7 @@ class ApiDescription:
         }
 
     def check(self, exchange: Exchange) -> None:
-        """Check one exchange.
-
-        Raises:
-            AssertionError: the document does not describe it.
-        """
+        """Check one exchange; AssertionError: the document does not describe it."""
         template = self._find_template(exchange.path.partition("?")[0])
         if template is None:
             assert exchange.status == NOT_FOUND or self._is_shared(exchange.status), exchange

@@ -74,11 +74,7 @@ class Authority:
         return {f"{prefix}ssl.{key}": value for key, value in keys.items()}
 
     def client_context(self, keystore: Path | None = None) -> ssl.SSLContext:
-        """Return a client's context that trusts this CA.
-
-        Args:
-            keystore: the file with the client's key and certificate.
-        """
+        """Return a client's context that trusts this CA, with the client's key in ``keystore``."""
         context = ssl.create_default_context(cafile=str(self.ca_file))
         if keystore is not None:
             context.load_cert_chain(keystore)

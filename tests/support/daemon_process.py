@@ -65,11 +65,7 @@ class DaemonProcess:
         return ask(self.decision, "POST", path, data, {"Content-Type": "application/json"})
 
     def metric(self, name: str, *, absent: float | None = None) -> float:
-        """Return one sample of /metrics by its full name, with labels.
-
-        Args:
-            absent: the value of a missing sample; None: a missing sample fails the test.
-        """
+        """Return one sample of /metrics by its full name with labels, which may be ``absent``."""
         give_up = time.monotonic() + SECONDS_MAX
         while (answer := ask(self.admin, "GET", "/metrics")).status == 503:  # overloaded
             assert time.monotonic() < give_up

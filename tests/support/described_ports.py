@@ -21,11 +21,7 @@ def _description_of(port: str) -> ApiDescription:
 
 
 def check_answer(port: str, method: str, path: str, body: bytes, answer: Answer) -> None:
-    """Check one request to a port, and its answer.
-
-    Raises:
-        AssertionError: the port's document does not describe it.
-    """
+    """Check one request to a port, and its answer, by the port's document."""
     _description_of(port).check(
         Exchange(
             method=method,

@@ -160,11 +160,7 @@ class ForkedCommand:
         return None
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for the end, and return the exit code.
-
-        Raises:
-            subprocess.TimeoutExpired: after ``timeout`` seconds.
-        """
+        """Wait for the end, and return the exit code; TimeoutExpired: after ``timeout`` seconds."""
         if self.returncode is None:
             ending = select.poll()
             ending.register(self._told, select.POLLIN)

@@ -76,11 +76,7 @@ class KafkaConnection:
         self.socket.sendall(self._connection.frame_request(api_key, version, body))
 
     def receive(self) -> bytes | bytearray:
-        """Return the next response body.
-
-        Raises:
-            ConnectionResetError: the daemon has closed the connection.
-        """
+        """Return the next response body, or raise ConnectionResetError at the connection's end."""
         while (response := self._connection.next_response()) is None:
             data = self.socket.recv(1 << 16)
             if not data:

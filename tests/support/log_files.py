@@ -141,10 +141,7 @@ def write_kafka_checkpoint(
 
 
 def write_log(log_dir: Path, *batches: Sequence[MetadataRecord | bytes]) -> Path:
-    """Write a log of one segment: LeaderChange at offset 0, metadata.version at 1, ``batches``.
-
-    Returns: the segment's path.
-    """
+    """Write one segment: LeaderChange at 0, metadata.version at 1, ``batches``; return its path."""
     pieces = [control_batch(0, ControlType.LEADER_CHANGE)]
     offset = 1
     for records in ([METADATA_VERSION], *batches):

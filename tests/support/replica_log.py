@@ -85,11 +85,7 @@ class ReplicaLog:
         self.start_offset = leader.start_offset
 
     def take_snapshot(self, end_offset: int, *, keeps_log: bool) -> SnapshotId:
-        """Make a snapshot of what is below ``end_offset``, which must be the end of a batch.
-
-        Args:
-            keeps_log: False to serve what is below as a snapshot only, and no older snapshot.
-        """
+        """Make a snapshot up to the end of a batch; unless ``keeps_log``, serve it alone."""
         [epoch] = [
             each.batch.leader_epoch
             for each in self.entries

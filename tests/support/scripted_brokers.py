@@ -56,11 +56,7 @@ class ScriptedBroker:
 
 
 class ScriptedCluster:
-    """A cluster; ``open_node`` connects to its brokers, and to ``bootstrap`` as any of them.
-
-    Attributes:
-        lagging: the ids of brokers that no change reaches until ``catch_up``.
-    """
+    """A cluster; ``open_node`` connects to its brokers. No change reaches ``lagging`` ones."""
 
     def __init__(self, nursery: trio.Nursery, *, brokers: int = 2) -> None:
         self._nursery = nursery

@@ -132,11 +132,7 @@ class ScriptedQuorum:
         self._notify()
 
     def take_snapshot(self, *, keeps_log: bool = False) -> SnapshotId:
-        """Let every controller make a snapshot at the high watermark.
-
-        Args:
-            keeps_log: False to serve what is below as a snapshot only, and no older snapshot.
-        """
+        """Let every controller make a snapshot at the high watermark; see ``ReplicaLog``."""
         end_offset = self.leader.high_watermark
         for each in self._reachable:
             taken = each.log.take_snapshot(end_offset, keeps_log=keeps_log)
@@ -158,11 +154,7 @@ class ScriptedQuorum:
         self._notify()
 
     def restore(self, end_offset: int, *, epoch: int = 0) -> None:
-        """Put every controller back to a backup that ends at ``end_offset``; no one leads.
-
-        Args:
-            epoch: the epoch that they know then, at least that of the last record.
-        """
+        """Put controllers back to a backup up to ``end_offset``; no one leads in ``epoch``."""
         for each in self.controllers.values():
             each.log.truncate(end_offset)
             each.epoch = max(each.log.last_epoch, epoch)
@@ -204,11 +196,7 @@ class ScriptedQuorum:
             each.notice_change()
 
     async def connect(self, address: Address) -> trio.abc.HalfCloseableStream:
-        """Connect in memory: an ``OpenStream``.
-
-        Raises:
-            UnservedError: no controller that is alive has this address.
-        """
+        """Connect in memory, or raise UnservedError if no controller alive has this address."""
         await trio.lowlevel.checkpoint()
         for each in self.controllers.values():
             if each.address == address and each.is_alive:

@@ -40,11 +40,7 @@ class ScriptedThread(Generic[S]):
 def running_scripted(
     begin: Callable[[trio.Nursery], Awaitable[S]], name: str
 ) -> Iterator[ScriptedThread[S]]:
-    """Run what ``begin`` starts in a nursery until the block ends.
-
-    Args:
-        name: of the thread.
-    """
+    """Run what ``begin`` starts in a nursery, in a thread of this name, until the block ends."""
     begun: Future[ScriptedThread[S]] = Future()
     ended: list[trio.CancelScope] = []
 

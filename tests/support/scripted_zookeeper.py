@@ -218,11 +218,7 @@ class ScriptedZooKeeper:
 
 @contextmanager
 def running_zookeeper(context: ssl.SSLContext | None = None) -> Iterator[ScriptedZooKeeper]:
-    """Run a server on a free port until the block ends.
-
-    Args:
-        context: for TLS; None for none.
-    """
+    """Run a server on a free port, by TLS if there is a context, until the block ends."""
     server = ScriptedZooKeeper(context)
     thread = threading.Thread(target=server.accept, daemon=True)
     thread.start()

@@ -44,11 +44,7 @@ class ZnodeTree:
         self.nodes: dict[str, Node] = {"/": Node()}
 
     def run(self, op: Op, path: str, reader: Reader, users: Users) -> bytes:
-        """Carry out one request, and return the body of its answer.
-
-        Raises:
-            Refused: it fails.
-        """
+        """Carry out one request, and return the body of its answer, or raise Refused."""
         if op is Op.AUTH:
             return _add_user(reader, users)
         _check_path(path)

@@ -16,11 +16,7 @@ Answer = Callable[[socket.socket, bytes], None]
 def serving(
     answer: Answer, tls: ssl.SSLContext | None = None
 ) -> Iterator[tuple[tuple[str, int], list[bytes]]]:
-    """Answer each request of each connection; yield the address and the received requests.
-
-    Args:
-        tls: encrypts all connections.
-    """
+    """Answer each request, perhaps over TLS; yield the address and the received requests."""
     received: list[bytes] = []
 
     def serve(peer: socket.socket) -> None:
