@@ -11,6 +11,7 @@ from authorizerd.metadata.replay import Replay
 from tests.faults.disk import FaultDisk
 from tests.faults.stories import Counts, Story
 from tests.faults.workload import State, Workload, apply
+from tests.support.sizes import IS_WHOLE
 
 
 class Run(ABC):
@@ -77,3 +78,25 @@ def run_schedules(
         counts.faults += schedule.disk.faults
         counts.calls += len(schedule.disk.calls)
     return None
+
+
+def check_schedules(
+    new_schedule: type[Run], schedules: int, faults: Iterable[str], events: Iterable[str]
+) -> None:
+    """Run schedules; with ``WHOLE=1``, all together have every kind of story, fault and event."""
+    counts = Counts()
+    broken = run_schedules(new_schedule, 1, schedules, counts)
+    assert broken is None, f"seed {broken[1]}: {broken[2]}\n" + "\n".join(broken[0].disk.calls)
+    if IS_WHOLE:
+        assert counts.stories.keys() == new_schedule.stories.keys()
+        assert [each for each in faults if not counts.faults[each]] == []
+        assert [each for each in events if not counts.events[each]] == []
+
+
+def check_repetition(new_schedule: type[Run], name: str) -> None:
+    """Check that all calls are the same again, so that a broken schedule can be debugged."""
+    first, second = new_schedule(7, name), new_schedule(7, name)
+    first.run()
+    second.run()
+    assert first.disk.calls == second.disk.calls
+    assert first.events == second.events

@@ -7,47 +7,34 @@ import sys
 import pytest
 
 from tests.faults.copy_schedules import CopySchedule
-from tests.faults.runs import run_schedules
-from tests.faults.stories import COPY_STORIES, Counts
+from tests.faults.runs import check_repetition, check_schedules
+from tests.faults.stories import COPY_STORIES
 from tests.support.programs import output_of
-from tests.support.sizes import IS_WHOLE, size
+from tests.support.sizes import size
 
 SCHEDULES = size(50, 300)
 
 
 def test_copy_is_a_state_of_the_cluster_after_any_crash_or_failure() -> None:
-    """All schedules together contain every kind of story, fault and event."""
-    counts = Counts()
-    broken = run_schedules(CopySchedule, 1, SCHEDULES, counts)
-    assert broken is None, f"seed {broken[1]}: {broken[2]}\n" + "\n".join(broken[0].disk.calls)
-    if not IS_WHOLE:
-        return
-    assert counts.stories.keys() == COPY_STORIES.keys()
-    for fault in (
+    faults = (
         "ENOSPC on append", "EIO on append", "EIO on sync", "EIO on rename", "EIO on remove",
         "EIO on sync_directory", "EIO on reading", "writes lost", "writes torn",
         "writes reordered", "names lost", "some names kept", "crash in append", "crash in sync",
         "crash in rename", "crash in remove", "crash in sync_directory", "crash in truncate",
-    ):  # fmt: skip
-        assert counts.faults[fault], fault
-    for event in (
+    )  # fmt: skip
+    events = (
         "appends beside a checkpoint", "checkpoints", "checkpoints that failed",
         "copies completed", "copies read back", "copies set aside", "copies that could not be read",
         "inspections", "recoveries repeated", "resets", "resets that failed", "snapshots",
         "snapshots abandoned", "snapshots in memory", "snapshots rejected",
         "snapshots that failed",
-    ):  # fmt: skip
-        assert counts.events[event], event
+    )  # fmt: skip
+    check_schedules(CopySchedule, SCHEDULES, faults, events)
 
 
 @pytest.mark.parametrize("name", sorted(COPY_STORIES))
 def test_seed_repeats_its_story(name: str) -> None:
-    """All calls are the same, so a broken schedule can be debugged."""
-    first, second = CopySchedule(7, name), CopySchedule(7, name)
-    first.run()
-    second.run()
-    assert first.disk.calls == second.disk.calls
-    assert first.events == second.events
+    check_repetition(CopySchedule, name)
 
 
 def test_command_runs_the_copy() -> None:

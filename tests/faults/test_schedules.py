@@ -6,46 +6,33 @@ import sys
 
 import pytest
 
-from tests.faults.runs import run_schedules
+from tests.faults.runs import check_repetition, check_schedules
 from tests.faults.schedules import Schedule
-from tests.faults.stories import STORIES, Counts
+from tests.faults.stories import STORIES
 from tests.support.programs import output_of
-from tests.support.sizes import IS_WHOLE, size
+from tests.support.sizes import size
 
 SCHEDULES = size(100, 600)
 
 
 def test_acknowledged_changes_are_read_after_any_crash_or_failure() -> None:
-    """All schedules together contain every kind of story, fault and event."""
-    counts = Counts()
-    broken = run_schedules(Schedule, 1, SCHEDULES, counts)
-    assert broken is None, f"seed {broken[1]}: {broken[2]}\n" + "\n".join(broken[0].disk.calls)
-    if not IS_WHOLE:
-        return
-    assert counts.stories.keys() == STORIES.keys()
-    for fault in (
+    faults = (
         "ENOSPC on append", "EIO on append", "EIO on sync", "EIO on rename", "EIO on remove",
         "EIO on sync_directory", "writes lost", "writes kept", "writes torn", "writes reordered",
         "names lost", "names kept", "some names kept", "crash in append", "crash in sync",
         "crash in rename", "crash in remove", "crash in sync_directory", "crash in truncate",
-    ):  # fmt: skip
-        assert counts.faults[fault], fault
-    for event in (
+    )  # fmt: skip
+    events = (
         "checkpoints", "files retired", "clean shutdowns", "formats repeated",
         "recoveries repeated", "torn tails cut", "fell back to an older checkpoint or the log",
         "appends that failed", "stopped: damage after a clean shutdown",
-    ):  # fmt: skip
-        assert counts.events[event], event
+    )  # fmt: skip
+    check_schedules(Schedule, SCHEDULES, faults, events)
 
 
 @pytest.mark.parametrize("name", sorted(STORIES))
 def test_seed_repeats_its_story(name: str) -> None:
-    """All calls are the same, so a broken schedule can be debugged."""
-    first, second = Schedule(7, name), Schedule(7, name)
-    first.run()
-    second.run()
-    assert first.disk.calls == second.disk.calls
-    assert first.events == second.events
+    check_repetition(Schedule, name)
 
 
 def test_command_prints_its_counts() -> None:
