@@ -1,7 +1,5 @@
 """The modes of the files, folders and sockets that the daemon and its commands create."""
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Callable

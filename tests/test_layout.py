@@ -1,7 +1,5 @@
 """Rules for modules: imports form no circle, and tests share helpers in modules of their own."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from graphlib import TopologicalSorter

@@ -1,7 +1,5 @@
 """The script of all long tests, with a ``make`` that fails for one of them."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The installed files, and the documents about them."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

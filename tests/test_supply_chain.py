@@ -1,7 +1,5 @@
 """All that is installed is pinned and hashed, and the linter's security rules are in force."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterator

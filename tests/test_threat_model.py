@@ -1,7 +1,5 @@
 """The threat model names guards and tests that exist."""
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Hypothesis strategies: questions that meet the ACLs of ``tests.support.strategies``."""
 
-from __future__ import annotations
-
 from hypothesis import strategies as st
 
 from authorizerd.acl.model import Operation, Question, ResourceType

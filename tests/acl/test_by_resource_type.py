@@ -1,7 +1,5 @@
 """Questions by resource type, compared with Kafka's own scan, restated."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

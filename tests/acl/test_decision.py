@@ -1,7 +1,5 @@
 """The decision, compared with a plain scan, and the cases that a scan cannot check."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Differences: applying them gives the wanted ACLs, and nothing else is changed."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """The condition of a change."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

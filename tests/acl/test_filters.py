@@ -1,7 +1,5 @@
 """Which ACLs filters match, by KIP-290, and how they are scanned and indexed."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import chain
 

@@ -3,8 +3,6 @@
 The expected values are answers of CidrUtils of Kafka 4.4.0 on Java 17.
 """
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Addresses as Java prints them."""
 
-from __future__ import annotations
-
 import re
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 

@@ -1,7 +1,5 @@
 """Decisions under unknown settings: which are certain."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

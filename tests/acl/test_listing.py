@@ -1,7 +1,5 @@
 """Listings: ids that follow from bindings, and the changes that a listing shows."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

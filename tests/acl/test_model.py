@@ -1,7 +1,5 @@
 """Kafka's codes and their members, and the operations of each resource type."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """By which rules ACLs are judged, and why: a table of what is known of a cluster."""
 
-from __future__ import annotations
-
 import pytest
 
 from authorizerd.acl.release_in_force import UNKNOWN_RELEASE, Evidence, judge_release

@@ -1,7 +1,5 @@
 """The snapshot: single updates and the bulk load agree, and nothing that is shared changes."""
 
-from __future__ import annotations
-
 from random import Random
 
 import pytest

@@ -3,8 +3,6 @@
 Where an answer differs from a recording on purpose, the test names the case.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property

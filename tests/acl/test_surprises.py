@@ -1,7 +1,5 @@
 """Which ACLs and principals are reported as probably not meant."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Plans of updates. (tests/actors/test_update_queue runs Kafka's recorded cases through them.)"""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Generator, Iterator
 from typing import TypeVar

@@ -3,8 +3,6 @@
 python -m tests.chaos [--source brokers] [--minutes 5] [--seed 1] [--faults "kill -9,SIGSTOP"]
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import shlex

@@ -1,7 +1,5 @@
 """One run: faults, one after the other, while clients work and the judge compares."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections import Counter

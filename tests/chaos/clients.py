@@ -4,8 +4,6 @@ Some change ACLs, through the daemon or in the cluster that it follows. Others a
 a user sees only the topics that it may describe.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing

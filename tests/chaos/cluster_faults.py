@@ -1,7 +1,5 @@
 """The faults of a real cluster that the daemon follows: of its controllers, and of its brokers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Final, TypeAlias

@@ -1,7 +1,5 @@
 """The faults: each one is done to the real processes, and undone at its end."""
 
-from __future__ import annotations
-
 import errno
 import os
 import random

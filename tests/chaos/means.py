@@ -6,8 +6,6 @@ faults of the disk and of the clock. It reads the numbers in a shared file at ea
 begin and end while the processes run.
 """
 
-from __future__ import annotations
-
 import mmap
 import os
 import shutil

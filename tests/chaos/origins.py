@@ -1,7 +1,5 @@
 """Where the daemon's ACLs come from, and how the judge reads that log."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """A daemon on known ports that is started again whenever it ends, as a service manager does."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

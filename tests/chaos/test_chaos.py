@@ -1,7 +1,5 @@
 """A short run; ``python -m tests.chaos`` makes longer ones with more faults."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.chaos.chaos import Chaos

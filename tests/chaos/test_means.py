@@ -1,7 +1,5 @@
 """The preloaded library does what the faults need, and nothing else."""
 
-from __future__ import annotations
-
 import errno
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Of three logs, only what two of them have is committed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

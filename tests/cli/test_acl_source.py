@@ -1,7 +1,5 @@
 """Where the ACLs are: the flags, the origin of each setting, and what the sources tell."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Mapping

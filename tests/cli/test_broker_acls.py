@@ -1,7 +1,5 @@
 """The commands that answer questions read from a broker, or say which right is missing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from types import SimpleNamespace
 

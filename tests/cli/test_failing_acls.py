@@ -1,7 +1,5 @@
 """ACLs whose principal has no colon, as Kafka before 3.9 stored them: what each command says."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

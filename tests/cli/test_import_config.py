@@ -1,7 +1,5 @@
 """``authorizerd import-config``: a broker's file becomes that of a follower of its cluster."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

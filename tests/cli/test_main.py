@@ -1,7 +1,5 @@
 """The commands that need no daemon, and the behaviour that all commands share."""
 
-from __future__ import annotations
-
 import platform
 import subprocess
 import sys

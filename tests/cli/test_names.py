@@ -1,7 +1,5 @@
 """A name is one name on every surface, and cannot control a terminal or forge a line."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path

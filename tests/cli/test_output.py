@@ -1,7 +1,5 @@
 """``--json`` prints one document instead of lines, and only a terminal gets colours."""
 
-from __future__ import annotations
-
 import io
 import json
 from pathlib import Path

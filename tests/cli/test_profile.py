@@ -1,7 +1,5 @@
 """The profile: which cluster commands ask if no flag names a place."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

@@ -1,7 +1,5 @@
 """``token``, ``replay``, and the warnings of ``serve``. (tests/end_to_end runs it.)"""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A log, a configuration and a daemon's Kafka port give the same answers."""
 
-from __future__ import annotations
-
 import signal
 import socket
 import subprocess

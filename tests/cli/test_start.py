@@ -4,8 +4,6 @@ A start takes as long as its imports. So these tests list the slow modules that 
 instead of timing it.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

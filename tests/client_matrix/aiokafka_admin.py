@@ -1,7 +1,5 @@
 """aiokafka's AIOKafkaAdminClient, on its own asyncio loop, as a client of the matrix."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar

@@ -4,8 +4,6 @@
 returned. An operation that it lacks raises NotOfferedError, and never returns an empty answer.
 """
 
-from __future__ import annotations
-
 import ssl
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@
 client without the right is refused and changes nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Final

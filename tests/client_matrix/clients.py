@@ -1,7 +1,5 @@
 """The clients in Python, with their versions: the rows of the matrix that need no JVM."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Final

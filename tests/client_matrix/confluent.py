@@ -1,7 +1,5 @@
 """confluent-kafka's AdminClient, which is librdkafka's, as a client of the matrix."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """kafka-python's KafkaAdminClient as a client of the matrix."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar

@@ -5,8 +5,6 @@ user, the user that logs in, and the user of the client's certificate. So a clie
 on every server, and only its rights differ.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """The matrix as text."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.client_matrix.calls import Call, Protocol

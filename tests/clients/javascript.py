@@ -1,7 +1,5 @@
 """Scripts that use the JavaScript client, run by Node.js."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Both Python clients behind the same methods, and several daemons for one client."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial

@@ -1,7 +1,5 @@
 """A server that sends given bytes, whatever it receives."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from functools import partial
 

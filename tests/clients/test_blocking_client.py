@@ -1,7 +1,5 @@
 """Threads that share a client."""
 
-from __future__ import annotations
-
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The behaviour that the blocking client and the client for trio share."""
 
-from __future__ import annotations
-
 import socket
 from pathlib import Path
 

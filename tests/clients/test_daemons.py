@@ -1,7 +1,5 @@
 """The client without sockets: its choice among daemons, and its half of the protocol."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from copy import copy

@@ -1,7 +1,5 @@
 """Both libraries as a user installs them, into empty environments without network."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

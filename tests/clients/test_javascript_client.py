@@ -1,7 +1,5 @@
 """The JavaScript client with Node.js, against real daemons and peers that misbehave, and TLS."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import socket

@@ -1,7 +1,5 @@
 """The JavaScript client with several addresses, and its watch."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The programs of docs/clients.md and of the libraries' READMEs, run as they are shown."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

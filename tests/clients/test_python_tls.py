@@ -1,7 +1,5 @@
 """TLS of the clients: faults, sessions without a socket, and certificates as identities."""
 
-from __future__ import annotations
-
 import shutil
 import ssl
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Many tasks over one connection: pipelining, limits and cancellation."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from itertools import count
 

@@ -1,7 +1,5 @@
 """The Python clients' watch: a copy of the ACLs that survives lost connections."""
 
-from __future__ import annotations
-
 import os
 import re
 import socket

@@ -1,7 +1,5 @@
 """A TLS server that refuses or misbehaves, and the errors that its clients must raise."""
 
-from __future__ import annotations
-
 import socket
 import ssl
 import threading

@@ -4,8 +4,6 @@
 the same exit code and output, compared by ``acl_command_stories.comparable``.
 """
 
-from __future__ import annotations
-
 import shlex
 from dataclasses import dataclass
 from typing import Final

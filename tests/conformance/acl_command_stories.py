@@ -7,8 +7,6 @@ ACLs, put the flags of the connection after the tool::
         --bootstrap-server localhost:9092 --command-config admin.properties
 """
 
-from __future__ import annotations
-
 import os
 import pty
 import re

@@ -3,8 +3,6 @@
 Nothing of authorizerd reads the log here: daemons that follow the cluster are compared with this.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

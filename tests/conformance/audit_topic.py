@@ -1,7 +1,5 @@
 """A topic of audit lines on the rig's broker."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 

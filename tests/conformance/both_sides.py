@@ -4,8 +4,6 @@
 shortly after its answer, so a caller waits until both show the same state.
 """
 
-from __future__ import annotations
-
 import shutil
 import struct
 import time

@@ -4,8 +4,6 @@ Each change is repeated until it is acknowledged, so the ACLs at the end are kno
 whatever happened to the connections meanwhile.
 """
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Sequence

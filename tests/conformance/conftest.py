@@ -4,8 +4,6 @@
 admin clients; ``WRITE=1`` writes it to docs/conformance.md.
 """
 
-from __future__ import annotations
-
 import lzma
 import os
 import random

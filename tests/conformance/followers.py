@@ -1,7 +1,5 @@
 """Daemons that follow a cluster, and questions that are asked all the time."""
 
-from __future__ import annotations
-
 import json
 import random
 import subprocess

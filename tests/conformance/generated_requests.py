@@ -10,8 +10,6 @@ of a topic without name and id, and on requests of ``User:*``. A small ``max.con
 everyone out. It also keeps unknown keys, so no request sets one.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -3,8 +3,6 @@
 **Invariant:** one JVM serves all users and ends with its session.
 """
 
-from __future__ import annotations
-
 import json
 import select
 import subprocess

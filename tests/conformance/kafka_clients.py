@@ -1,7 +1,5 @@
 """Clients of a real broker that try a bit of everything, allowed or not."""
 
-from __future__ import annotations
-
 from concurrent.futures import wait
 from typing import Any
 

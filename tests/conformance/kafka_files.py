@@ -1,7 +1,5 @@
 """What Kafka's own tools read from the files of a log."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -3,8 +3,6 @@
 **Invariant:** if the peer closes the connection, the answer is CLOSED.
 """
 
-from __future__ import annotations
-
 import socket
 import struct
 from typing import Final

@@ -1,7 +1,5 @@
 """Conversations with Kafka's metadata shell."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Sequence

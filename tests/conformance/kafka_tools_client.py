@@ -1,7 +1,5 @@
 """kafka-acls and kafka-configs as clients of the matrix; each call starts the tool again."""
 
-from __future__ import annotations
-
 import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@
 the answer to the last frame.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple

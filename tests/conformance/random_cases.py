@@ -10,8 +10,6 @@ scan ends early (``ends_early``). If it has one letter, the scan never ends; if 
 (``leads_astray``; such questions are in ``astray``, not in ``requests``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from random import Random

@@ -4,8 +4,6 @@
 class ``PrincipalOracle``: ``{"name": hex}``, ``{"certificate": hex}``, ``{"rules", "names"}``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Any, Final

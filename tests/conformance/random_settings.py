@@ -4,8 +4,6 @@
 class ``SettingsOracle``: ``{"jaas": line}`` and ``{"properties": text}``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from random import Random
 from typing import Final

@@ -7,8 +7,6 @@ on which it might close the connection, and turns the broker's answer into ours.
 must be equal.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace

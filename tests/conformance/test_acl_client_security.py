@@ -1,7 +1,5 @@
 """``authorizerd acls`` and a real Kafka: matching and mismatching security protocols."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path

@@ -3,8 +3,6 @@
 Each tool has its own daemon and log, so neither sees the other's changes.
 """
 
-from __future__ import annotations
-
 import io
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The independent reader of a controller's log: its states are those that clients made."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from authorizerd.acl.model import Acl, AclFilter, PatternType, PermissionType

@@ -4,8 +4,6 @@ The broker makes a change without comparing, so a change between a listing and t
 cannot be prevented. It must be found afterwards.
 """
 
-from __future__ import annotations
-
 from authorizerd.cli.change.apply_server import Answered
 from authorizerd.cli.change.execution import Ending, Execution
 from authorizerd.kafka_client.log_in import Credentials, Mechanism

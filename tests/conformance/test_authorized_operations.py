@@ -3,8 +3,6 @@
 **Invariant:** in every version, both give the same answer, except for the node's address.
 """
 
-from __future__ import annotations
-
 import shutil
 import time
 from collections.abc import Iterator

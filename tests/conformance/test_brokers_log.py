@@ -1,7 +1,5 @@
 """A log that a real broker writes during the test: its ACLs and decisions."""
 
-from __future__ import annotations
-
 import shlex
 import shutil
 from collections import Counter

@@ -3,8 +3,6 @@
 One broker lags, then all stop. The controller is a separate process.
 """
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 Their principals are those of users who can log in to the brokers, the worst case.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import closing, contextmanager

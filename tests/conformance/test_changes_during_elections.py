@@ -3,8 +3,6 @@
 Nothing that is acknowledged is lost or undone, and nothing that is refused happens.
 """
 
-from __future__ import annotations
-
 import random
 import time
 from collections import Counter

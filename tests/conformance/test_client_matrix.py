@@ -4,8 +4,6 @@
 client does not offer are left out, and the matrix names them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from functools import partial
 

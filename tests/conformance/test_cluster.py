@@ -1,7 +1,5 @@
 """The cluster that live tests follow: its users, its leader, its voters and its endpoints."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

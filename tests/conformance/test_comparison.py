@@ -1,7 +1,5 @@
 """The other systems of docs/comparison-tried.md answer as the page shows."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

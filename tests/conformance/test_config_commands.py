@@ -1,7 +1,5 @@
 """kafka-configs prints the same for a broker and for our daemon."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor

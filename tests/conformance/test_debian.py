@@ -5,8 +5,6 @@ The systems are made by debootstrap from its default mirror, and booted by syste
 takes minutes. ``make conformance WRITE=1`` writes the transcripts into ``debian/``.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

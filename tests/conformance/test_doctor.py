@@ -1,7 +1,5 @@
 """doctor and import-config against a real cluster: rights, cluster ids, a broker's own file."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Mapping
 from pathlib import Path

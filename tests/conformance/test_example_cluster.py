@@ -1,7 +1,5 @@
 """``make run-cluster``: what it prints, and that nothing is left running."""
 
-from __future__ import annotations
-
 import re
 import signal
 import subprocess

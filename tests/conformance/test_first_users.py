@@ -1,7 +1,5 @@
 """Users that are created when a log directory is formatted."""
 
-from __future__ import annotations
-
 from base64 import b64encode
 from pathlib import Path
 

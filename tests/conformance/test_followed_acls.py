@@ -1,7 +1,5 @@
 """What other clients write to a cluster decides in the daemons that follow it, as in its broker."""
 
-from __future__ import annotations
-
 import shlex
 from collections import Counter
 from collections.abc import Iterator

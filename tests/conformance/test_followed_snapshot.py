@@ -1,7 +1,5 @@
 """Daemons follow a controller whose log was cut to a snapshot, as if from a backup."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path

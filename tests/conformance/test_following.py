@@ -3,8 +3,6 @@
 Every decision is compared with an independent reader of the controllers' log.
 """
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Changes of ACLs through a daemon that follows a real cluster, in each mode."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path

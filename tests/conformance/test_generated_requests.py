@@ -4,8 +4,6 @@
 the same connections, and have the same ACLs and configs after each change.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections import Counter

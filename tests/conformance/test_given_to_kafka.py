@@ -3,8 +3,6 @@
 **Invariant:** Kafka's tools read every file, and each side lists the bindings of the other.
 """
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import dataclass
 from pathlib import Path

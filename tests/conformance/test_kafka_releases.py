@@ -4,8 +4,6 @@
 middle of the upgrade. Real clients ask the brokers from many addresses of 127.0.0.0/8.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A real Kafka node and the daemon exclude each other from a log directory."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path

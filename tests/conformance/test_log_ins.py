@@ -1,7 +1,5 @@
 """SCRAM authentication and re-authentication: Kafka and the daemon give the same answers."""
 
-from __future__ import annotations
-
 import shutil
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The released OPA plugin in a real broker, with the daemon in place of OPA."""
 
-from __future__ import annotations
-
 import shutil
 import socket
 from collections.abc import Iterator

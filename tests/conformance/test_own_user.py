@@ -3,8 +3,6 @@
 The controller is a separate process. The page's lines are used as they are, but for addresses.
 """
 
-from __future__ import annotations
-
 from base64 import urlsafe_b64decode
 from collections.abc import Iterator
 from dataclasses import replace

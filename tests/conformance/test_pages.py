@@ -3,8 +3,6 @@
 Kafka's tools are scripts on the path. The hosts and files of a page are replaced by real ones.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Java's names of random certificates, and Kafka's principals for random mapping rules."""
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from unicodedata import category

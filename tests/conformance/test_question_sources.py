@@ -1,7 +1,5 @@
 """A real broker and its log give the same answers to questions about access."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator
 

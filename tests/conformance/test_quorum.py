@@ -1,7 +1,5 @@
 """DescribeQuorum of a single node: a real broker's answers and ours."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import aclosing
 from pathlib import Path

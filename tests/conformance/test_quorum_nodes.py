@@ -3,8 +3,6 @@
 Each fact that ``tests.support.scripted_quorum`` imitates is tried here.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, replace
 from itertools import product

@@ -1,7 +1,5 @@
 """Kafka's own classes and ours decide random cases."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 from itertools import count

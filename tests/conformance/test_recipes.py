@@ -1,7 +1,5 @@
 """The recipes that need Java: their commands, run as the pages show them."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager

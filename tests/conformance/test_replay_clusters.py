@@ -3,8 +3,6 @@
 The workers' Python has only three modules. Results must equal those without Spark, byte for byte.
 """
 
-from __future__ import annotations
-
 import json
 import lzma
 import os

@@ -1,7 +1,5 @@
 """A watch of a topic of a real Kafka: it shows a denial, and survives kill -9."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """An ingest that is killed leaves the table as it was, and the next one completes it."""
 
-from __future__ import annotations
-
 import lzma
 import os
 import signal

@@ -1,7 +1,5 @@
 """The commands of the pages that need Spark, on a real broker's audit log and ACLs."""
 
-from __future__ import annotations
-
 import lzma
 import shutil
 import subprocess

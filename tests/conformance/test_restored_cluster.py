@@ -1,7 +1,5 @@
 """A daemon meets a controller that was restored from a backup, and whose log has grown longer."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

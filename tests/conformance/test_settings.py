@@ -1,7 +1,5 @@
 """What Kafka reads from random JAAS lines and properties files, compared with what we read."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from authorizerd.config.errors import ConfigurationError, InvalidValueError

@@ -1,7 +1,5 @@
 """Our metadata shell prints what Kafka's prints, byte by byte, but for stated differences."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

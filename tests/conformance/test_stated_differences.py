@@ -1,7 +1,5 @@
 """The page for users names every difference that the comparison with a broker accepts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.conformance.stated_differences import DIFFERENCES

@@ -3,8 +3,6 @@
 New logs and checkpoints are at 4.4-IV2, so a broker of Kafka 4.4 reads them.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Kafka's own tools read our files, and a broker continues our log."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from base64 import urlsafe_b64encode

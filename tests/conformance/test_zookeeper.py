@@ -3,8 +3,6 @@
 The broker logs in with SASL and owns its znodes (zookeeper.set.acl=true).
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

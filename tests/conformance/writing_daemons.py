@@ -1,7 +1,5 @@
 """Daemons that take changes of ACLs for a real cluster, and clients that send them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path

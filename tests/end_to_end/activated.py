@@ -3,8 +3,6 @@
 python -m tests.end_to_end.activated 17:decision_http,18:PLAINTEXT authorizerd.cli.main serve …
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import sys

@@ -6,8 +6,6 @@ and writes ``FOLDER/505000/PAGE-SCHEME.png``. Look at the pictures after each ch
 pictures: it prints for each page how long the daemon takes, and what Chromium says of loading it.
 """
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import sys

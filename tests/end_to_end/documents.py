@@ -17,8 +17,6 @@ folder where the commands run; the last one does so for the commands of a page t
 whole.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

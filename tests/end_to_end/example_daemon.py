@@ -1,7 +1,5 @@
 """The daemon of ``make run`` on free ports, for the documents' commands."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

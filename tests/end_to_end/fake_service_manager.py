@@ -1,7 +1,5 @@
 """A service manager with a notify socket, which passes listening sockets to a daemon."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

@@ -6,8 +6,6 @@ forced after a second; everything else is unchanged.
     python -m tests.end_to_end.held_daemon serve --config server.properties …
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import BinaryIO, Final

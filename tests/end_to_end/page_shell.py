@@ -1,7 +1,5 @@
 """Run the commands of a page in a shell, and compare the output with what the page shows."""
 
-from __future__ import annotations
-
 import os
 import re
 import select

@@ -1,7 +1,5 @@
 """A real Prometheus in a process, while a test runs."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -3,8 +3,6 @@
 A server of Spark Connect can run on it.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import signal

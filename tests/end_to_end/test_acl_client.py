@@ -1,7 +1,5 @@
 """``authorizerd acls`` and a real daemon: every security protocol against every listener."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from itertools import product

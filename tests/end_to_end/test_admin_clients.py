@@ -1,7 +1,5 @@
 """ACLs managed with the usual admin clients: confluent-kafka and kafka-python."""
 
-from __future__ import annotations
-
 import pytest
 from confluent_kafka.admin import AdminClient, ResourcePatternType, ResourceType
 

@@ -1,7 +1,5 @@
 """Real daemons serve their OpenAPI documents, and answer as these say, whatever is sent."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

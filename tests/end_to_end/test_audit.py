@@ -1,7 +1,5 @@
 """The audit log of a real daemon: rotation with workers, and a required audit that fails."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``authorizer.class.name`` in a real daemon: no authorizer, a custom one, and the built-in one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A daemon that writes, checkpoints and removes segments is backed up again and again."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from pathlib import Path
 from threading import Event, Thread

@@ -3,8 +3,6 @@
 ``make conformance`` adds Kafka's own clients and prints the matrix.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """The console of a real daemon: where it is served, and what its first page shows."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from contextlib import ExitStack

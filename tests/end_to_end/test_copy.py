@@ -3,8 +3,6 @@
 The quorum is scripted; the daemon is a real process, and its disk a real one.
 """
 
-from __future__ import annotations
-
 import re
 import resource
 import shutil

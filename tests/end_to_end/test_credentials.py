@@ -4,8 +4,6 @@ Each table has a row in which the right credentials are accepted, so a refusal s
 credentials matter. A refusal tells nothing: no name of another principal, and no secret.
 """
 
-from __future__ import annotations
-
 import json
 import secrets
 import ssl

@@ -3,8 +3,6 @@
 The load stops half-way until the test continues it, so no test depends on its duration.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Signals at bad moments, and shutdowns in which something hangs."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -1,7 +1,5 @@
 """Envelopes on a controller's listener, byte by byte over real sockets."""
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A daemon that lists the ACLs of another daemon, which is a Kafka broker to it."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager

@@ -1,7 +1,5 @@
 """A real daemon follows a scripted quorum over TCP: what it decides, and when it stops."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Iterator
 from contextlib import closing

@@ -1,7 +1,5 @@
 """Text of clients in the log, the audit and the answers of a real daemon cannot forge a line."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal

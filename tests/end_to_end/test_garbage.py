@@ -3,8 +3,6 @@
 ``AUTHORIZERD_GARBAGE_CONNECTIONS`` sets their number.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """The links between the documents, and the indents of their lists."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

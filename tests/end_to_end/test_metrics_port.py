@@ -1,7 +1,5 @@
 """The metrics port of a daemon process: what it serves, and what it never reveals."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import closing, suppress

@@ -1,7 +1,5 @@
 """OPA's data API of a real daemon, as Kafka's plugin uses it, with and without tokens."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

@@ -1,7 +1,5 @@
 """A real daemon, asked about the past of a real broker's log, answers as if it had stopped then."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path

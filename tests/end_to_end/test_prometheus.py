@@ -1,7 +1,5 @@
 """A real Prometheus scrapes a real daemon, evaluates the rules and raises an alert."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from datetime import UTC, datetime, timedelta

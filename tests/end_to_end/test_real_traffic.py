@@ -5,8 +5,6 @@ made while the same 1,616 ACLs were in force, so the log is cut before the first
 than the last decision. The daemon must give the same answer to every question, by the same rule.
 """
 
-from __future__ import annotations
-
 import lzma
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Settings that change while a real daemon runs: by SIGHUP or by a Kafka admin client."""
 
-from __future__ import annotations
-
 import select
 from contextlib import ExitStack, closing
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``authorizerd replay`` with a real spark-submit on this machine."""
 
-from __future__ import annotations
-
 import json
 import lzma
 import os

@@ -1,7 +1,5 @@
 """Replace the certificates of a real daemon: what clients see, and which connections end."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """SCRAM authentication of real clients, with the users that the log was formatted with."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from pathlib import Path

@@ -3,8 +3,6 @@
 The markers are random letters. Base64 and hexadecimal forms of them are searched for too.
 """
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import io

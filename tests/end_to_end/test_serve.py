@@ -1,7 +1,5 @@
 """``authorizerd serve`` as a process."""
 
-from __future__ import annotations
-
 import json
 import socket
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The metadata shell on a terminal."""
 
-from __future__ import annotations
-
 import os
 import pty
 import re

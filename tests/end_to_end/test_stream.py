@@ -1,7 +1,5 @@
 """The decision stream of a real daemon, over TCP and over a Unix socket."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterator
 from pathlib import Path

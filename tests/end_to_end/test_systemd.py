@@ -1,7 +1,5 @@
 """A real daemon under a service manager: its notifications and inherited sockets."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

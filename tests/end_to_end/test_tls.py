@@ -1,7 +1,5 @@
 """A real daemon with TLS on every port."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import ssl

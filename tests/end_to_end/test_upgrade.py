@@ -1,7 +1,5 @@
 """Files of earlier versions: what a new version reads, and what it continues."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A real daemon whose ACLs are listed and watched while an admin client changes them."""
 
-from __future__ import annotations
-
 import json
 import signal
 from collections.abc import Iterator

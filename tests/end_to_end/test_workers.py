@@ -3,8 +3,6 @@
 ``AUTHORIZERD_TEST_WORKER_CHANGES`` sets how many changes the first test makes.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -1,7 +1,5 @@
 """A daemon that may write only where the systemd unit lets it write, by the kernel's own rule."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """The workers of a real daemon: their processes, and a connection to each."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress

@@ -1,7 +1,5 @@
 """``python -m tests.faults --schedules N --seed S``: run schedules and print their counts."""
 
-from __future__ import annotations
-
 import argparse
 import logging
 import sys

@@ -1,7 +1,5 @@
 """The bytes of one file: on the disk, in the kernel's memory, and as written."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from random import Random
 from typing import Final

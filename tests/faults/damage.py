@@ -1,7 +1,5 @@
 """Damage to checkpoints, and whether a start may fail because of it."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from random import Random
 

@@ -1,7 +1,5 @@
 """The kinds of stories, and counts over many schedules."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Some hundred schedules of the copy; ``python -m tests.faults --copy`` runs any number."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

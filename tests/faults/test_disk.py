@@ -1,7 +1,5 @@
 """The simulated disk does what real disks may do, and nothing else."""
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """After a failed sync, nothing builds on data that the disk has dropped."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from random import Random
 

@@ -1,7 +1,5 @@
 """A restore that crashes or fails at any file operation leaves the old or the new log, whole."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """Some hundred schedules in each test run; ``python -m tests.faults`` runs any number."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

@@ -1,7 +1,5 @@
 """Recovery may refuse only certain contents."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.faults.verdicts import batch_starts, may_stop, next_offset, whole_size

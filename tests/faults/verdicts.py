@@ -3,8 +3,6 @@
 This restates the rules of recovery from the writer's side and shares no code with the reader.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Sequence
 from itertools import pairwise

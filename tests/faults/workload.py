@@ -1,7 +1,5 @@
 """Random batches of added and removed ACLs, of many sizes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from random import Random
 from typing import Final

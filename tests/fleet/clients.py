@@ -1,7 +1,5 @@
 """The clients of every daemon: they ask over HTTP and the stream, and list over Kafka."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from contextlib import closing

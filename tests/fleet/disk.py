@@ -1,7 +1,5 @@
 """A small file system that can be filled, for disk-full episodes; only root may mount it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ and ``answered`` after its answer was read, so what the daemon did lies between 
 that compares at once, ``sent`` is what its ``begin`` has returned then.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections import deque

@@ -17,8 +17,6 @@ follower of brokers, there is a state after each ACL. An update was acknowledged
 ACLs were visible.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence

@@ -3,8 +3,6 @@
 It shares no code with the daemon. It remembers what it has read, also of files that are gone.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress

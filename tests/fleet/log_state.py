@@ -1,7 +1,5 @@
 """The ACLs of a log by offset: its states, which may be visible, when each ACL came and went."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The judge accepts what is right, and finds each kind of fault."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

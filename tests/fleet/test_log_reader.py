@@ -1,7 +1,5 @@
 """The second reader of logs reads what the first one reads, and notices what is lost."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

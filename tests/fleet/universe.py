@@ -4,8 +4,6 @@
 do.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 from random import Random

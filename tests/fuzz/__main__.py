@@ -4,8 +4,6 @@ python -m tests.fuzz [--inputs 10000000] [--seconds 3600] [--seed 1] [--targets 
 python -m tests.fuzz --targets opa --input .run/fuzz/opa-1a2b3c4d
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import math

@@ -1,7 +1,5 @@
 """Inputs that once failed. Each run reads them first, and mutates them."""
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 from authorizerd.protocol.framing import frame

@@ -3,8 +3,6 @@
 The same random numbers give the same input.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from random import Random

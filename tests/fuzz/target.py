@@ -1,7 +1,5 @@
 """A reader to be fuzzed, and what its errors must look like."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager

@@ -1,7 +1,5 @@
 """The engine finds what a reader does wrong, shrinks it, and repeats itself."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import asynccontextmanager, suppress

@@ -1,7 +1,5 @@
 """A short part of ``make fuzz``, with a fixed seed, and every input that was once found."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.fuzz.corpus import CORPUS, Found

@@ -4,8 +4,6 @@ A *path* is a pair of lines of one function that ran one after the other. Work i
 lines, as in ``tests.loop``, so no limit depends on the clock.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager

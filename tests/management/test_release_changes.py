@@ -1,7 +1,5 @@
 """What changes when a cluster goes from one release of Kafka to another."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

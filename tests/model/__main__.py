@@ -1,7 +1,5 @@
 """``python -m tests.model --stories N --seed S``: run stories and print their counts."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -1,7 +1,5 @@
 """Callers inside the process; each makes its calls one after the other, as a connection does."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final

@@ -3,8 +3,6 @@
 **Invariant:** what is committed once stays committed, so ``states`` only grows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Final

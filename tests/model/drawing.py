@@ -1,7 +1,5 @@
 """Draw random stories over few ACLs, so that they collide."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial

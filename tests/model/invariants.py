@@ -4,8 +4,6 @@ Updates are made one after the other, so the expected answers are known when an 
 After each step of any task, written, visible and answered values are compared with them.
 """
 
-from __future__ import annotations
-
 from collections import Counter, deque
 from collections.abc import Sequence
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Clients of a Kafka listener, which check the answers to their updates and descriptions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence, Set
 from itertools import product
 from typing import Final, TypeVar

@@ -4,8 +4,6 @@
 one seed, so each run is the same.
 """
 
-from __future__ import annotations
-
 import itertools
 import logging
 import time

@@ -4,8 +4,6 @@ Its disk, threads, clocks, sockets and signals are replaced; all else is the dae
 reach the applier late and in pieces.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial

@@ -3,8 +3,6 @@
 The processes of a story run one after another on one disk, and each may end with an error.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 from collections import Counter

@@ -4,8 +4,6 @@
 be shortened.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from enum import IntEnum

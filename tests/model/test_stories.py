@@ -1,7 +1,5 @@
 """Some stories in each test run; ``python -m tests.model`` runs any number."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

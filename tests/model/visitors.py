@@ -4,8 +4,6 @@ Each makes its calls one after the other. A connection that breaks, or on which 
 long, is replaced at the next call; its update is in doubt then.
 """
 
-from __future__ import annotations
-
 import json
 from abc import ABC, abstractmethod
 from collections import Counter

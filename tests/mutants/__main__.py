@@ -1,7 +1,5 @@
 """``python -m tests.mutants [NAME…]``: try each mutant, and check that its test fails."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections import Counter

@@ -1,7 +1,5 @@
 """Mutants of who may ask on the HTTP ports, the decision stream and the console."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from tests.mutants.mutant import Mutant

@@ -1,7 +1,5 @@
 """All mutants by area, and the list that ``python -m tests.mutants --document`` prints."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Final

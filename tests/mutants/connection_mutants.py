@@ -1,7 +1,5 @@
 """Mutants of connections and TLS: who may connect, and how much one caller gets."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from tests.mutants.mutant import Mutant

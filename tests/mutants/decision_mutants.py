@@ -1,7 +1,5 @@
 """Mutants of decisions: rules, ranges, super users, the past, and the rules of Kafka releases."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from tests.mutants.mutant import Mutant

@@ -1,7 +1,5 @@
 """Mutants of following a cluster: what is believed, passed on and forwarded."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from tests.mutants.mutant import Mutant

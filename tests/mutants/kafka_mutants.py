@@ -1,7 +1,5 @@
 """Mutants of Kafka listeners: rights, authentication, and names of certificates."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from tests.mutants.mutant import Mutant

@@ -1,7 +1,5 @@
 """Mutants of what makes writes durable and detects damage: the log, copies of logs, backups."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from tests.mutants.mutant import Mutant

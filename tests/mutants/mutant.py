@@ -4,8 +4,6 @@
 the guard is noticed.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

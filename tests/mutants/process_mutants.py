@@ -1,7 +1,5 @@
 """Mutants of the process, its workers, its sockets, and its log of audit lines."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from tests.mutants.mutant import Mutant

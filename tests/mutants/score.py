@@ -4,8 +4,6 @@ cosmic-ray makes them in a copy. The tests of ``acl/search/names.py`` are those 
 that import it, or all of these if none does.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import compileall

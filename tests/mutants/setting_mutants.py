@@ -1,7 +1,5 @@
 """Mutants of settings: who may change them, and which secrets they keep."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from tests.mutants.mutant import Mutant

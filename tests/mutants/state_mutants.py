@@ -1,7 +1,5 @@
 """Mutants of gating and order: what is visible, served and acknowledged, and when."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from tests.mutants.mutant import Mutant

@@ -1,7 +1,5 @@
 """The catalogue matches the code. ``make mutants`` checks that the tests find its mutants."""
 
-from __future__ import annotations
-
 import ast
 from dataclasses import astuple
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Outcomes of mutants in a tree with one function and the project's layout."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Mutants of commands, formats, replay and client libraries, where they guard ACLs and secrets."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from tests.mutants.mutant import Mutant

@@ -3,8 +3,6 @@
 **Invariant:** the tree itself never changes, and the copy has at most one mutant at a time.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """The example configurations that follow a cluster: as they are, and without the comment signs."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

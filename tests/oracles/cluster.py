@@ -3,8 +3,6 @@
 The rules are those of Kafka 4.3's PartitionRegistration.merge and its controller's replay methods.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from authorizerd.image import changes

@@ -5,8 +5,6 @@ Each line of ``principals.jsonl.xz`` is a case of the Java class ``PrincipalOrac
 gives to some names. None means that Java or Kafka raises an error.
 """
 
-from __future__ import annotations
-
 import json
 import lzma
 from functools import cache

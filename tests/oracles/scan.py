@@ -3,8 +3,6 @@
 The rules come from KIP-290 for patterns, and from Kafka's scan order for the named rule.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from ipaddress import ip_address, ip_network
 from typing import Final

@@ -7,8 +7,6 @@ and filters are ``[resourceType, name, patternType, principal, host, operation, 
 requests ``[principal, host, operation, resourceType, name]``.
 """
 
-from __future__ import annotations
-
 import json
 import lzma
 from functools import cache

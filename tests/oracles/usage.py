@@ -1,7 +1,5 @@
 """Oracle: the ACLs that recorded events used, by a plain scan of all ACLs per event."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field

@@ -6,8 +6,6 @@ python -m tests.releases --versions 4.4.0 --case 1234 --seed 1
 The first run downloads each release's jars with Maven. One JVM runs at a time.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -3,8 +3,6 @@
 **Invariant:** a seed, a release and a number give the same case on any machine.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from itertools import count
 from random import Random

@@ -1,7 +1,5 @@
 """What differs between Kafka's answers to a case and ours, by the rules of the release."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Final

@@ -3,8 +3,6 @@
 Most ranges and addresses of a case are near its clients, so that about half of them match.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network

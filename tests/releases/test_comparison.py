@@ -1,7 +1,5 @@
 """The comparison with Kafka's releases can fail, and its cases have hosts of every kind."""
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from copy import deepcopy

@@ -1,7 +1,5 @@
 """``authorizerd acls`` against a server whose listeners have different security protocols."""
 
-from __future__ import annotations
-
 import io
 import time
 from pathlib import Path

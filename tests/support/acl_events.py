@@ -1,7 +1,5 @@
 """A client of ``/v1/acls`` and ``/v1/watch`` without a connection: it keeps a copy of the ACLs."""
 
-from __future__ import annotations
-
 import json
 from base64 import urlsafe_b64encode
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The bodies of the ACL messages on either side, in short calls."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The words that tests use for ACLs, questions and snapshots."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import TypedDict, TypeVar, Unpack
 

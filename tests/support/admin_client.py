@@ -1,7 +1,5 @@
 """Short calls of confluent-kafka's admin client."""
 
-from __future__ import annotations
-
 from concurrent.futures import Future
 from typing import Any
 

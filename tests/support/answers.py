@@ -1,7 +1,5 @@
 """The answers of HTTP handlers, which answer at once or later."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable
 
 from authorizerd.protocol.http.messages import Response

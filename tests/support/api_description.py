@@ -1,7 +1,5 @@
 """Check requests and their answers against the OpenAPI document of a port."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

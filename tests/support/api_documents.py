@@ -1,7 +1,5 @@
 """The OpenAPI documents of the ports, and their endpoints."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Audit logs and outputs that tests can inspect."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import trio

@@ -1,7 +1,5 @@
 """Authorizers for tests: the built-in one without a log, and a third-party one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import cast
 

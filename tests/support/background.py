@@ -1,7 +1,5 @@
 """Work in another thread for as long as a block runs."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Event

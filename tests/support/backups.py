@@ -1,7 +1,5 @@
 """Backups of small logs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What callers with some rights may ask of each surface, and the questions that show it."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterable, Iterator
 from typing import Any

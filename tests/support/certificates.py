@@ -1,7 +1,5 @@
 """Certificates for tests, as PEM files: of a certificate authority (CA), servers and clients."""
 
-from __future__ import annotations
-
 import ssl
 from datetime import UTC, datetime
 from pathlib import Path

@@ -5,8 +5,6 @@ A daemon's imports take longer than most tests. ``forked_command`` starts this p
 with programs of their own, for example in ``end_to_end/test_ending`` and ``cli/test_start``.
 """
 
-from __future__ import annotations
-
 import atexit
 import fcntl
 import gc

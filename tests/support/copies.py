@@ -1,7 +1,5 @@
 """Copies of a followed log, and the batches and snapshots that a cluster would send."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 

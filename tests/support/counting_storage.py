@@ -1,7 +1,5 @@
 """A disk that counts what is read."""
 
-from __future__ import annotations
-
 from io import BufferedReader, RawIOBase
 from pathlib import Path
 from typing import BinaryIO

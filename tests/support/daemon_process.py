@@ -1,7 +1,5 @@
 """A real daemon in a process, on free ports, while a test runs."""
 
-from __future__ import annotations
-
 import json
 import signal
 import socket

@@ -1,7 +1,5 @@
 """Write DER, for names and certificates that no library would write."""
 
-from __future__ import annotations
-
 
 def element(tag: int, content: bytes) -> bytes:
     size = len(content)

@@ -1,7 +1,5 @@
 """Envelopes that Kafka's own classes wrote, and helpers that build others."""
 
-from __future__ import annotations
-
 import struct
 from functools import partial
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Short names for the types of pytest's fixtures."""
 
-from __future__ import annotations
-
 import pytest
 
 Capture = pytest.CaptureFixture[str]

@@ -1,7 +1,5 @@
 """The requests of floods: for each interface a normal request and the worst ones."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

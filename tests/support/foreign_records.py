@@ -1,7 +1,5 @@
 """Metadata records whose contents the daemon does not keep, byte by byte."""
 
-from __future__ import annotations
-
 import struct
 
 from authorizerd.protocol.primitives import compact_string, unsigned_varint

@@ -1,7 +1,5 @@
 """Parse the output of kafka-acls or of ``authorizerd acls`` into a set of bindings."""
 
-from __future__ import annotations
-
 import re
 
 HEADER = re.compile(r"Current ACLs for resource `(ResourcePattern\(.*\))`:")

@@ -1,7 +1,5 @@
 """A blocking Kafka client of one connection, for requests that admin clients do not send."""
 
-from __future__ import annotations
-
 from ssl import SSLContext
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """Principals as a broker encodes them in Envelopes."""
 
-from __future__ import annotations
-
 import struct
 
 from authorizerd.protocol.kafka.body_reader import string

@@ -1,7 +1,5 @@
 """The versions that controllers of each Kafka know: the table of ``protocol.kafka.api``."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

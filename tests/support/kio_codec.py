@@ -4,8 +4,6 @@ kio's own reader rejects AUTHORIZER_NOT_READY, which its enumeration lacks, so t
 codes as integers. It shares only the primitive types with the product's codec.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable
 from dataclasses import Field, fields, is_dataclass

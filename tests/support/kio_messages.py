@@ -1,7 +1,5 @@
 """Messages as kio's own classes read and write them."""
 
-from __future__ import annotations
-
 import io
 from dataclasses import field, fields, make_dataclass
 from importlib import import_module

@@ -5,8 +5,6 @@
 Source: landlock(7). The C library has no functions for these system calls.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import sys

@@ -3,8 +3,6 @@
 ``write_log`` is the short form; the other functions write single batches, segments and checkpoints.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Answers about a metadata log as kio writes them, with any of their fields changed."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """A scripted quorum in a thread, for tests that block while a daemon process follows it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

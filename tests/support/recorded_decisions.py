@@ -1,7 +1,5 @@
 """Decisions in the audit log of a real broker, and the AuthZEN question of each."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime

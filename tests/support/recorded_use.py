@@ -1,7 +1,5 @@
 """Which grants of the real broker its recorded traffic used, by a plain scan."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 

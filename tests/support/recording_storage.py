@@ -1,7 +1,5 @@
 """A Storage that writes real files, records its calls, and fails on demand."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Sequence

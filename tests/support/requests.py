@@ -1,7 +1,5 @@
 """Requests that tests of several decision ports send."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Settings, credentials and tokens of SASL authentication."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """A SCRAM server that supplies the answers of a node of ``tests.daemon.kafka_cluster``."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from types import SimpleNamespace

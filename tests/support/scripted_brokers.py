@@ -1,7 +1,5 @@
 """Brokers that answer a source in memory or over TCP: each has ACLs of its own, and can fail."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Collection
 from dataclasses import dataclass, field

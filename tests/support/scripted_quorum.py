@@ -12,8 +12,6 @@ Connect to it in memory (``connect``, also with a mock clock), or over TCP after
 **Invariant:** the controllers that are alive and not isolated agree on what is committed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import trio

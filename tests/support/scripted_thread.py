@@ -1,7 +1,5 @@
 """Scripted servers in a thread, for tests that block while a daemon process talks to them."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future

@@ -6,8 +6,6 @@ ACLs. ``tests/conformance/test_zookeeper`` asks the same of a real ZooKeeper.
 Source: ZooKeeper 3.8 zookeeper.jute, ZooDefs.OpCode, KeeperException.Code, PrepRequestProcessor.
 """
 
-from __future__ import annotations
-
 import socket
 import ssl
 import struct

@@ -4,8 +4,6 @@ A transcript has, for each command, a line that begins with ``$ `` and then what
 printed. Its answer becomes ours by ``DIFFERENCES``; everything else must be equal, byte for byte.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 ``make test-whole`` runs them whole every night. A mutant's test is whole as well.
 """
 
-from __future__ import annotations
-
 import os
 from typing import Final
 

@@ -4,8 +4,6 @@ With ``REQUIRE_TOOLS=packages``, the Debian packages of that list are installed,
 skipped for one of them. ``python tests/support/skipped_tests.py`` prints those that are missing.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

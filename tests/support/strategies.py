@@ -1,7 +1,5 @@
 """Hypothesis strategies: ACLs that collide, metadata records, and valid logs."""
 
-from __future__ import annotations
-
 from hypothesis import strategies as st
 
 from authorizerd.acl.model import (

@@ -1,7 +1,5 @@
 """A blocking client of the decision stream that returns every answer as it was sent."""
 
-from __future__ import annotations
-
 import select
 from collections.abc import Iterator
 from ssl import SSLContext

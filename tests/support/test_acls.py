@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from authorizerd.acl.model import CLUSTER_NAME, Acl, Question

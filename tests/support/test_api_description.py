@@ -1,7 +1,5 @@
 """The checker of OpenAPI documents accepts what is described, and nothing else."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

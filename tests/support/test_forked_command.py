@@ -1,7 +1,5 @@
 """A forked command ends and prints as a program of its own."""
 
-from __future__ import annotations
-
 import signal
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """The scripted quorum through the real client: it answers as Kafka's controllers do."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 
 import pytest

@@ -1,7 +1,5 @@
 """A skipped test fails in CI, unless the list permits it."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

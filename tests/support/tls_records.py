@@ -1,7 +1,5 @@
 """Records of TLS 1.3 that the ssl module cannot send, such as KeyUpdate."""
 
-from __future__ import annotations
-
 import ssl
 from pathlib import Path
 

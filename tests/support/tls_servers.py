@@ -1,7 +1,5 @@
 """The TLS of a port that asks clients for certificates, for tests."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from authorizerd.config.principals.mapping import PrincipalMapping

@@ -1,7 +1,5 @@
 """Count how often other tasks run while something works, to test that it does not hold the loop."""
 
-from __future__ import annotations
-
 import trio
 
 

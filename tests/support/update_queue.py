@@ -1,7 +1,5 @@
 """An UpdateQueue and its RecordApplier over a log in memory."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Voters records, as kio's own classes write them."""
 
-from __future__ import annotations
-
 from uuid import UUID
 
 from kio.schema.types import BrokerId

@@ -3,8 +3,6 @@
 Source: ZooKeeper 3.8 PrepRequestProcessor, FinalRequestProcessor, PathUtils.
 """
 
-from __future__ import annotations
-
 import struct
 from base64 import b64encode
 from collections.abc import Collection

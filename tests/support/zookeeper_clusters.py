@@ -1,7 +1,5 @@
 """Kafka clusters in a scripted ZooKeeper, and ACLs that are read from them and added to them."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

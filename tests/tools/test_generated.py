@@ -1,7 +1,5 @@
 """Generated parts of the documentation: dashboard, metrics, OpenAPI, the table of surfaces."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Other programs are started, ended and measured."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Compare docs/errors.md and docs/command-line.md with the code."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What an audit line says about who asked."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """The audit filter and the sampler."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """The audit line. (test_standard_authorizer_answers compares it with Kafka's recorded lines.)"""
 
-from __future__ import annotations
-
 import pytest
 
 from authorizerd.acl.audit.line import AuditLevel, audit_level, audit_message

@@ -1,7 +1,5 @@
 """Names hidden in the audit log."""
 
-from __future__ import annotations
-
 import hmac
 from itertools import product
 

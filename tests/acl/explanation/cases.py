@@ -1,7 +1,5 @@
 """Random ACLs, settings and questions that meet, and brute force over a small universe."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache

@@ -1,7 +1,5 @@
 """Random cases with similar names, principals and hosts, and a check that a near miss is true."""
 
-from __future__ import annotations
-
 import dataclasses
 
 from hypothesis import strategies as st

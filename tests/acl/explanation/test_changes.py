@@ -1,7 +1,5 @@
 """Smallest changes: each gives the other answer, and no narrower one does."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import pytest

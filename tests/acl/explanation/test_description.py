@@ -1,7 +1,5 @@
 """The text of an explanation."""
 
-from __future__ import annotations
-
 import shlex
 from itertools import takewhile
 

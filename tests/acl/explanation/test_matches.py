@@ -1,7 +1,5 @@
 """The ACLs that match a question, compared with a plain scan."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from hypothesis import given

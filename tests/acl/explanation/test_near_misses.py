@@ -1,7 +1,5 @@
 """Near misses: every one is true, and the usual mistakes are found."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from types import ModuleType

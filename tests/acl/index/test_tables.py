@@ -1,7 +1,5 @@
 """Tables: small ones are dicts, large ones are maps, and no table changes in place."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 from immutables import Map

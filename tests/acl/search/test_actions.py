@@ -1,7 +1,5 @@
 """What may they do, compared with every decision."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

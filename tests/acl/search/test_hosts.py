@@ -1,7 +1,5 @@
 """The hosts from which something is allowed."""
 
-from __future__ import annotations
-
 from itertools import combinations, product
 
 import pytest

@@ -1,7 +1,5 @@
 """What can, by name, compared with every decision."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

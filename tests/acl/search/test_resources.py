@@ -1,7 +1,5 @@
 """What can: patterns, with denials subtracted, compared with every decision."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Who can, compared with the decision of every principal."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

@@ -1,7 +1,5 @@
 """Small worlds to search: some ACLs and settings, and everything that can be asked about them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

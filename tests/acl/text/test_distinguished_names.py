@@ -1,7 +1,5 @@
 """Distinguished names as people write them, compared with the names that Java wrote."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

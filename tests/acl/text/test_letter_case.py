@@ -1,7 +1,5 @@
 """Upper and lower case of ASCII letters."""
 
-from __future__ import annotations
-
 from string import ascii_lowercase, ascii_uppercase
 
 from hypothesis import given

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from authorizerd.acl.text.typos import find_similar, shorten

@@ -1,7 +1,5 @@
 """The flags of ``authorizerd acls``, its output, and its requests to a Kafka server."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterator
 from types import SimpleNamespace
 from typing import Any

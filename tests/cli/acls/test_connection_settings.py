@@ -1,7 +1,5 @@
 """The connection settings of ``authorizerd acls``, and the client properties that it rejects."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """``acls apply`` on a real daemon: the command, its exit codes, races, restarts."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

@@ -1,7 +1,5 @@
 """The first word after ``acls`` chooses a command; all other words are those of kafka-acls."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The examples of ``acls plan`` and ``acls apply`` for CI systems and on the page."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

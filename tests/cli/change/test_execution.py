@@ -1,7 +1,5 @@
 """Carrying out a plan on a server in memory: order, surprises, interruptions, races."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from random import Random
 

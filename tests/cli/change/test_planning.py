@@ -1,7 +1,5 @@
 """``authorizerd acls plan``: its report, the plan that it writes, and its exit codes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``authorizerd acls compare-releases``: what it reports and returns."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

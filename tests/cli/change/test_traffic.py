@@ -1,7 +1,5 @@
 """``authorizerd acls plan --traffic``: what it reports, writes and returns."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

@@ -1,7 +1,5 @@
 """The doctor's checks of owners and permissions, and of the callers of decision ports."""
 
-from __future__ import annotations
-
 import os
 from hashlib import sha256
 from pathlib import Path

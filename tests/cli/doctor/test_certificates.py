@@ -1,7 +1,5 @@
 """The doctor's checks of certificates: their files, dates and hosts, and what a daemon serves."""
 
-from __future__ import annotations
-
 import socket
 import ssl
 from datetime import UTC, datetime, timedelta

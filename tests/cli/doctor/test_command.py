@@ -1,7 +1,5 @@
 """``authorizerd doctor``: its lines and exit codes. It changes nothing."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """The doctor's checks of ports: who reaches them, whether they are free, and the web console."""
 
-from __future__ import annotations
-
 import os
 import socket
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The cluster that a daemon follows, as doctor sees it."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The doctor's checks of the machine, the packages, the disk, the log and the release."""
 
-from __future__ import annotations
-
 import os
 import resource
 import tomllib

@@ -1,7 +1,5 @@
 """``authorizerd backup``: where it writes, what it prints, what it refuses."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

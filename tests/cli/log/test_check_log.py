@@ -1,7 +1,5 @@
 """``authorizerd check-log``: its output, exit codes and repairs."""
 
-from __future__ import annotations
-
 import io
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """``format --add-scram`` accepts what kafka-storage accepts; ``features`` raises a log's level."""
 
-from __future__ import annotations
-
 import logging
 import re
 from base64 import b64encode

@@ -1,7 +1,5 @@
 """``authorizerd restore`` and ``reset-copy``: what they print, refuse, remove and leave."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``authorizerd test``: what it prints, its exit codes, and the ACLs that it tests."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from xml.etree import ElementTree

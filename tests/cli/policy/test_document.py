@@ -1,7 +1,5 @@
 """Policy files: their YAML, what they mean, and their faults with file, line and column."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Policy tests under settings that are unknown."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Collection
 

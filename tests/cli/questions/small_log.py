@@ -1,7 +1,5 @@
 """A small log with topics, and the answers of the commands that ask about it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

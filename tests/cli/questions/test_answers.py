@@ -1,7 +1,5 @@
 """``who-can``, ``what-can`` and ``can``: their lines, documents and exit codes."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """``authorizerd history``: the changes that concern a principal or a resource, and the answers."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from itertools import pairwise

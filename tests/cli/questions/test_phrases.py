@@ -1,7 +1,5 @@
 """The sentences of answers about access, and what ``authorizerd explain`` says."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

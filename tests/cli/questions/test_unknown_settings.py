@@ -1,7 +1,5 @@
 """Answers if ``super.users`` or ``allow.everyone.if.no.acl.found`` is unknown."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The tree of what brokers tell: which folders there are, and what is said about the others."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Awaitable, Callable
 from functools import partial

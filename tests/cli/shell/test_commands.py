@@ -1,7 +1,5 @@
 """The command ``authorizerd shell`` and the commands in it: all that Kafka's prints, and more."""
 
-from __future__ import annotations
-
 import io
 import re
 from pathlib import Path

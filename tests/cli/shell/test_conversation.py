@@ -1,7 +1,5 @@
 """Conversations on a terminal: the lines that users type, completion, and the history file."""
 
-from __future__ import annotations
-
 import builtins
 import signal
 import stat

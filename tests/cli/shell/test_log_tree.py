@@ -1,7 +1,5 @@
 """The tree of a log: every kind of record, and no secret."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Places of every kind that have given ACLs, and what a place has, read without the command."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path

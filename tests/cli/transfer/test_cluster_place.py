@@ -1,7 +1,5 @@
 """An import adds what a cluster lacks, DENYs first, and says what is done if a request fails."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """The output of the commands, and their exit codes."""
 
-from __future__ import annotations
-
 import io
 import json
 import sys

@@ -1,7 +1,5 @@
 """ACLs are written to a log all at once or not at all, and never to a log that others own."""
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Sequence
 from contextlib import suppress

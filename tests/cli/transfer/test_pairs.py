@@ -1,7 +1,5 @@
 """Every source and target in pairs: the target has the source's ACLs, except for named losses."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack

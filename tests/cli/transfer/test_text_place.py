@@ -1,7 +1,5 @@
 """A locator names one place. A file is written whole or not at all, and read back first."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

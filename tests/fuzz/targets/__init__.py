@@ -1,7 +1,5 @@
 """The readers that are fuzzed, by what sends them their inputs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

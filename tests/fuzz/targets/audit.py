@@ -3,8 +3,6 @@
 Clients choose the names in a line, so no name may turn a denial into another line.
 """
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io

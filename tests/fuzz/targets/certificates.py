@@ -1,7 +1,5 @@
 """TLS: the client's first records, a whole handshake, the names in certificates, and stores."""
 
-from __future__ import annotations
-
 import ssl
 import tempfile
 from collections.abc import AsyncIterator, Generator, Iterator

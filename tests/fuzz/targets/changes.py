@@ -1,7 +1,5 @@
 """Kafka requests of a super user: what is acknowledged is in the state and in the log, alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial

@@ -1,7 +1,5 @@
 """Our Kafka client, and a hostile broker or controller: every answer that we read."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import asynccontextmanager, suppress
 from functools import cache, partial

@@ -1,7 +1,5 @@
 """What users type: lines of the metadata shell, places of ACLs, addresses and flags."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import suppress

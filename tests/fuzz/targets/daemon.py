@@ -4,8 +4,6 @@ The meters of ``tests.loop`` measure each input: no stretch of the event loop ma
 its limit. Clients have no credentials, or those of a user without rights.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress

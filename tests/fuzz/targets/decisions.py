@@ -4,8 +4,6 @@ An independent reader of JSON tells what a body says. A question that says somet
 allowed in place of the one that was asked.
 """
 
-from __future__ import annotations
-
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterator

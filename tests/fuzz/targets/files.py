@@ -1,7 +1,5 @@
 """Files that a disk may have damaged: record batches, logs, checkpoints, backups, small files."""
 
-from __future__ import annotations
-
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator

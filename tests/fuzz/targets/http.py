@@ -1,7 +1,5 @@
 """HTTP: the connection's bytes, and the requests to the decision port and the console."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 from collections.abc import AsyncIterator, Generator, Iterable, Iterator

@@ -1,7 +1,5 @@
 """The Kafka wire: frames, all requests of all versions, Envelopes, handlers and authentication."""
 
-from __future__ import annotations
-
 from base64 import b64decode
 from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import asynccontextmanager, suppress

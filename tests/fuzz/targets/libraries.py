@@ -3,8 +3,6 @@
 A client that misreads an answer could allow what was denied, or miss a change of the ACLs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from typing import Any, Final

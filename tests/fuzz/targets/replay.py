@@ -1,7 +1,5 @@
 """Files that the jobs of replay write for each other: commits, plans of jobs, and results."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final

@@ -1,7 +1,5 @@
 """Texts of operators: configurations, JAAS lines, tokens, ACLs in every format, policies, plans."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import cache

@@ -1,7 +1,5 @@
 """Faulty texts of a format, and their errors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeVar
 

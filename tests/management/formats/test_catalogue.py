@@ -1,7 +1,5 @@
 """The catalogue of formats, the block ``manages`` of documents, and the page about them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What each format reads back, what it cannot say, and the places that its errors name."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from itertools import product

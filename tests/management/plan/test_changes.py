@@ -1,7 +1,5 @@
 """The ACLs of a plan, changes that never allow more than both states, and their progress."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator
 from typing import Final
 

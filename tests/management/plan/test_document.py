@@ -1,7 +1,5 @@
 """Documents of plans: what is written is read, and an altered plan is rejected."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

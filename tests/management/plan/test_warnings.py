@@ -1,7 +1,5 @@
 """Warnings: what a reviewer of a plan is told."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

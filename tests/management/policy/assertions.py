@@ -1,7 +1,5 @@
 """Short ways to write assertions, what they mean by brute force, and strategies for them."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator
 from itertools import product
 

@@ -1,7 +1,5 @@
 """What assertions mean, compared with brute force, and the changes after which they hold."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 import pytest

@@ -1,7 +1,5 @@
 """Sentences, what they mean, and the classes of names that they are judged by."""
 
-from __future__ import annotations
-
 import contextlib
 from itertools import product
 

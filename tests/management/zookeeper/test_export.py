@@ -1,7 +1,5 @@
 """ACLs of ZooKeeper as an export and as a dump."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

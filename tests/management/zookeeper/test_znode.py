@@ -1,7 +1,5 @@
 """The znodes that hold ACLs: their data and their paths."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 

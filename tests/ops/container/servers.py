@@ -1,7 +1,5 @@
 """Servers that always give the same answer, and the secret part of a configuration."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer

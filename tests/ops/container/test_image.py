@@ -1,7 +1,5 @@
 """The image, how it prepares the configuration, its probe, and the manifests that run it."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -2,8 +2,6 @@
 the programs.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Sets of ACLs, and questions of recorded events."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from authorizerd.acl.model import Acl, Operation, Question, ResourceType

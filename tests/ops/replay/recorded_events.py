@@ -3,8 +3,6 @@
 This module shares no code with ingest, so a test of both detects a disagreement.
 """
 
-from __future__ import annotations
-
 import json
 import lzma
 import re

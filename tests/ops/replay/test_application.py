@@ -1,7 +1,5 @@
 """The Spark application before it starts Spark."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import sys

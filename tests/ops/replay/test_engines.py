@@ -1,7 +1,5 @@
 """``--logs``: the engine that is chosen, and what the local one writes."""
 
-from __future__ import annotations
-
 import gzip
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The addresses of topics, and the words of texts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

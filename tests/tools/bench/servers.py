@@ -1,7 +1,5 @@
 """A server on a thread that answers every request."""
 
-from __future__ import annotations
-
 import socket
 import ssl
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The generated audit logs."""
 
-from __future__ import annotations
-
 from collections import Counter
 from datetime import UTC
 from itertools import chain, pairwise

@@ -1,7 +1,5 @@
 """The instrument that measures the event loop."""
 
-from __future__ import annotations
-
 import gc
 import time
 from collections.abc import Iterator

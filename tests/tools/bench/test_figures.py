@@ -1,7 +1,5 @@
 """Figures, the files of their parts, and their tables."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Floods: the requests, and the counting of answers."""
 
-from __future__ import annotations
-
 import socket
 from collections import Counter
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Parts are run one by one; a failed one never loses the others."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Peers get the same ACLs, as far as they can express them, and are absent with a reason."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The checkpoints for the measurements of loading."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from authorizerd.acl.index.builder import build

@@ -1,7 +1,5 @@
 """The sender: every request is sent once, and its latency counts from when it was due."""
 
-from __future__ import annotations
-
 import socket
 import time
 from collections import Counter

@@ -1,7 +1,5 @@
 """The sets of the benchmark never change."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """``make run``: its configuration, and a taken port."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """The manual page, the completions, and the parser that they are made from."""
 
-from __future__ import annotations
-
 import argparse
 import re
 import shutil

@@ -1,7 +1,5 @@
 """``make release``: what is released, and that each build gives the same bytes."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os

@@ -1,7 +1,5 @@
 """The documentation site: its pages, its links, and that it loads nothing from other hosts."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator

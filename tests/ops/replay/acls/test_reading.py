@@ -1,7 +1,5 @@
 """Sets of ACLs, read from files and from live clusters."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """Commits of a table, and the figures of an ingest. Neither needs Spark."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """Tasks that read logs and write a run themselves, without Spark."""
 
-from __future__ import annotations
-
 import gzip
 from contextlib import closing
 from datetime import UTC

@@ -1,7 +1,5 @@
 """The files of an ingest, and the lines that they share with files of earlier runs."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from contextlib import nullcontext

@@ -1,7 +1,5 @@
 """Indexes of sets of ACLs, and the recorded requests that they judge."""
 
-from __future__ import annotations
-
 import pickle
 from types import SimpleNamespace
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The options of a load, its thresholds, and the checks before it starts."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Random logs and sets of ACLs, for runs by both engines."""
 
-from __future__ import annotations
-
 import gzip
 import random
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """The local engine's counts of a log, and the causes of changes."""
 
-from __future__ import annotations
-
 from collections import Counter
 from datetime import UTC
 from typing import Any

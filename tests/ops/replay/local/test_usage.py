@@ -1,7 +1,5 @@
 """The local engine: usage, a real broker's log, and tables."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

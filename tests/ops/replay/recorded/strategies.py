@@ -1,7 +1,5 @@
 """Hypothesis strategies for recorded tuples, some of which ACLs cannot decide."""
 
-from __future__ import annotations
-
 from hypothesis import strategies as st
 
 from authorizerd.replay.judging.asking import OPERATION_CODES, RESOURCE_TYPE_CODES

@@ -1,7 +1,5 @@
 """Rows of sums, and an oracle that sums them up. Spark's workers import this module."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 

@@ -1,7 +1,5 @@
 """Read a page as a browser does, with Python's own parser."""
 
-from __future__ import annotations
-
 import html.parser
 import xml.etree.ElementTree as ElementTree
 

@@ -1,7 +1,5 @@
 """Small results of each kind, with a given name wherever a name may appear."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

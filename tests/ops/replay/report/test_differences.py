@@ -1,7 +1,5 @@
 """The comparison of two runs, and the findings about it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

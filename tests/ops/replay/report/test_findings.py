@@ -1,7 +1,5 @@
 """Findings are never better than the results, and say what they mean."""
 
-from __future__ import annotations
-
 import hashlib
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Plots and charts: their lengths are in proportion and their numbers add up."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ElementTree
 from itertools import pairwise
 from types import SimpleNamespace

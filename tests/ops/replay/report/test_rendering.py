@@ -1,7 +1,5 @@
 """The command that writes a report, its escaping, and the tables that hold escaped names."""
 
-from __future__ import annotations
-
 import json
 import re
 import xml.etree.ElementTree as ElementTree

@@ -1,7 +1,5 @@
 """The report's JavaScript, run by Node.js with a small stand-in for the document."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

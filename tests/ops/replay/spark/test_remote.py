@@ -1,7 +1,5 @@
 """Sessions of Spark Connect, without its server; ``make conformance`` runs whole jobs on one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

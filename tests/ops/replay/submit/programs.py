@@ -1,7 +1,5 @@
 """Scripts that replace Java and Spark, and print what the real programs would."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

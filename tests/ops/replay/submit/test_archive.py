@@ -1,7 +1,5 @@
 """The archive that is sent to a cluster, and the directory in which it is made."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The command line of spark-submit, what it needs, and its process."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import signal

@@ -3,8 +3,6 @@
 ``spark-submit`` is a script here, so that these tests need no Spark.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import signal

@@ -1,7 +1,5 @@
 """Recorded events as figures and as tuples, and strategies for them and for the ACLs they use."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The report of the use of ACLs, and the script of what it suggests."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Which ACLs the recorded events use, and which of them may be judged."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The changes that a candidate makes, and the report of them."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

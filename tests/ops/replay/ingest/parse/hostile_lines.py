@@ -1,7 +1,5 @@
 """Hypothesis strategies for lines: every layout, with names made of the layouts' markers."""
 
-from __future__ import annotations
-
 import json
 from itertools import product
 

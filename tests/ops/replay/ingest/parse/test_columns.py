@@ -1,7 +1,5 @@
 """The columns of many lines at once equal what the parser reads from each."""
 
-from __future__ import annotations
-
 import json
 import lzma
 from collections import Counter

@@ -1,7 +1,5 @@
 """The lines that Kafka writes, and their times."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

@@ -3,8 +3,6 @@
 **Invariant:** it runs in its own threads, and has ended when its block ends.
 """
 
-from __future__ import annotations
-
 import socket
 import ssl
 import threading

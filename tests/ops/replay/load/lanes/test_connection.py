@@ -1,7 +1,5 @@
 """The connections of lanes to each surface of a target."""
 
-from __future__ import annotations
-
 import socket
 import ssl
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """How lanes are driven, what they measure, and the stage on Spark that runs them."""
 
-from __future__ import annotations
-
 import gc
 import threading
 from collections.abc import Callable

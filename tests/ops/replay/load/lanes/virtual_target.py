@@ -1,7 +1,5 @@
 """A target with a virtual clock, and runs of a lane on it: no sockets, no waiting."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Sequence
 

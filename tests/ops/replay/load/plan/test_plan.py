@@ -1,7 +1,5 @@
 """The plan of a load: its questions, their order and pace, and the frames that carry them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
