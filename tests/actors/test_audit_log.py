@@ -7,7 +7,6 @@ import errno
 import msgspec
 import pytest
 import trio
-import trio.testing
 from trio.testing import wait_all_tasks_blocked
 
 from authorizerd.acl.audit.line import AuditLevel
@@ -27,6 +26,8 @@ from authorizerd.actors.audit_log import (
 from tests.support.audit import Writer
 
 FULL = OSError(errno.ENOSPC, "no space left")
+
+pytestmark = pytest.mark.usefixtures("autojump_clock")
 
 
 class Reports:
@@ -101,9 +102,7 @@ async def test_a_full_queue_drops_and_counts(nursery: trio.Nursery) -> None:
     assert writer.lines == [b"%d" % number for number in range(11)]
 
 
-async def test_lines_that_cannot_be_written_are_kept_and_retried(
-    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
-) -> None:
+async def test_lines_that_cannot_be_written_are_kept_and_retried(nursery: trio.Nursery) -> None:
     """Nothing is lost while the queue has room. The failure and its end are reported once each."""
     writer, log, reports = new_log(error=FULL)
     await nursery.start(log.run)
@@ -119,9 +118,7 @@ async def test_lines_that_cannot_be_written_are_kept_and_retried(
     assert (log.statistics.written, log.statistics.dropped, log.statistics.failing) == (2, 0, 0)
 
 
-async def test_a_failing_output_is_not_retried_at_every_decision(
-    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
-) -> None:
+async def test_a_failing_output_is_not_retried_at_every_decision(nursery: trio.Nursery) -> None:
     """It is tried once a second."""
     writer, log, _ = new_log(error=FULL)
     await nursery.start(log.run)
@@ -132,7 +129,7 @@ async def test_a_failing_output_is_not_retried_at_every_decision(
 
 
 async def test_events_dropped_during_a_failure_are_counted_for_the_output(
-    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+    nursery: trio.Nursery,
 ) -> None:
     """They count as lost to the output. The recovery reports their number."""
     writer, log, reports = new_log(events_max=10, error=FULL)
@@ -148,9 +145,7 @@ async def test_events_dropped_during_a_failure_are_counted_for_the_output(
     assert reports.all[1:] == [("recovery", 5)]
 
 
-async def test_a_partial_write_is_resumed_where_it_stopped(
-    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
-) -> None:
+async def test_a_partial_write_is_resumed_where_it_stopped(nursery: trio.Nursery) -> None:
     """No line is written twice or left out."""
     writer, log, reports = new_log(error=PartialWriteError(FULL, 2))
     for number in range(4):
@@ -164,9 +159,7 @@ async def test_a_partial_write_is_resumed_where_it_stopped(
     assert log.statistics.written == 4
 
 
-async def test_a_failure_after_the_last_line_is_recovered_from(
-    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
-) -> None:
+async def test_a_failure_after_the_last_line_is_recovered_from(nursery: trio.Nursery) -> None:
     """The log retries although no line is queued, or a required audit would refuse forever."""
     writer, log, _ = new_log(is_required=True, error=PartialWriteError(FULL, 1))
     await nursery.start(log.run)
@@ -179,9 +172,7 @@ async def test_a_failure_after_the_last_line_is_recovered_from(
     assert writer.lines == [b"1"]
 
 
-async def test_an_idle_log_checks_its_output(
-    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
-) -> None:
+async def test_an_idle_log_checks_its_output(nursery: trio.Nursery) -> None:
     """A moved file is created again within a second, even without decisions."""
     writer, log, _ = new_log()
     await nursery.start(log.run)
@@ -189,9 +180,7 @@ async def test_an_idle_log_checks_its_output(
     assert writer.writes == [0, 0]
 
 
-async def test_a_required_audit_refuses_while_the_output_fails(
-    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
-) -> None:
+async def test_a_required_audit_refuses_while_the_output_fails(nursery: trio.Nursery) -> None:
     """It recovers by itself. An audit that is not required never refuses."""
     for is_required in (True, False):
         writer, log, _ = new_log(is_required=is_required)
@@ -209,9 +198,7 @@ async def test_a_required_audit_refuses_while_the_output_fails(
         assert not log.is_refusing
 
 
-async def test_a_required_audit_refuses_before_it_drops(
-    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
-) -> None:
+async def test_a_required_audit_refuses_before_it_drops(nursery: trio.Nursery) -> None:
     """The decision that fills the queue is the last until the queue has room again."""
     _, log, _ = new_log(events_max=3, is_required=True, is_stuck=True)
     for number in range(3):
@@ -266,9 +253,7 @@ async def test_long_lines_are_formatted_in_short_slices(nursery: trio.Nursery) -
     assert turns >= 8
 
 
-async def test_closing_waits_a_bounded_time_for_a_stuck_reader(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
+async def test_closing_waits_a_bounded_time_for_a_stuck_reader() -> None:
     """The lost lines are counted and reported."""
     _, log, reports = new_log(is_stuck=True)
     async with trio.open_nursery() as nursery:
@@ -283,9 +268,7 @@ async def test_closing_waits_a_bounded_time_for_a_stuck_reader(
     assert log.statistics.dropped_output == 2
 
 
-async def test_closing_retries_a_failing_output_once(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
+async def test_closing_retries_a_failing_output_once() -> None:
     """It does not pause before the retry. Lines that the retry writes are not lost."""
     for error in (FULL, None):
         writer, log, reports = new_log(error=FULL)
@@ -314,7 +297,7 @@ async def test_closing_writes_the_queue_and_ends(nursery: trio.Nursery) -> None:
     assert log.statistics.dropped_queue == 1
 
 
-async def test_an_error_elsewhere_loses_no_line(autojump_clock: trio.testing.MockClock) -> None:
+async def test_an_error_elsewhere_loses_no_line() -> None:
     """The current write is completed, and the queued lines follow."""
     writer, log, reports = new_log(is_stuck=True)
     with pytest.RaisesGroup(RuntimeError, flatten_subgroups=True):
@@ -334,9 +317,7 @@ async def _set_later(event: trio.Event) -> None:
     event.set()
 
 
-async def test_lines_lost_to_an_error_elsewhere_are_counted(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
+async def test_lines_lost_to_an_error_elsewhere_are_counted() -> None:
     """Closing before the cancellation does not extend the wait for a stuck reader."""
     _, log, reports = new_log(is_stuck=True)
     async with trio.open_nursery() as nursery:

@@ -11,6 +11,7 @@ import trio
 import trio.testing
 
 from authorizerd.config.bounds import FREE_BYTES
+from authorizerd.daemon.http.server import HttpServer
 from authorizerd.daemon.net.connection_server import SWEEP_SECONDS
 from authorizerd.protocol.http.messages import Request, Response
 from authorizerd.protocol.http.streamed import Send, StreamedResponse
@@ -20,6 +21,7 @@ from tests.daemon.http_service import (
     IDLE_TIMEOUT_S,
     ROOM_BYTES,
     MemoryListener,
+    StreamPair,
     ask,
     connect,
     echo,
@@ -35,6 +37,7 @@ STREAM = GET.replace(b"/", b"/stream", 1)
 STALL_S = 7.0
 HEAD_END = b"\r\n\r\n"
 LAST_CHUNK = b"0\r\n\r\n"
+virtual_time = pytest.mark.usefixtures("autojump_clock")
 
 
 class Streamer:
@@ -79,6 +82,19 @@ async def write_one_and_wait(send: Send) -> None:
     await trio.sleep_forever()
 
 
+async def begin_stream(
+    nursery: trio.Nursery,
+    server: HttpServer,
+    seen: bytes = b"one\r\n",
+    new_pair: Callable[[], StreamPair] = trio.testing.memory_stream_pair,
+) -> trio.abc.HalfCloseableStream:
+    """Start the server, ask for the stream, and return the client once it has received this."""
+    client = (await start_in_memory(nursery, server, MemoryListener(new_pair))).connect()
+    await client.send_all(STREAM)
+    await receive_until(client, seen)
+    return client
+
+
 async def test_streamed_answer_keeps_the_order_of_pipelined_requests(
     nursery: trio.Nursery,
 ) -> None:
@@ -106,9 +122,8 @@ async def test_answer_to_head_is_not_written(nursery: trio.Nursery) -> None:
     assert streamer.closed == 1
 
 
-async def test_live_answer_outlives_every_timeout(
-    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
-) -> None:
+@virtual_time
+async def test_live_answer_outlives_every_timeout(nursery: trio.Nursery) -> None:
     """An idle connection beside it is closed."""
 
     async def write(send: Send) -> None:
@@ -125,9 +140,8 @@ async def test_live_answer_outlives_every_timeout(
     assert server.statistics.connections_timed_out == 1
 
 
-async def test_live_answer_is_not_evicted_for_a_new_connection(
-    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
-) -> None:
+@virtual_time
+async def test_live_answer_is_not_evicted_for_a_new_connection(nursery: trio.Nursery) -> None:
     server = new_server(Streamer(write_one_and_wait, is_live=True), max_connections=1)
     listener = await start_in_memory(nursery, server)
     client = listener.connect()
@@ -140,10 +154,9 @@ async def test_live_answer_is_not_evicted_for_a_new_connection(
     assert server.statistics.connections_evicted == 0
 
 
+@virtual_time
 async def test_slow_reader_is_dropped_and_holds_one_part(
-    nursery: trio.Nursery,
-    autojump_clock: trio.testing.MockClock,
-    caplog: pytest.LogCaptureFixture,
+    nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The budget counts the part that waits, until the connection ends with a reason."""
     size, sent = 100_000, 0
@@ -157,12 +170,7 @@ async def test_slow_reader_is_dropped_and_holds_one_part(
     caplog.set_level(logging.INFO)
     streamer = Streamer(write, is_live=True)
     server = new_server(streamer)
-    listener = await start_in_memory(
-        nursery, server, MemoryListener(trio.testing.lockstep_stream_pair)
-    )
-    client = listener.connect()
-    await client.send_all(STREAM)
-    await receive_until(client, HEAD_END)
+    await begin_stream(nursery, server, HEAD_END, trio.testing.lockstep_stream_pair)
     await trio.sleep(STALL_S / 2)
     assert server.memory.bytes_held == size - FREE_BYTES
     await trio.sleep(STALL_S)
@@ -174,9 +182,8 @@ async def test_slow_reader_is_dropped_and_holds_one_part(
     assert "has not read its answer for 7 s" in caplog.text
 
 
-async def test_part_without_memory_ends_its_connection(
-    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
-) -> None:
+@virtual_time
+async def test_part_without_memory_ends_its_connection(nursery: trio.Nursery) -> None:
     """One answer may exceed the budget, but then nobody else gets memory."""
     big = ROOM_BYTES + FREE_BYTES
 
@@ -211,14 +218,11 @@ async def test_lost_peer_ends_a_live_answer_that_has_nothing_to_send(
     assert streamer.closed == 1
 
 
-async def test_certificate_that_ends_also_ends_a_live_answer(
-    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
-) -> None:
+@virtual_time
+async def test_certificate_that_ends_also_ends_a_live_answer(nursery: trio.Nursery) -> None:
     streamer = Streamer(write_one_and_wait, is_live=True)
     server = new_server(streamer)
-    client = (await start_in_memory(nursery, server)).connect()
-    await client.send_all(STREAM)
-    await receive_until(client, b"one\r\n")
+    client = await begin_stream(nursery, server)
     (connection,) = server._open
     connection.expires_at = -math.inf
     await trio.sleep(3 * SWEEP_SECONDS)
@@ -227,15 +231,12 @@ async def test_certificate_that_ends_also_ends_a_live_answer(
     assert streamer.closed == 1
 
 
-async def test_drain_completes_a_live_answer(
-    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
-) -> None:
+@virtual_time
+async def test_drain_completes_a_live_answer(nursery: trio.Nursery) -> None:
     """The client gets the end of the body at once, and then the end of the connection."""
     streamer = Streamer(write_one_and_wait, is_live=True)
     server = new_server(streamer)
-    client = (await start_in_memory(nursery, server)).connect()
-    await client.send_all(STREAM)
-    await receive_until(client, b"one\r\n")
+    client = await begin_stream(nursery, server)
     started = trio.current_time()
     await server.drain()
     assert await receive_all(client) == LAST_CHUNK
@@ -243,9 +244,8 @@ async def test_drain_completes_a_live_answer(
     assert streamer.closed == 1
 
 
-async def test_drain_does_not_cut_a_part(
-    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
-) -> None:
+@virtual_time
+async def test_drain_does_not_cut_a_part(nursery: trio.Nursery) -> None:
     """The part that is being sent is completed, and then the body."""
 
     async def write(send: Send) -> None:
@@ -253,38 +253,29 @@ async def test_drain_does_not_cut_a_part(
             await send(b"one")
 
     server = new_server(Streamer(write, is_live=True))
-    listener = await start_in_memory(
-        nursery, server, MemoryListener(trio.testing.lockstep_stream_pair)
-    )
-    client = listener.connect()
-    await client.send_all(STREAM)
-    await receive_until(client, HEAD_END)
+    client = await begin_stream(nursery, server, HEAD_END, trio.testing.lockstep_stream_pair)
     await trio.testing.wait_all_tasks_blocked()
     nursery.start_soon(server.drain)
     await trio.testing.wait_all_tasks_blocked()
     assert await receive_all(client) == b"3\r\none\r\n" + LAST_CHUNK
 
 
-async def test_drain_waits_for_an_answer_that_has_an_end(
-    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
-) -> None:
+@virtual_time
+async def test_drain_waits_for_an_answer_that_has_an_end(nursery: trio.Nursery) -> None:
     async def write(send: Send) -> None:
         await send(b"one")
         await trio.sleep(DRAIN_TIMEOUT_S / 2)
         await send(b"two")
 
     server = new_server(Streamer(write))
-    client = (await start_in_memory(nursery, server)).connect()
-    await client.send_all(STREAM)
-    await receive_until(client, b"one\r\n")
+    client = await begin_stream(nursery, server)
     await server.drain()
     assert await receive_all(client) == b"3\r\ntwo\r\n" + LAST_CHUNK
 
 
+@virtual_time
 async def test_answer_that_fails_is_cut_off(
-    nursery: trio.Nursery,
-    autojump_clock: trio.testing.MockClock,
-    caplog: pytest.LogCaptureFixture,
+    nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The client notices, because the end of the body is missing."""
 
@@ -303,16 +294,13 @@ async def test_answer_that_fails_is_cut_off(
     assert "a defect" in caplog.text
 
 
+@virtual_time
 async def test_server_that_is_cancelled_reports_no_fault(
-    nursery: trio.Nursery,
-    autojump_clock: trio.testing.MockClock,
-    caplog: pytest.LogCaptureFixture,
+    nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
 ) -> None:
     server = new_server(Streamer(write_one_and_wait, is_live=True))
     async with trio.open_nursery() as serving:
-        client = (await start_in_memory(serving, server)).connect()
-        await client.send_all(STREAM)
-        await receive_until(client, b"one\r\n")
+        await begin_stream(serving, server)
         serving.cancel_scope.cancel()
     assert caplog.text == ""
     assert server.statistics.connections_broken == 0
