@@ -22,8 +22,6 @@ IDLE_TIMEOUT_S = 60
 DRAIN_TIMEOUT_S = 5
 TICK_S = 0.5
 
-StreamPair = tuple[trio.abc.HalfCloseableStream, trio.abc.HalfCloseableStream]
-
 
 async def echo(request: Request) -> Response:
     """Answer with the request's path."""
@@ -54,49 +52,6 @@ def new_server(
         allowed_hosts=LOOPBACK_HOSTS,
         authenticates=lambda: True,
     )
-
-
-class MemoryListener(trio.abc.Listener[trio.abc.HalfCloseableStream]):
-    """Accepts streams without sockets, so that a test's clock may jump."""
-
-    def __init__(self, pair: Callable[[], StreamPair] = trio.testing.memory_stream_pair) -> None:
-        self._pair = pair
-        self._backlog, self._accepted = trio.open_memory_channel[
-            trio.abc.HalfCloseableStream | OSError
-        ](100)
-
-    def fail(self, error: OSError) -> None:
-        self._backlog.send_nowait(error)
-
-    def connect(self) -> trio.abc.HalfCloseableStream:
-        ours, theirs = self._pair()
-        self._backlog.send_nowait(theirs)
-        return ours
-
-    async def accept(self) -> trio.abc.HalfCloseableStream:
-        accepted = await self._accepted.receive()
-        if isinstance(accepted, OSError):
-            raise accepted
-        return accepted
-
-    async def aclose(self) -> None:
-        await self._accepted.aclose()
-
-
-async def start_in_memory(
-    nursery: trio.Nursery, server: HttpServer, listener: MemoryListener | None = None
-) -> MemoryListener:
-    listener = listener or MemoryListener()
-    await nursery.start(lambda task_status: server.serve([listener], task_status=task_status))
-    return listener
-
-
-async def start(nursery: trio.Nursery, server: HttpServer) -> int:
-    """Return the port on which ``server`` serves."""
-    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    port: int = listeners[0].socket.getsockname()[1]
-    await nursery.start(lambda task_status: server.serve(listeners, task_status=task_status))
-    return port
 
 
 async def connect(port: int) -> trio.SocketStream:

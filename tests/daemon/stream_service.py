@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TypeAlias, cast
 
 import trio
 from trio.testing import memory_stream_pair, wait_all_tasks_blocked
@@ -18,13 +17,12 @@ from authorizerd.protocol.decisions.stream import (
     StreamQuestion,
 )
 from tests.daemon.decision_place import Place
+from tests.daemon.serving import MemoryListener, StreamPair, serve_in_memory, serve_on_loopback
 
 FRAME_BYTES_MAX = 128 * 1024
 LOGIN_TIMEOUT_S = 20
 OFFSET_TIMEOUT_S, IDLE_TIMEOUT_S, DRAIN_TIMEOUT_S = 30, 600, 10
 ENOUGH_S = 1000
-
-StreamPair: TypeAlias = tuple[trio.abc.Stream, trio.abc.Stream]
 
 
 def new_server(
@@ -97,36 +95,26 @@ class Client:
                 return True
 
 
-class MemoryListener(trio.abc.Listener[trio.SocketStream]):
-    """Accepts streams without sockets, so that a test's clock may jump."""
+class Listener(MemoryListener):
+    """Accepts connections, whose peers are clients."""
 
-    def __init__(self) -> None:
-        self._backlog, self._accepted = trio.open_memory_channel[trio.abc.Stream](10)
-
-    def connect(self, pair: Callable[[], StreamPair] = memory_stream_pair) -> Client:
-        ours, theirs = pair()
-        self._backlog.send_nowait(theirs)
-        return Client(ours)
-
-    async def accept(self) -> trio.SocketStream:
-        return cast(trio.SocketStream, await self._accepted.receive())
-
-    async def aclose(self) -> None:
-        await self._accepted.aclose()
+    def connect_client(self) -> Client:
+        return Client(self.connect())
 
 
-async def start(nursery: trio.Nursery, server: StreamServer) -> MemoryListener:
-    listener = MemoryListener()
-    await nursery.start(lambda task_status: server.serve([listener], task_status=task_status))
+async def start(
+    nursery: trio.Nursery,
+    server: StreamServer,
+    pair: Callable[[], StreamPair] = memory_stream_pair,
+) -> Listener:
+    listener = Listener(pair)
+    await serve_in_memory(nursery, server, listener)
     return listener
 
 
 async def start_on_loopback(nursery: trio.Nursery, server: StreamServer) -> str:
     """Return the address on which ``server`` serves."""
-    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    port: int = listeners[0].socket.getsockname()[1]
-    await nursery.start(lambda task_status: server.serve(listeners, task_status=task_status))
-    return f"127.0.0.1:{port}"
+    return f"127.0.0.1:{await serve_on_loopback(nursery, server)}"
 
 
 async def connected(
@@ -134,7 +122,7 @@ async def connected(
 ) -> tuple[StreamServer, Client]:
     """Return a server and a client that it has greeted."""
     server = new_server(place)
-    client = (await start(nursery, server)).connect()
+    client = (await start(nursery, server)).connect_client()
     assert (await client.greet(token)).error_code == 0
     return server, client
 

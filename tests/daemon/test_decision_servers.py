@@ -21,7 +21,13 @@ from authorizerd.daemon.decisions.paths import PathsHandler
 from authorizerd.daemon.endpoints import ADMIN_HTTP, DECISION_HTTP, METRICS_HTTP
 from authorizerd.protocol.http.messages import LOOPBACK_HOSTS, Request, Response
 from tests.daemon.decision_place import Place
-from tests.daemon.http_service import GET, ask, echo, receive_until, start_in_memory
+from tests.daemon.http_service import (
+    GET,
+    ask,
+    echo,
+    receive_until,
+)
+from tests.daemon.serving import serve_in_memory
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
 
@@ -91,7 +97,7 @@ async def test_answer_that_needs_no_credentials_keeps_no_place(
         None,
         PathsHandler({path: Echo()}, {}),
     )
-    listener = await start_in_memory(nursery, server)
+    listener = await serve_in_memory(nursery, server)
     await ask(listener.connect(), path)
     newcomer = listener.connect()
     await newcomer.send_all(GET.replace(b"/", path.encode(), 1))
@@ -108,7 +114,7 @@ async def test_slow_pollers_keep_nobody_out(name: str, nursery: trio.Nursery) ->
     server = new_http_server(
         parse(TEXT, source="test"), name, echo, 1000, math.inf, LOOPBACK_HOSTS, None
     )
-    listener = await start_in_memory(nursery, server)
+    listener = await serve_in_memory(nursery, server)
     pollers = [listener.connect() for _ in range(server.limits.connections_max)]
     for client in pollers:
         await ask(client, "/healthz")

@@ -20,8 +20,12 @@ from authorizerd.protocol.http.messages import Request, Response
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from tests.daemon import http_service, kafka_listener_service, stream_service
 from tests.daemon.decision_place import Place
-from tests.daemon.http_service import GET, MemoryListener, receive_until, start_in_memory
+from tests.daemon.http_service import (
+    GET,
+    receive_until,
+)
 from tests.daemon.kafka_listener_service import Echo, free_echo, to_echo, until
+from tests.daemon.serving import MemoryListener, serve_in_memory
 from tests.daemon.stream_service import FRAME_BYTES_MAX, IDLE_TIMEOUT_S
 from tests.support.acls import acl
 
@@ -63,7 +67,7 @@ async def test_http_refuses_pipelined_requests_under_overload(
 ) -> None:
     """It answers 503 with Retry-After, and reads the peer's later bytes after the pause."""
     server = http_service.new_server(turn_ms_max=TURN_MS_MAX)
-    client = (await start_in_memory(nursery, server)).connect()
+    client = (await serve_in_memory(nursery, server)).connect()
     overload.is_there = True
     await client.send_all(GET * 3)
     started = trio.current_time()
@@ -86,7 +90,7 @@ async def test_http_client_that_waits_for_answers_is_never_refused(
 ) -> None:
     """Not even if it has been refused before."""
     server = http_service.new_server(turn_ms_max=TURN_MS_MAX)
-    client = (await start_in_memory(nursery, server)).connect()
+    client = (await serve_in_memory(nursery, server)).connect()
     overload.is_there = True
     await client.send_all(GET * 2)
     await receive_until(client, b"overloaded\n")
@@ -101,7 +105,7 @@ async def test_stream_client_that_waits_for_answers_is_never_refused(
 ) -> None:
     place = Place(None, acl("User:alice", "READ", topic="orders"))
     server = stream_service.new_server(place, turn_ms_max=TURN_MS_MAX)
-    client = (await stream_service.start(nursery, server)).connect()
+    client = (await stream_service.start(nursery, server)).connect_client()
     overload.is_there = True
     await client.stream.send_all(client.frames.hello() + client.frames.ask(7, [MAY]))
     assert (await client.greeting()).error_code == ErrorCode.NONE
@@ -117,7 +121,7 @@ async def test_drain_does_not_wait_for_deferred_connections(
     nursery: trio.Nursery, autojump_clock: MockClock, overload: Overload
 ) -> None:
     server = http_service.new_server(turn_ms_max=TURN_MS_MAX)
-    client = (await start_in_memory(nursery, server)).connect()
+    client = (await serve_in_memory(nursery, server)).connect()
     overload.is_there = True
     await client.send_all(GET * 3)
     await receive_until(client, b"overloaded\n")
@@ -131,7 +135,7 @@ async def test_draining_server_refuses_nothing_for_overload(
 ) -> None:
     """These are the last requests, and the answer is already under way."""
     server = http_service.new_server()
-    client = (await start_in_memory(nursery, server)).connect()
+    client = (await serve_in_memory(nursery, server)).connect()
     await client.send_all(GET[:-2])
     await wait_all_tasks_blocked()
     nursery.start_soon(server.drain)
@@ -144,7 +148,7 @@ async def test_draining_server_refuses_nothing_for_overload(
 async def test_http_refuses_requests_above_the_memory_limit(nursery: trio.Nursery) -> None:
     """The second half-sent request exceeds the budget; once the first is answered, it fits."""
     server = http_service.new_server(body_bytes_max=HALF, memory_bytes_max=ROOM_BYTES)
-    listener = await start_in_memory(nursery, server)
+    listener = await serve_in_memory(nursery, server)
     first, second = listener.connect(), listener.connect()
     await first.send_all(post(HALF) + bytes(HALF - 1))
     await wait_all_tasks_blocked()
@@ -167,7 +171,7 @@ async def test_http_refuses_large_answers_while_others_are_unread(nursery: trio.
         return Response(status=200, body=bytes(1 if request.path == "/small" else HALF))
 
     server = http_service.new_server(answer, memory_bytes_max=HALF // 2)
-    listener = await start_in_memory(nursery, server, MemoryListener(lockstep_stream_pair))
+    listener = await serve_in_memory(nursery, server, MemoryListener(lockstep_stream_pair))
     slow, other = listener.connect(), listener.connect()
     await slow.send_all(GET)
     await wait_all_tasks_blocked()
@@ -187,7 +191,7 @@ async def test_stream_refuses_pipelined_frames_under_overload(
     """Each frame is refused with its own number; the connection continues after a pause."""
     place = Place(None, acl("User:alice", "READ", topic="orders"))
     server = stream_service.new_server(place, turn_ms_max=TURN_MS_MAX)
-    client = (await stream_service.start(nursery, server)).connect()
+    client = (await stream_service.start(nursery, server)).connect_client()
     await client.greet()
     overload.is_there = True
     started = trio.current_time()
@@ -215,7 +219,7 @@ async def test_stream_refuses_frames_above_the_memory_limit(
     place = Place(None, acl("User:alice", "READ", topic="orders"))
     server = stream_service.new_server(place, memory_bytes_max=ROOM_BYTES)
     listener = await stream_service.start(nursery, server)
-    first, second = listener.connect(), listener.connect()
+    first, second = listener.connect_client(), listener.connect_client()
     for client in (first, second):
         await client.greet()
         await client.stream.send_all(FRAME_BYTES_MAX.to_bytes(4, "big") + bytes(HALF))
@@ -234,7 +238,7 @@ async def test_stream_refuses_frames_above_the_memory_limit(
 
 async def test_incomplete_frame_times_out(nursery: trio.Nursery, autojump_clock: MockClock) -> None:
     server = stream_service.new_server(Place(None))
-    client = (await stream_service.start(nursery, server)).connect()
+    client = (await stream_service.start(nursery, server)).connect_client()
     await client.greet()
     await trio.sleep(IDLE_TIMEOUT_S - 1)
     started = trio.current_time()
@@ -307,7 +311,7 @@ async def test_hello_above_its_limit_is_refused_and_uses_only_free_bytes(
 ) -> None:
     server = stream_service.new_server(Place(None), memory_bytes_max=1)
     listener = await stream_service.start(nursery, server)
-    client, half = listener.connect(), listener.connect()
+    client, half = listener.connect_client(), listener.connect_client()
     await half.stream.send_all(LOGIN_BYTES_MAX.to_bytes(4, "big") + bytes(LOGIN_BYTES_MAX - 1))
     await client.stream.send_all((LOGIN_BYTES_MAX + 1).to_bytes(4, "big") + bytes(HALF))
     assert await client.is_closed()

@@ -101,7 +101,7 @@ async def test_stream_names_the_caller_of_its_hello(nursery: trio.Nursery, tmp_p
     """Its address is that of the connection; a stream without one is a Unix socket."""
     place = Place(tmp_path)
     server = new_server(place)
-    client = (await start(nursery, server)).connect()
+    client = (await start(nursery, server)).connect_client()
     await client.greet("root.secret")
     await client.ask([MAY, MAY_NOT])
     await client.stream.aclose()

@@ -51,14 +51,14 @@ async def test_the_greeting_has_version_and_offset(nursery: trio.Nursery) -> Non
     """The offset is the daemon's position in the log."""
     place = Place(None)
     place.snapshot.publish(at_offset(41))
-    client = (await start(nursery, new_server(place))).connect()
+    client = (await start(nursery, new_server(place))).connect_client()
     assert await client.greet() == Greeting("hello", 1, ErrorCode.NONE, 41)
 
 
 async def test_a_client_that_does_not_read_is_not_read_from(nursery: trio.Nursery) -> None:
     """The memory for its answers is bounded, and it is closed at the deadline."""
     server = new_server(Place(None, *ACLS))
-    client = (await start(nursery, server)).connect(lockstep_stream_pair)
+    client = (await start(nursery, server, lockstep_stream_pair)).connect_client()
     nursery.start_soon(client.stream.send_all, client.frames.hello())
     await client.greeting()
     ask = client.frames.ask(1, [])
@@ -89,7 +89,7 @@ async def test_an_idle_connection_is_closed(nursery: trio.Nursery) -> None:
     server = new_server(Place(None))
     listener = await start(nursery, server)
     for has_greeted, sent in ((False, b""), (False, b"\0\0"), (True, b""), (True, b"\0\0")):
-        client = listener.connect()
+        client = listener.connect_client()
         if has_greeted:
             await client.greet()
         if sent:
@@ -117,7 +117,7 @@ async def test_an_invalid_frame_closes_only_its_own_connection(
     caplog.set_level(logging.INFO)
     server = new_server(Place(None, *ACLS))
     listener = await start(nursery, server)
-    client, other = listener.connect(), listener.connect()
+    client, other = listener.connect_client(), listener.connect_client()
     await client.greet()
     await other.greet()
     ask = client.frames.ask
@@ -134,7 +134,7 @@ async def test_a_connection_that_begins_without_a_hello_is_closed(
 ) -> None:
     """It gets no answer, and the log has one line."""
     caplog.set_level(logging.INFO)
-    client = (await start(nursery, new_server(Place(None, *ACLS)))).connect()
+    client = (await start(nursery, new_server(Place(None, *ACLS)))).connect_client()
     await client.stream.send_all(frame(msgspec.msgpack.encode((1, [MAY]))))
     assert await client.is_closed()
     assert [record.levelname for record in caplog.records] == ["INFO"]
@@ -147,10 +147,10 @@ async def test_too_many_connections_are_refused(nursery: trio.Nursery, tmp_path:
     """
     server = new_server(Place(tmp_path, *ACLS), max_connections=2)
     listener = await start(nursery, server)
-    first, second = listener.connect(), listener.connect()
+    first, second = listener.connect_client(), listener.connect_client()
     await first.greet("root.secret")
     await second.greet("root.secret")
-    third = listener.connect()
+    third = listener.connect_client()
     too_many = ErrorCode.THROTTLING_QUOTA_EXCEEDED
     assert await third.greeting() == Greeting("hello", 1, too_many, -1)
     assert await third.is_closed()
@@ -158,17 +158,17 @@ async def test_too_many_connections_are_refused(nursery: trio.Nursery, tmp_path:
     assert (await first.ask([MAY])).decisions == ALLOWED
     await second.stream.aclose()
     await until(lambda: server.statistics.connections_open == 1)
-    await listener.connect().greet("root.secret")
+    await listener.connect_client().greet("root.secret")
 
 
 async def test_callers_without_credentials_give_way(nursery: trio.Nursery) -> None:
     """Whatever they have asked: nothing proves who they are."""
     server = new_server(Place(None, *ACLS), max_connections=1)
     listener = await start(nursery, server)
-    first = listener.connect()
+    first = listener.connect_client()
     await first.greet()
     assert (await first.ask([MAY])).decisions == ALLOWED
-    await listener.connect().greet()
+    await listener.connect_client().greet()
     assert await first.is_closed()
     assert server.statistics.connections_refused == 0
 
@@ -178,7 +178,7 @@ async def test_a_drain_answers_current_requests(nursery: trio.Nursery) -> None:
     place = Place(None)
     server = new_server(place)
     listener = await start(nursery, server)
-    idle, busy = listener.connect(), listener.connect()
+    idle, busy = listener.connect_client(), listener.connect_client()
     await idle.greet()
     await busy.greet()
     await busy.stream.send_all(busy.frames.ask(1, [MAY], 5) + busy.frames.ask(2, [MAY]))
@@ -223,7 +223,7 @@ async def test_a_refused_hello_gets_the_reason_and_is_closed(
     """Later frames are not answered. The log has the reason but no token."""
     caplog.set_level(logging.DEBUG)
     server = new_server(Place(tmp_path, *ACLS))
-    client = (await start(nursery, server)).connect()
+    client = (await start(nursery, server)).connect_client()
     hello = frame(msgspec.msgpack.encode(("hello", version, token)))
     await client.stream.send_all(hello + client.frames.ask(1, [MAY]))
     assert await client.greeting() == Greeting("hello", 1, error, -1)
@@ -293,7 +293,7 @@ async def test_before_the_acls_are_loaded_only_super_users_are_decided_about(
     place.grant(ask=OTHER)
     server = new_server(place)
     listener = await start(nursery, server)
-    proxy, other = listener.connect(), listener.connect()
+    proxy, other = listener.connect_client(), listener.connect_client()
     await proxy.greet("proxy.secret")
     await other.greet("other.secret")
     refused = Answer(1, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, -1, b"")

@@ -24,10 +24,9 @@ from tests.daemon.http_service import (
     new_server,
     receive_all,
     receive_until,
-    start,
-    start_in_memory,
     until,
 )
+from tests.daemon.serving import serve_in_memory, serve_on_loopback
 from tests.support.sizes import size
 
 NO_MEMORY = b"memory limit reached: retry later, or send smaller requests\n"
@@ -94,9 +93,9 @@ async def answers_to(server: HttpServer, pieces: Sequence[bytes], *, in_memory: 
     async with trio.open_nursery() as nursery:
         client: trio.abc.HalfCloseableStream
         if in_memory:
-            client = (await start_in_memory(nursery, server)).connect()
+            client = (await serve_in_memory(nursery, server)).connect()
         else:
-            client = await connect(await start(nursery, server))
+            client = await connect(await serve_on_loopback(nursery, server))
         received: list[bytes] = []
 
         async def receive() -> None:
@@ -157,9 +156,9 @@ async def test_complete_request_needs_no_task(
     server = new_server(handle)
     client: trio.abc.Stream
     if in_memory:
-        client = (await start_in_memory(nursery, server)).connect()
+        client = (await serve_in_memory(nursery, server)).connect()
     else:
-        client = await connect(await start(nursery, server))
+        client = await connect(await serve_on_loopback(nursery, server))
     for body in (b"ab", b"!", b"cd"):
         await client.send_all(post(body))
         answer = await receive_until(client, b"forbidden\n" if body == b"!" else body[::-1])
@@ -174,7 +173,7 @@ async def test_silent_connection_times_out_while_the_selector_has_it(
 ) -> None:
     """The idle time begins again with a request that is answered at once."""
     server = new_server(handle)
-    port = await start(nursery, server)
+    port = await serve_on_loopback(nursery, server)
     async with await connect(port) as client:
         await client.send_all(post(b"a"))
         await receive_until(client, b"a")
@@ -194,7 +193,7 @@ async def test_large_answers_respect_the_memory_limit(nursery: trio.Nursery) -> 
         return Response(200, bytes(size) if body == b"large" else body)
 
     server = new_server(answer, memory_bytes_max=FREE_BYTES)
-    port = await start(nursery, server)
+    port = await serve_on_loopback(nursery, server)
     async with await connect(port) as slow, await connect(port) as other:
         await slow.send_all(post(b"large"))
         await until(lambda: server.memory.bytes_held > 0)
@@ -271,7 +270,7 @@ async def test_no_answer_and_no_descriptor_is_lost(seed: int) -> None:
     descriptors = len(os.listdir("/proc/self/fd"))
     server = new_server(handle, max_connections=100, body_bytes_max=100_000)
     async with trio.open_nursery() as nursery:
-        crowd = Crowd(await start(nursery, server), seed)
+        crowd = Crowd(await serve_on_loopback(nursery, server), seed)
         async with trio.open_nursery() as clients:
 
             async def drain() -> None:
@@ -296,7 +295,7 @@ async def test_drain_answers_what_has_arrived_at_the_selector(
     """However many connections have sent a request, the drain ends none before its answer."""
     monkeypatch.setattr(selector, "TURN_NS_MAX", 0)  # one request in a turn
     server = new_server(handle, max_connections=200)
-    port = await start(nursery, server)
+    port = await serve_on_loopback(nursery, server)
     clients = [await connect(port) for _ in range(150)]
     for client in clients:
         await client.send_all(post(b"ab"))

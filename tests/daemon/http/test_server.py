@@ -19,18 +19,15 @@ from authorizerd.daemon.net.turns import WORK_NS
 from authorizerd.protocol.http.messages import Request, Response
 from tests.daemon.http_service import (
     GET,
-    MemoryListener,
-    StreamPair,
     ask,
     connect,
     echo,
     new_server,
     receive_all,
     receive_until,
-    start,
-    start_in_memory,
     until,
 )
+from tests.daemon.serving import MemoryListener, StreamPair, serve_in_memory, serve_on_loopback
 
 ANSWERS_IN_A_TURN_MAX = WORK_NS // REQUEST_NS
 
@@ -46,7 +43,7 @@ async def test_client_that_never_pauses_ends_with_its_certificate(
         return await echo(request)
 
     server = new_server(wait)
-    stream = (await start_in_memory(nursery, server)).connect()
+    stream = (await serve_in_memory(nursery, server)).connect()
     await stream.send_all(3 * ANSWERS_IN_A_TURN_MAX * GET)
     await trio.testing.wait_all_tasks_blocked()
     (connection,) = server._open
@@ -60,7 +57,7 @@ async def test_client_that_never_pauses_ends_with_its_certificate(
 
 async def test_connection_is_kept_alive_between_requests(nursery: trio.Nursery) -> None:
     server = new_server()
-    async with await connect(await start(nursery, server)) as client:
+    async with await connect(await serve_on_loopback(nursery, server)) as client:
         assert (await ask(client, "/a")).startswith(b"HTTP/1.1 200 OK\r\n")
         assert (await ask(client, "/b")).endswith(b"/b")
         assert server.statistics.connections_open == 1
@@ -103,7 +100,7 @@ async def test_body_larger_than_any_buffer_is_received_and_sent_whole(
 
     server = new_server(reverse, body_bytes_max=size, memory_bytes_max=4 * size)
     body = bytes(range(250)) * (size // 250)
-    async with await connect(await start(nursery, server)) as client:
+    async with await connect(await serve_on_loopback(nursery, server)) as client:
         head = b"Host: localhost\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % size
         await client.send_all(b"POST / HTTP/1.1\r\n" + head + body)
         assert (await receive_all(client)).endswith(b"\r\n\r\n" + body[::-1])
@@ -124,7 +121,7 @@ async def test_pipelined_requests_are_answered_in_one_send(nursery: trio.Nursery
     """One send has at most as many answers as one turn allows, in order."""
     sends: list[bytes] = []
     listener = MemoryListener(partial(recorded_pair, sends))
-    await start_in_memory(nursery, new_server(), listener)
+    await serve_in_memory(nursery, new_server(), listener)
     count = ANSWERS_IN_A_TURN_MAX + 3
     requests = [GET.replace(b"/", b"/%d" % number, 1) for number in range(count)]
     await listener.connect().send_all(b"".join(requests))
@@ -142,7 +139,7 @@ async def test_large_answers_are_sent_one_by_one(nursery: trio.Nursery) -> None:
 
     sends: list[bytes] = []
     listener = MemoryListener(partial(recorded_pair, sends))
-    await start_in_memory(nursery, new_server(answer_at_length), listener)
+    await serve_in_memory(nursery, new_server(answer_at_length), listener)
     await listener.connect().send_all(GET * 5)
     await trio.testing.wait_all_tasks_blocked()
     assert [data.count(b"HTTP/1.1 200 OK") for data in sends] == [2, 2, 1]
@@ -167,7 +164,7 @@ async def test_many_pipelined_requests_yield_to_other_tasks(nursery: trio.Nurser
             await trio.lowlevel.checkpoint()
             longest = max(longest, handled - before)
 
-    async with await connect(await start(nursery, new_server(count_request))) as client:
+    async with await connect(await serve_on_loopback(nursery, new_server(count_request))) as client:
         nursery.start_soon(watch)
         await client.send_all(GET * count)
         with trio.fail_after(5):
@@ -187,7 +184,7 @@ async def test_handler_fault_is_logged_and_answered_with_500(
         raise RuntimeError("secret")
 
     server = new_server(fail)
-    port = await start(nursery, server)
+    port = await serve_on_loopback(nursery, server)
     async with await connect(port) as other, await connect(port) as client:
         await client.send_all(GET + GET)
         answer = await receive_all(client)
@@ -205,7 +202,7 @@ async def test_handler_fault_is_logged_and_answered_with_500(
 async def test_bad_request_is_answered_and_ends_the_connection(nursery: trio.Nursery) -> None:
     """Earlier valid requests are answered first; the rest of the body is not awaited."""
     server = new_server()
-    async with await connect(await start(nursery, server)) as client:
+    async with await connect(await serve_on_loopback(nursery, server)) as client:
         too_large = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1001\r\n\r\n" + b"a" * 1001
         await client.send_all(GET + too_large + GET)
         answer = await receive_all(client)
@@ -220,7 +217,7 @@ async def test_bad_request_is_answered_and_ends_the_connection(nursery: trio.Nur
 async def test_host_that_is_not_allowed_is_refused(nursery: trio.Nursery, host: bytes) -> None:
     """A page of evil.example, which resolves to 127.0.0.1, cannot use its visitor's daemon."""
     server = new_server()
-    async with await connect(await start(nursery, server)) as client:
+    async with await connect(await serve_on_loopback(nursery, server)) as client:
         version = b"1.1" if host else b"1.0"
         await client.send_all(b"GET /secret HTTP/%b\r\n%b\r\n" % (version, host))
         answer = await receive_all(client)
@@ -234,7 +231,7 @@ async def test_host_that_is_not_allowed_is_refused(nursery: trio.Nursery, host: 
 
 
 async def test_expect_100_continue_is_answered(nursery: trio.Nursery) -> None:
-    async with await connect(await start(nursery, new_server())) as client:
+    async with await connect(await serve_on_loopback(nursery, new_server())) as client:
         await client.send_all(
             b"POST /p HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
             b"Content-Length: 3\r\n\r\n"
@@ -255,7 +252,7 @@ async def test_peer_that_resets_ends_only_its_connection(nursery: trio.Nursery) 
         return await echo(request)
 
     server = new_server(wait)
-    port = await start(nursery, server)
+    port = await serve_on_loopback(nursery, server)
     async with await connect(port) as other:
         gone = await connect(port)
         gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
@@ -278,7 +275,7 @@ def test_handler_may_be_an_object_with_async_call() -> None:
 
 async def test_connection_above_the_limit_gets_503_unread(nursery: trio.Nursery) -> None:
     server = new_server(max_connections=2)
-    port = await start(nursery, server)
+    port = await serve_on_loopback(nursery, server)
     async with await connect(port) as first:
         async with await connect(port) as second:
             await ask(first, "/a")
@@ -306,7 +303,7 @@ async def test_drain_answers_requests_under_way_and_closes_idle_connections(
         return await echo(request)
 
     server = new_server(wait)
-    port = await start(nursery, server)
+    port = await serve_on_loopback(nursery, server)
     async with (
         await connect(port) as idle,
         await connect(port) as half,
@@ -332,7 +329,7 @@ async def test_drain_answers_requests_under_way_and_closes_idle_connections(
 
 async def test_drain_answers_a_request_that_has_arrived_unread(nursery: trio.Nursery) -> None:
     server = new_server()
-    async with await connect(await start(nursery, server)) as client:
+    async with await connect(await serve_on_loopback(nursery, server)) as client:
         await ask(client, "/a")
 
         async def send_and_drain() -> None:

@@ -15,14 +15,13 @@ from tests.daemon.http_service import (
     IDLE_TIMEOUT_S,
     LOGIN_TIMEOUT_S,
     TICK_S,
-    MemoryListener,
     ask,
     echo,
     new_server,
     receive_all,
     receive_until,
-    start_in_memory,
 )
+from tests.daemon.serving import MemoryListener, serve_in_memory
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
 
@@ -30,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("autojump_clock")
 async def test_flood_of_connections_is_refused(nursery: trio.Nursery) -> None:
     """Each connection gets an answer. The server waits for few clients to read it, and briefly."""
     server = new_server(max_connections=0)
-    listener = await start_in_memory(nursery, server)
+    listener = await serve_in_memory(nursery, server)
     clients = [listener.connect() for _ in range(100)]
     await trio.testing.wait_all_tasks_blocked()
     started = trio.current_time()
@@ -45,7 +44,7 @@ async def test_flood_of_connections_is_refused(nursery: trio.Nursery) -> None:
 async def test_request_that_arrives_too_slowly_times_out(nursery: trio.Nursery) -> None:
     """Single bytes do not extend the limit."""
     server = new_server()
-    client = (await start_in_memory(nursery, server)).connect()
+    client = (await serve_in_memory(nursery, server)).connect()
     await trio.sleep(HEADER_TIMEOUT_S * 2)
     started = trio.current_time()
 
@@ -68,7 +67,7 @@ async def test_request_that_arrives_too_slowly_times_out(nursery: trio.Nursery) 
 
 async def test_request_time_starts_with_its_first_byte(nursery: trio.Nursery) -> None:
     """This holds even if that byte came together with the previous request."""
-    client = (await start_in_memory(nursery, new_server())).connect()
+    client = (await serve_in_memory(nursery, new_server())).connect()
     for _ in range(5):
         await client.send_all(GET[:10])
         await trio.sleep(HEADER_TIMEOUT_S - 1)
@@ -82,7 +81,7 @@ async def test_request_time_starts_with_its_first_byte(nursery: trio.Nursery) ->
 async def test_idle_connection_is_closed_unanswered(nursery: trio.Nursery) -> None:
     """A client would take a 408 for the answer to its next request."""
     server = new_server()
-    client = (await start_in_memory(nursery, server)).connect()
+    client = (await serve_in_memory(nursery, server)).connect()
     await trio.sleep(IDLE_TIMEOUT_S - 1)
     await ask(client, "/a")
     started = trio.current_time()
@@ -97,7 +96,7 @@ async def test_handler_time_is_not_limited(nursery: trio.Nursery) -> None:
         await trio.sleep(IDLE_TIMEOUT_S * 10)
         return await echo(request)
 
-    client = (await start_in_memory(nursery, new_server(sleep))).connect()
+    client = (await serve_in_memory(nursery, new_server(sleep))).connect()
     assert await ask(client, "/a")
 
 
@@ -105,7 +104,7 @@ async def test_peer_that_does_not_read_is_not_read_from_and_is_closed(
     nursery: trio.Nursery,
 ) -> None:
     server = new_server()
-    listener = await start_in_memory(
+    listener = await serve_in_memory(
         nursery, server, MemoryListener(trio.testing.lockstep_stream_pair)
     )
     client = listener.connect()
@@ -130,7 +129,7 @@ async def test_connection_without_a_successful_answer_has_the_login_timeout(
         )
 
     server = new_server(refuse)
-    listener = await start_in_memory(nursery, server)
+    listener = await serve_in_memory(nursery, server)
     silent, refused, answered = listener.connect(), listener.connect(), listener.connect()
     started = trio.current_time()
     await ask(answered, "/answered")
@@ -146,7 +145,7 @@ async def test_connection_without_a_successful_answer_has_the_login_timeout(
 async def test_drain_ends_a_connection_after_the_answer_being_sent(nursery: trio.Nursery) -> None:
     """The connection ends at once, although the answer did not say Connection: close."""
     server = new_server()
-    listener = await start_in_memory(
+    listener = await serve_in_memory(
         nursery, server, MemoryListener(trio.testing.lockstep_stream_pair)
     )
     client = listener.connect()
@@ -169,7 +168,7 @@ async def test_drain_cuts_requests_at_the_time_limit(nursery: trio.Nursery) -> N
             cancelled.set()
 
     server = new_server(hang)
-    listener = await start_in_memory(nursery, server)
+    listener = await serve_in_memory(nursery, server)
     half, hanging = listener.connect(), listener.connect()
     await half.send_all(GET[:10])
     await hanging.send_all(GET)
@@ -204,7 +203,7 @@ async def test_cancelling_the_server_cancels_its_handlers(nursery: trio.Nursery)
             ended.set()
 
     server = new_server(hang)
-    client = (await start_in_memory(nursery, server)).connect()
+    client = (await serve_in_memory(nursery, server)).connect()
     await client.send_all(GET)
     await begun.wait()
     nursery.cancel_scope.cancel()
@@ -230,7 +229,7 @@ async def fail(request: Request) -> Response:
 async def test_both_ways_to_answer_repeat_the_id(nursery: trio.Nursery) -> None:
     """A request in two pieces is answered by a task, which sends the same bytes."""
     server = new_server(lambda request: Response(200, request.body))
-    client = (await start_in_memory(nursery, server)).connect()
+    client = (await serve_in_memory(nursery, server)).connect()
     await client.send_all(post(b"end"))
     at_once = await receive_until(client, b"end")
     await client.send_all(post(b"end")[:-1])
@@ -242,7 +241,7 @@ async def test_both_ways_to_answer_repeat_the_id(nursery: trio.Nursery) -> None:
 
 async def test_refused_host_and_internal_error_have_the_id(nursery: trio.Nursery) -> None:
     for request, status in ((post(b"", host=b"evil.example"), b"403"), (post(b""), b"500")):
-        client = (await start_in_memory(nursery, new_server(fail))).connect()
+        client = (await serve_in_memory(nursery, new_server(fail))).connect()
         await client.send_all(request)
         answer = await receive_all(client)
         assert answer.startswith(b"HTTP/1.1 " + status)
@@ -252,7 +251,7 @@ async def test_refused_host_and_internal_error_have_the_id(nursery: trio.Nursery
 async def test_request_without_memory_has_the_id(nursery: trio.Nursery) -> None:
     """Also if the head of the refused request has not been read yet."""
     server = new_server(memory_bytes_max=0, body_bytes_max=4 * FREE_BYTES)
-    client = (await start_in_memory(nursery, server)).connect()
+    client = (await serve_in_memory(nursery, server)).connect()
     await client.send_all(post(b"a"))
     await receive_until(client, b"/")
     await client.send_all(post(bytes(2 * FREE_BYTES)).replace(b"r-17", b"r-18"))
@@ -262,7 +261,7 @@ async def test_request_without_memory_has_the_id(nursery: trio.Nursery) -> None:
 
 
 async def test_request_that_times_out_has_the_id(nursery: trio.Nursery) -> None:
-    listener = await start_in_memory(nursery, new_server())
+    listener = await serve_in_memory(nursery, new_server())
     for request, has_id in ((post(b"a", length=2), True), (post(b"")[:-3], False)):
         client = listener.connect()
         await client.send_all(request)

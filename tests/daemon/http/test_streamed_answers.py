@@ -20,18 +20,15 @@ from tests.daemon.http_service import (
     GET,
     IDLE_TIMEOUT_S,
     ROOM_BYTES,
-    MemoryListener,
-    StreamPair,
     ask,
     connect,
     echo,
     new_server,
     receive_all,
     receive_until,
-    start,
-    start_in_memory,
     until,
 )
+from tests.daemon.serving import MemoryListener, StreamPair, serve_in_memory, serve_on_loopback
 
 STREAM = GET.replace(b"/", b"/stream", 1)
 STALL_S = 7.0
@@ -89,7 +86,7 @@ async def begin_stream(
     new_pair: Callable[[], StreamPair] = trio.testing.memory_stream_pair,
 ) -> trio.abc.HalfCloseableStream:
     """Start the server, ask for the stream, and return the client once it has received this."""
-    client = (await start_in_memory(nursery, server, MemoryListener(new_pair))).connect()
+    client = (await serve_in_memory(nursery, server, MemoryListener(new_pair))).connect()
     await client.send_all(STREAM)
     await receive_until(client, seen)
     return client
@@ -100,7 +97,7 @@ async def test_streamed_answer_keeps_the_order_of_pipelined_requests(
 ) -> None:
     streamer = Streamer(write_two_parts)
     server = new_server(streamer)
-    async with await connect(await start(nursery, server)) as client:
+    async with await connect(await serve_on_loopback(nursery, server)) as client:
         await client.send_all(GET.replace(b"/", b"/a", 1) + STREAM + GET.replace(b"/", b"/b", 1))
         data = await receive_until(client, b"/b")
         first, second, third = data.split(b"HTTP/1.1 200 OK\r\n")[1:]
@@ -115,7 +112,7 @@ async def test_answer_to_head_is_not_written(nursery: trio.Nursery) -> None:
         raise AssertionError("HEAD has no body")
 
     streamer = Streamer(fail)
-    async with await connect(await start(nursery, new_server(streamer))) as client:
+    async with await connect(await serve_on_loopback(nursery, new_server(streamer))) as client:
         await client.send_all(STREAM.replace(b"GET", b"HEAD"))
         assert b"Transfer-Encoding: chunked\r\n" in await receive_until(client, HEAD_END)
         assert (await ask(client, "/next")).endswith(b"/next")
@@ -131,7 +128,7 @@ async def test_live_answer_outlives_every_timeout(nursery: trio.Nursery) -> None
         await trio.sleep(10 * IDLE_TIMEOUT_S)
         await send(b"two")
 
-    listener = await start_in_memory(nursery, server := new_server(Streamer(write, is_live=True)))
+    listener = await serve_in_memory(nursery, server := new_server(Streamer(write, is_live=True)))
     idle, client = listener.connect(), listener.connect()
     await ask(idle, "/a")
     await client.send_all(STREAM)
@@ -143,7 +140,7 @@ async def test_live_answer_outlives_every_timeout(nursery: trio.Nursery) -> None
 @virtual_time
 async def test_live_answer_is_not_evicted_for_a_new_connection(nursery: trio.Nursery) -> None:
     server = new_server(Streamer(write_one_and_wait, is_live=True), max_connections=1)
-    listener = await start_in_memory(nursery, server)
+    listener = await serve_in_memory(nursery, server)
     client = listener.connect()
     await client.send_all(STREAM)
     await receive_until(client, b"one\r\n")
@@ -191,7 +188,7 @@ async def test_part_without_memory_ends_its_connection(nursery: trio.Nursery) ->
         await send(bytes(big))
 
     server = new_server(Streamer(write, is_live=True))
-    listener = await start_in_memory(
+    listener = await serve_in_memory(
         nursery, server, MemoryListener(trio.testing.lockstep_stream_pair)
     )
     clients = [listener.connect() for _ in range(3)]
@@ -209,7 +206,7 @@ async def test_lost_peer_ends_a_live_answer_that_has_nothing_to_send(
     """The connection's place is free soon, even if the peer has sent another request."""
     streamer = Streamer(write_one_and_wait, is_live=True)
     server = new_server(streamer)
-    client = await connect(await start(nursery, server))
+    client = await connect(await serve_on_loopback(nursery, server))
     await client.send_all(STREAM + more)
     await receive_until(client, b"one\r\n")
     await client.aclose()
@@ -286,7 +283,7 @@ async def test_answer_that_fails_is_cut_off(
     for is_live in (False, True):
         streamer = Streamer(write, is_live=is_live)
         server = new_server(streamer)
-        client = (await start_in_memory(nursery, server)).connect()
+        client = (await serve_in_memory(nursery, server)).connect()
         await client.send_all(STREAM)
         assert (await receive_all(client)).endswith(HEAD_END + b"3\r\none\r\n")
         assert server.statistics.connections_broken == 1
@@ -321,7 +318,7 @@ async def test_empty_part_waits_for_the_turn_of_the_next(nursery: trio.Nursery) 
 
     count = 40
     server = new_server(Streamer(write, is_live=True), max_connections=count)
-    port = await start(nursery, server)
+    port = await serve_on_loopback(nursery, server)
     clients = [await connect(port) for _ in range(count)]
     for client in clients:
         await client.send_all(STREAM)
@@ -348,7 +345,9 @@ async def test_answer_that_cannot_begin_is_a_fault(
     async def handle(request: Request) -> StreamedResponse:
         return StreamedResponse(write=write_two_parts, close=close, headers=((b"A", b"\n"),))
 
-    async with await connect(await start(nursery, server := new_server(handle))) as client:
+    async with await connect(
+        await serve_on_loopback(nursery, server := new_server(handle))
+    ) as client:
         await client.send_all(STREAM)
         assert (await receive_all(client)).startswith(b"HTTP/1.1 500")
     assert server.statistics.requests_failed == 1

@@ -9,7 +9,6 @@ from authorizerd.daemon.net.connection_limits import ConnectionLimits
 from authorizerd.daemon.net.connection_server import ConnectionServer
 from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
 from authorizerd.tls.server import TlsServer
-from tests.daemon.http_service import MemoryListener
 
 LOGIN_S, IDLE_S = 30.0, 600.0
 HELLO, PING, FAULT, WAIT, PART = b"hello", b"ping", b"fault", b"wait", b"part"
@@ -77,20 +76,6 @@ class Server(ConnectionServer):
                 await self.goes_on.wait()
             await connection.send(held)
             held = b""
-
-
-async def start(nursery: trio.Nursery, server: ConnectionServer) -> MemoryListener:
-    listener = MemoryListener()
-    await nursery.start(lambda task_status: server.serve([listener], task_status=task_status))
-    return listener
-
-
-async def serve_on_loopback(nursery: trio.Nursery, server: ConnectionServer) -> int:
-    """Return the port of a real listener."""
-    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    await nursery.start(lambda task_status: server.serve(listeners, task_status=task_status))
-    port: int = listeners[0].socket.getsockname()[1]
-    return port
 
 
 async def ask(client: Stream, data: bytes = HELLO) -> bytes:

@@ -31,8 +31,8 @@ from tests.daemon.net.echo_server import (
     Server,
     ask,
     is_closed,
-    serve_on_loopback,
 )
+from tests.daemon.serving import serve_on_loopback
 from tests.support.certificates import Authority
 from tests.support.tls_servers import new_tls_server, server_settings
 

@@ -20,7 +20,6 @@ from authorizerd.daemon.net.connection_server import SWEEP_SECONDS
 from authorizerd.daemon.net.open_connections import IDLE_SECONDS_MIN, STALL_SECONDS_MIN
 from authorizerd.tls.server import Identity, TlsServer
 from authorizerd.tls.stream import Working
-from tests.daemon.http_service import MemoryListener
 from tests.daemon.net.echo_server import (
     FAULT,
     HELLO,
@@ -33,8 +32,8 @@ from tests.daemon.net.echo_server import (
     ask,
     is_closed,
     new_limits,
-    start,
 )
+from tests.daemon.serving import MemoryListener, serve_in_memory
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
 
@@ -42,7 +41,7 @@ pytestmark = pytest.mark.usefixtures("autojump_clock")
 async def test_newcomer_replaces_the_oldest_silent_connection(nursery: trio.Nursery) -> None:
     """Silent connections cannot lock out new clients; an established connection stays."""
     server = Server(connections_max=3)
-    listener = await start(nursery, server)
+    listener = await serve_in_memory(nursery, server)
     first = listener.connect()
     assert await ask(first) == HELLO
     silent = [listener.connect() for _ in range(20)]
@@ -62,7 +61,7 @@ async def test_established_connection_gives_way_only_after_long_idleness(
 ) -> None:
     """Until then a newcomer is refused. A connection that has sent a request since then stays."""
     server = Server()
-    listener = await start(nursery, server)
+    listener = await serve_in_memory(nursery, server)
     idle, busy = listener.connect(), listener.connect()
     await ask(idle)
     await ask(busy)
@@ -84,7 +83,7 @@ async def test_connection_that_asks_while_it_gives_way_keeps_no_place(
 ) -> None:
     """Its task still answers the request that has arrived, but it gives way only once."""
     server = Server()
-    listener = await start(nursery, server)
+    listener = await serve_in_memory(nursery, server)
     client, *_ = [listener.connect() for _ in range(1 + others)]
     await trio.testing.wait_all_tasks_blocked()
     await client.send_all(PING)  # the server's task has not run since
@@ -101,7 +100,7 @@ async def test_connection_that_asks_while_it_gives_way_keeps_no_place(
 async def test_stranger_that_was_answered_gives_way_at_once(nursery: trio.Nursery) -> None:
     """The one that has been quiet for the longest time does. Known peers stay."""
     server = Server(connections_max=3)
-    listener = await start(nursery, server)
+    listener = await serve_in_memory(nursery, server)
     known, strangers = listener.connect(), [listener.connect() for _ in range(2)]
     assert await ask(known) == HELLO
     for stranger in strangers:
@@ -119,7 +118,7 @@ async def test_stranger_that_was_answered_gives_way_at_once(nursery: trio.Nurser
 
 async def test_connection_with_a_request_under_way_never_gives_way(nursery: trio.Nursery) -> None:
     server = Server()
-    listener = await start(nursery, server)
+    listener = await serve_in_memory(nursery, server)
     clients = [listener.connect() for _ in range(2)]
     await ask(clients[0])
     for client in clients:
@@ -134,7 +133,7 @@ async def test_connection_with_a_request_under_way_never_gives_way(nursery: trio
 async def test_requests_do_not_extend_the_time_to_log_in(nursery: trio.Nursery) -> None:
     """A client that is served but does not log in is closed at the deadline."""
     server = Server()
-    client = (await start(nursery, server)).connect()
+    client = (await serve_in_memory(nursery, server)).connect()
     started = trio.current_time()
     with suppress(trio.BrokenResourceError):
         for _ in range(int(2 * LOGIN_S)):
@@ -149,7 +148,7 @@ async def test_idle_connection_that_was_established_is_counted_as_such(
     nursery: trio.Nursery,
 ) -> None:
     server = Server()
-    client = (await start(nursery, server)).connect()
+    client = (await serve_in_memory(nursery, server)).connect()
     assert await ask(client) == HELLO
     assert await is_closed(client)
     seen = server.statistics
@@ -164,7 +163,7 @@ async def test_memory_of_a_stalled_request_goes_to_others(
 ) -> None:
     """Memory is taken from a connection only after a long stall."""
     server = Server()
-    listener = await start(nursery, server)
+    listener = await serve_in_memory(nursery, server)
     holder, other = listener.connect(), listener.connect()
     for client in (holder, other) if is_established else (other,):
         await ask(client)
@@ -199,7 +198,7 @@ async def test_fault_of_any_kind_ends_its_own_connection_only(
     """The fault is logged once, and counted."""
     server = Server()
     server.fault = fault
-    listener = await start(nursery, server)
+    listener = await serve_in_memory(nursery, server)
     client, other = listener.connect(), listener.connect()
     await client.send_all(FAULT)
     assert await is_closed(client)
@@ -223,7 +222,7 @@ async def test_fault_during_a_cancellation_is_logged_and_the_cancellation_propag
                     ended.set()
                     raise ValueError("fault")
 
-    client = (await start(nursery, Mixed())).connect()
+    client = (await serve_in_memory(nursery, Mixed())).connect()
     await trio.testing.wait_all_tasks_blocked()
     nursery.cancel_scope.cancel()
     with trio.CancelScope(shield=True), trio.fail_after(5):
@@ -264,7 +263,7 @@ class SlowServer(Server):
 async def test_delayed_connections_are_served_one_after_another(nursery: trio.Nursery) -> None:
     """No connection is refused, and the open ones are served meanwhile."""
     server = SlowServer(connections_max=10)
-    listener = await start(nursery, server)
+    listener = await serve_in_memory(nursery, server)
     started = trio.current_time()
     clients = [listener.connect() for _ in range(3)]
     for number, client in enumerate(clients, 1):
@@ -277,7 +276,7 @@ async def test_delayed_connections_are_served_one_after_another(nursery: trio.Nu
 
 async def test_delayed_connection_is_closed_when_the_server_drains(nursery: trio.Nursery) -> None:
     server = SlowServer()
-    client = (await start(nursery, server)).connect()
+    client = (await serve_in_memory(nursery, server)).connect()
     await trio.testing.wait_all_tasks_blocked()
     started = trio.current_time()
     await server.drain()
@@ -323,7 +322,7 @@ async def test_handshakes_that_wait_for_a_thread_are_not_evicted(nursery: trio.N
     """Otherwise a flood would evict each client before its turn, and nobody could connect."""
     tls = Handshakes()
     server = Server(connections_max=4, tls=tls)
-    listener = await start(nursery, server)
+    listener = await serve_in_memory(nursery, server)
     working = listener.connect()
     await working.send_all(b"h")
     silent = [listener.connect() for _ in range(4)]
@@ -348,7 +347,7 @@ async def test_handshakes_that_wait_for_a_thread_are_not_evicted(nursery: trio.N
 async def test_drain_ends_handshakes_after_their_step(nursery: trio.Nursery) -> None:
     tls = Handshakes()
     server = Server(tls=tls)
-    client = (await start(nursery, server)).connect()
+    client = (await serve_in_memory(nursery, server)).connect()
     await client.send_all(b"h")
     await trio.testing.wait_all_tasks_blocked()
     nursery.start_soon(server.drain)
@@ -364,7 +363,7 @@ async def test_identity_ends_with_its_certificate(
 ) -> None:
     """An answer that is being sent is completed first."""
     server = Server()
-    listener = await start(nursery, server)
+    listener = await serve_in_memory(nursery, server)
     idle, busy = listener.connect(), listener.connect()
     for client in (idle, busy):
         assert await ask(client) == HELLO
@@ -389,7 +388,7 @@ async def test_connection_that_ends_during_the_sweep_is_not_counted_as_expired(
 ) -> None:
     monkeypatch.setattr(connection_server, "_SWEPT_AT_ONCE", 1)
     server = Server(connections_max=20)
-    listener = await start(nursery, server)
+    listener = await serve_in_memory(nursery, server)
     clients = [listener.connect() for _ in range(20)]
     for client in clients:
         assert await ask(client) == HELLO
@@ -405,7 +404,7 @@ async def test_connection_that_ends_during_the_sweep_is_not_counted_as_expired(
 
 async def test_only_identified_connections_are_ended(nursery: trio.Nursery) -> None:
     server = Server()
-    listener = await start(nursery, server)
+    listener = await serve_in_memory(nursery, server)
     anonymous, identified = listener.connect(), listener.connect()
     for client in (anonymous, identified):
         assert await ask(client) == HELLO

@@ -1,0 +1,55 @@
+"""Servers over memory or loopback, for tests of any protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import trio
+import trio.testing
+
+from authorizerd.daemon.net.connection_server import ConnectionServer
+
+StreamPair = tuple[trio.abc.HalfCloseableStream, trio.abc.HalfCloseableStream]
+
+
+class MemoryListener(trio.abc.Listener[trio.abc.HalfCloseableStream]):
+    """Accepts streams without sockets, so that a test's clock may jump."""
+
+    def __init__(self, pair: Callable[[], StreamPair] = trio.testing.memory_stream_pair) -> None:
+        self._pair = pair
+        self._backlog, self._accepted = trio.open_memory_channel[
+            trio.abc.HalfCloseableStream | OSError
+        ](100)
+
+    def fail(self, error: OSError) -> None:
+        self._backlog.send_nowait(error)
+
+    def connect(self) -> trio.abc.HalfCloseableStream:
+        ours, theirs = self._pair()
+        self._backlog.send_nowait(theirs)
+        return ours
+
+    async def accept(self) -> trio.abc.HalfCloseableStream:
+        accepted = await self._accepted.receive()
+        if isinstance(accepted, OSError):
+            raise accepted
+        return accepted
+
+    async def aclose(self) -> None:
+        await self._accepted.aclose()
+
+
+async def serve_in_memory(
+    nursery: trio.Nursery, server: ConnectionServer, listener: MemoryListener | None = None
+) -> MemoryListener:
+    listener = listener or MemoryListener()
+    await nursery.start(lambda task_status: server.serve([listener], task_status=task_status))
+    return listener
+
+
+async def serve_on_loopback(nursery: trio.Nursery, server: ConnectionServer) -> int:
+    """Return the port on which ``server`` serves."""
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    port: int = listeners[0].socket.getsockname()[1]
+    await nursery.start(lambda task_status: server.serve(listeners, task_status=task_status))
+    return port
