@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -134,10 +136,19 @@ def test_principal_patterns_match_by_name_or_prefix(
     assert principal_patterns(text).match(principal) is matches
 
 
-@pytest.mark.parametrize("text", ["alice", "User:", ":alice", "User*", "User:a;bob"])
-def test_entry_that_matches_no_principal_is_rejected(text: str) -> None:
-    with pytest.raises(InvalidValueError, match=r"expected Type:name, Type:prefix\* or \*"):
-        principal_patterns(text)
+@pytest.mark.parametrize(("parse", "text", "reason"), [
+    *((principal_patterns, text, r"expected Type:name, Type:prefix\* or \*")
+      for text in ("alice", "User:", ":alice", "User*", "User:a;bob")),
+    (resource_patterns, "a", "expected TYPE:name"),
+    (resource_patterns, "TOPIC:", "expected TYPE:name"),
+    *((resource_patterns, f"{name}:a", f"invalid resource type '{name}': expected one of TOPIC, ")
+      for name in ("TOPIK", "topic", "")),
+])  # fmt: skip
+def test_entry_that_matches_nothing_is_rejected(
+    parse: Callable[[str], object], text: str, reason: str
+) -> None:
+    with pytest.raises(InvalidValueError, match=reason):
+        parse(text)
 
 
 @pytest.mark.parametrize(("text", "resource_type", "name", "matches"), [
@@ -155,18 +166,6 @@ def test_resource_patterns_match_within_their_type(
     text: str, resource_type: ResourceType, name: str, matches: bool
 ) -> None:
     assert resource_patterns(text).match(resource_type, name) is matches
-
-
-@pytest.mark.parametrize(("text", "reason"), [
-    ("a", "expected TYPE:name"),
-    ("TOPIC:", "expected TYPE:name"),
-    ("TOPIK:a", "invalid resource type 'TOPIK': expected one of TOPIC, "),
-    ("topic:a", "invalid resource type 'topic': expected one of TOPIC, "),
-    (":a", "invalid resource type '': expected one of TOPIC, "),
-])  # fmt: skip
-def test_entry_that_matches_no_resource_is_rejected(text: str, reason: str) -> None:
-    with pytest.raises(InvalidValueError, match=reason):
-        resource_patterns(text)
 
 
 @pytest.mark.parametrize(

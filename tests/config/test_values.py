@@ -160,16 +160,39 @@ def test_security_protocols_become_upper_case() -> None:
     assert security_protocols("") == {}
 
 
-@pytest.mark.parametrize(("text", "expected"), [
-    ("A", "invalid entry 'A': expected NAME:PROTOCOL"),
-    ("A:", "invalid entry 'A:': expected NAME:PROTOCOL"),
-    (":SSL", "invalid entry ':SSL': expected NAME:PROTOCOL"),
-    ("A:SSL,,B:SSL", "entry 2 of the comma-separated list is empty"),
-    ("A:SSL,a:SSL", "A is mapped twice"),
-    ("A:PLAINTXT", "expected one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL, found 'PLAINTXT'"),
+@pytest.mark.parametrize(("parse", "text", "expected"), [
+    (security_protocols, "A", "invalid entry 'A': expected NAME:PROTOCOL"),
+    (security_protocols, "A:", "invalid entry 'A:': expected NAME:PROTOCOL"),
+    (security_protocols, ":SSL", "invalid entry ':SSL': expected NAME:PROTOCOL"),
+    (security_protocols, "A:SSL,,B:SSL", "entry 2 of the comma-separated list is empty"),
+    (security_protocols, "A:SSL,a:SSL", "A is mapped twice"),
+    (security_protocols, "A:PLAINTXT",
+     "expected one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL, found 'PLAINTXT'"),
+    (subject_types, "", "expected at least one type=PrincipalType, found an empty value"),
+    (subject_types, "user", "invalid entry 'user': expected type=PrincipalType"),
+    (subject_types, "user=", "invalid entry 'user=': expected type=PrincipalType"),
+    (subject_types, "=User", "invalid entry '=User': expected type=PrincipalType"),
+    (subject_types, "user=User,", "entry 2 of the comma-separated list is empty"),
+    (subject_types, "user=User,user=Group", "user is mapped twice"),
+    (subject_types, "user=User:x", "invalid principal type 'User:x': expected no colon"),
+    (resource_types, "", "expected at least one type=RESOURCE_TYPE, found an empty value"),
+    (resource_types, "topic", "invalid entry 'topic': expected type=RESOURCE_TYPE"),
+    (resource_types, "topic=TOPIC,Topic=GROUP", "topic is mapped twice"),
+    *(
+        (
+            resource_types,
+            f"x={name}",
+            f"invalid resource type '{name}': expected one of TOPIC, GROUP, CLUSTER,"
+            " TRANSACTIONAL_ID, DELEGATION_TOKEN, USER",
+        )
+        for name in ("ANY", "UNKNOWN", "topic", "QUEUE")
+    ),
 ])  # fmt: skip
-def test_invalid_security_protocol_is_rejected(text: str, expected: str) -> None:
-    assert reason(security_protocols, text) == expected
+def test_invalid_mapping_is_rejected(
+    parse: Callable[[str], object], text: str, expected: str
+) -> None:
+    """No question can have the resource type ANY or UNKNOWN."""
+    assert reason(parse, text) == expected
 
 
 @pytest.mark.parametrize(
@@ -196,38 +219,7 @@ def test_subject_types_are_case_sensitive() -> None:
     }
 
 
-@pytest.mark.parametrize(("text", "expected"), [
-    ("", "expected at least one type=PrincipalType, found an empty value"),
-    ("user", "invalid entry 'user': expected type=PrincipalType"),
-    ("user=", "invalid entry 'user=': expected type=PrincipalType"),
-    ("=User", "invalid entry '=User': expected type=PrincipalType"),
-    ("user=User,", "entry 2 of the comma-separated list is empty"),
-    ("user=User,user=Group", "user is mapped twice"),
-    ("user=User:x", "invalid principal type 'User:x': expected no colon"),
-])  # fmt: skip
-def test_invalid_subject_type_is_rejected(text: str, expected: str) -> None:
-    assert reason(subject_types, text) == expected
-
-
 def test_resource_types_have_lower_case_names() -> None:
     types = resource_types("Topic=TOPIC,stream = TOPIC,user=USER")
     assert types == {"topic": 2, "stream": 2, "user": 7}
     assert isinstance(types["topic"], ResourceType)
-
-
-@pytest.mark.parametrize(("text", "expected"), [
-    ("", "expected at least one type=RESOURCE_TYPE, found an empty value"),
-    ("topic", "invalid entry 'topic': expected type=RESOURCE_TYPE"),
-    ("topic=TOPIC,Topic=GROUP", "topic is mapped twice"),
-    *(
-        (
-            f"x={name}",
-            f"invalid resource type '{name}': expected one of TOPIC, GROUP, CLUSTER,"
-            " TRANSACTIONAL_ID, DELEGATION_TOKEN, USER",
-        )
-        for name in ("ANY", "UNKNOWN", "topic", "QUEUE")
-    ),
-])  # fmt: skip
-def test_invalid_resource_type_is_rejected(text: str, expected: str) -> None:
-    """No question can have the type ANY or UNKNOWN."""
-    assert reason(resource_types, text) == expected

@@ -26,6 +26,7 @@ FIRST, SECOND = addresses(2)
 NO_SASL = answer(error_code=ErrorCode.ILLEGAL_SASL_STATE, mechanisms=())
 SASL = answer(error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=("GSSAPI",))
 ALICE = Credentials(mechanism=Mechanism.PLAIN, username="alice", password="TOP-SECRET")
+MISMATCH = "host0:9000: the listener expects {}, but the client uses {}"
 ALERT = b"\x15\x03\x03\x00\x02\x02\x50"
 """The answer of a real Kafka 4.3.1 to bytes that are not TLS: internal_error."""
 
@@ -92,9 +93,7 @@ async def test_client_without_tls_is_told_that_the_listener_has_it(
     error, warned = await refusal(cluster, credentials=credentials)
     own = "PLAINTEXT" if credentials is None else "SASL_PLAINTEXT"
     assert error.cause is Cause.TLS_REQUIRED
-    assert error.error.message == (
-        f"host0:9000: the listener expects SSL or SASL_SSL, but the client uses {own}"
-    )
+    assert error.error.message == MISMATCH.format("SSL or SASL_SSL", own)
     assert warned == []
 
 
@@ -124,9 +123,7 @@ async def test_client_with_tls_is_told_that_the_listener_has_none(
     error, warned = await refusal(cluster, tls=tls, credentials=credentials)
     own = "SSL" if credentials is None else "SASL_SSL"
     assert error.cause is Cause.TLS_UNEXPECTED
-    assert error.error.message == (
-        f"host0:9000: the listener expects {expected}, but the client uses {own}"
-    )
+    assert error.error.message == MISMATCH.format(expected, own)
     assert warned == []
     assert node.names == ["API_VERSIONS 4", "SASL_HANDSHAKE 1"]
 
@@ -150,9 +147,7 @@ async def test_client_without_a_log_in_is_told_that_the_listener_requires_one(
     tls = new_settings(truststore_location=authority.ca_file)
     error, warned = await refusal(cluster, tls=tls)
     assert error.cause is Cause.LOG_IN_REQUIRED
-    assert error.error.message == (
-        "host0:9000: the listener expects SASL_SSL, but the client uses SSL"
-    )
+    assert error.error.message == MISMATCH.format("SASL_SSL", "SSL")
     assert warned == []
 
 

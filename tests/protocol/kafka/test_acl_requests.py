@@ -143,11 +143,19 @@ def test_usual_creations_are_read_as_any_others(
     assert read() == expected
 
 
-def test_null_host_of_a_creation_is_rejected() -> None:
-    """The bytes that follow it would also be a creation with an empty host."""
-    body = bytes.fromhex("02 02 02 74 03 07 557365723a61 00 03 00 00 00")
-    with pytest.raises(DecodeError, match="host: expected a string, found null"):
-        finish(decode_create_acls(3, body))
+@pytest.mark.parametrize(
+    ("version", "body", "reason"),
+    [
+        # The bytes that follow it would also be a creation with an empty host.
+        (3, "02 02 02 74 03 07 557365723a61 00 03 00 00 00",
+         "host: expected a string, found null"),
+        # Kafka 4.3.1 replaces invalid bytes by U+FFFD, and creates an ACL for another name.
+        (1, "00000001 02 0002 fffe 03 0006 557365723a61 0001 2a 03 03", "resource_name: not UTF-8"),
+    ],
+)  # fmt: skip
+def test_creation_with_an_invalid_text_is_rejected(version: int, body: str, reason: str) -> None:
+    with pytest.raises(DecodeError, match=reason):
+        finish(decode_create_acls(version, bytes.fromhex(body)))
 
 
 def test_creations_that_are_longer_than_a_step_are_read() -> None:
@@ -219,10 +227,3 @@ def test_large_request_is_read_in_steps(version: int) -> None:
     assert len(list(decode_create_acls(version, create))) >= 1000 // 400
     delete = delete_body(version, [AclFilter()] * 1000)
     assert len(list(decode_delete_acls(version, delete))) >= 1000 // 64
-
-
-def test_name_must_be_utf8() -> None:
-    """Kafka 4.3.1 replaces invalid bytes by U+FFFD, and creates an ACL for another name."""
-    body = bytes.fromhex("00000001 02 0002 fffe 03 0006 557365723a61 0001 2a 03 03")
-    with pytest.raises(DecodeError, match="resource_name: not UTF-8"):
-        finish(decode_create_acls(1, body))

@@ -20,21 +20,20 @@ def test_registration_has_the_highest_level(*, is_controller: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    "value",
+    ("value", "node_id"),
     [
-        pytest.param(node(1, None), id="no metadata.version"),
-        pytest.param(node(1, 30, version=5), id="later version"),
-        pytest.param(broker(tags=b"\1\7\1\0"), id="unknown tag"),
-        pytest.param(node(1, 30)[:-5], id="cut"),
+        pytest.param(node(1, None), 1, id="no metadata.version"),
+        pytest.param(node(1, 30, version=5), 1, id="later version"),
+        pytest.param(broker(tags=b"\1\7\1\0"), 1, id="unknown tag"),
+        pytest.param(node(1, 30)[:-5], 1, id="cut"),
+        pytest.param(b"\1\0\3", UNKNOWN_ID, id="no id"),
     ],
 )
-def test_registration_that_says_no_level_is_one_of_an_unknown_level(value: bytes) -> None:
-    assert decode_node(value, 0, len(value)) == NodeRegistered(False, 1, UNKNOWN_LEVEL, value)
-
-
-def test_registration_without_an_id_is_one_of_an_unknown_node() -> None:
-    value = b"\1\0\3"
-    assert decode_node(value, 0, 3) == NodeRegistered(False, UNKNOWN_ID, UNKNOWN_LEVEL, value)
+def test_registration_that_says_no_level_is_one_of_an_unknown_level(
+    value: bytes, node_id: int
+) -> None:
+    unknown = NodeRegistered(False, node_id, UNKNOWN_LEVEL, value)
+    assert decode_node(value, 0, len(value)) == unknown
 
 
 @pytest.mark.parametrize("is_controller", [False, True])

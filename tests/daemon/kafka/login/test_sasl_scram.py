@@ -166,54 +166,40 @@ def test_unsupported_request_is_refused_by_name(first: bytes, text: str) -> None
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("changes", "before", "after"),
     [
-        {"password": "wrong"},
-        {"password": ""},
-        {"binding": b"n,a=alice,"},
-        {"binding": b"y,,"},
-        {"binding": b""},
-        {"nonce": b"abc"},
-        {"nonce": b"abcserver2"},
-        {"nonce": b"server"},
-        {"mechanism": SHA_512},
-        {"edit": lambda proof: proof[:-1]},
-        {"edit": lambda proof: proof + b"\0"},
-        {"edit": lambda proof: b""},
-        {"edit": lambda proof: bytes(len(proof))},
+        ({"password": "wrong"}, b"", b""),
+        ({"password": ""}, b"", b""),
+        ({"binding": b"n,a=alice,"}, b"", b""),
+        ({"binding": b"y,,"}, b"", b""),
+        ({"binding": b""}, b"", b""),
+        ({"nonce": b"abc"}, b"", b""),
+        ({"nonce": b"abcserver2"}, b"", b""),
+        ({"nonce": b"server"}, b"", b""),
+        ({"mechanism": SHA_512}, b"", b""),
+        ({"edit": lambda proof: proof[:-1]}, b"", b""),
+        ({"edit": lambda proof: proof + b"\0"}, b"", b""),
+        ({"edit": lambda proof: b""}, b"", b""),
+        ({"edit": lambda proof: bytes(len(proof))}, b"", b""),
+        ({}, b",p=", b",p=!"),
+        ({}, b"c=biws", b"c=biw"),
+        ({}, b"c=biws", b"c=biws=="),
+        ({}, b"c=biws", b"c="),
+        ({}, b",p=", b","),
+        ({}, b",p=", b",q="),
+        ({}, b"c=", b"d="),
+        ({}, b",p=", b",x,p="),
+        ({}, b",p=", b",m\xff=1,p="),
+        ({}, b"=", b"=\n"),
     ],
-    ids=lambda changes: "-".join(changes),
 )
-def test_wrong_final_message_fails(changes: dict[str, object]) -> None:
-    """Another password, header or nonce, or a proof of another size."""
+def test_wrong_final_message_fails(changes: dict[str, object], before: bytes, after: bytes) -> None:
+    """Another password, header or nonce, a proof of another size, or bytes that are replaced."""
     exchange = new_exchange()
     final = final_of(ALICE, exchange.answer(ALICE), **changes)  # type: ignore[arg-type] # see above
-    with pytest.raises(InvalidCredentialsError):
-        exchange.answer(final)
-    assert exchange.user is None
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        (b",p=", b",p=!"),
-        (b"c=biws", b"c=biw"),
-        (b"c=biws", b"c=biws=="),
-        (b"c=biws", b"c="),
-        (b",p=", b","),
-        (b",p=", b",q="),
-        (b"c=", b"d="),
-        (b",p=", b",x,p="),
-        (b",p=", b",m\xff=1,p="),
-        (b"=", b"=\n"),
-    ],
-)
-def test_malformed_final_message_fails(before: bytes, after: bytes) -> None:
-    exchange = new_exchange()
-    final = final_of(ALICE, exchange.answer(ALICE))
     assert before in final
     with pytest.raises(InvalidCredentialsError):
-        exchange.answer(final.replace(before, after))
+        exchange.answer(final.replace(before, after) if before else final)
     assert exchange.user is None
 
 
