@@ -1,7 +1,5 @@
 """The journal of changes: complete, in order, bounded."""
 
-from __future__ import annotations
-
 import math
 from unittest.mock import patch
 

@@ -1,7 +1,5 @@
 """The audit log: lines in order, a bounded queue, and outputs that fail."""
 
-from __future__ import annotations
-
 import errno
 
 import msgspec

@@ -1,7 +1,5 @@
 """The Auditor: which decisions reach the audit log, and how the others are counted."""
 
-from __future__ import annotations
-
 import pytest
 
 from authorizerd.acl.audit.filter import AuditFilter, AuditRules, name_patterns

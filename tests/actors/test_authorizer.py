@@ -1,7 +1,5 @@
 """The interface of authorizers, and the context of a request to one."""
 
-from __future__ import annotations
-
 from abc import ABC
 
 import msgspec

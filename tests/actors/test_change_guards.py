@@ -1,7 +1,5 @@
 """Requests that expect an offset, through the UpdateQueue and the RecordApplier."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

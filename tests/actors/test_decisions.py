@@ -1,7 +1,5 @@
 """The decisions of the StandardAuthorizer. (Its answers are compared with Kafka's in tests/acl.)"""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

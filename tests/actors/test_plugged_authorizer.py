@@ -1,7 +1,5 @@
 """The wrapper of third-party authorizers: no fault allows anything or ends the daemon."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import cast

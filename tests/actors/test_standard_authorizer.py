@@ -1,7 +1,5 @@
 """The StandardAuthorizer as listeners use it: KIP-504's methods."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext

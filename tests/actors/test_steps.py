@@ -1,7 +1,5 @@
 """Long work in turns. A turn ends by a clock that the tests move."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,7 +1,5 @@
 """The UpdateQueue with the real RecordApplier, over a log in memory whose syncs tests can delay."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The sum of the memory bounds, and the parsers of audit settings."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """The value of a key that is in force, and plans for changes of it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

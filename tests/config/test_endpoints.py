@@ -1,7 +1,5 @@
 """Addresses that a daemon listens on, and their TLS."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """All faults of a configuration at once, and hints about settings that are probably not meant."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

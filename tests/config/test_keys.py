@@ -1,7 +1,5 @@
 """The keys: their statements, their values, and the page about limits."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Placeholders of configurations, compared with Kafka's answers, and what errors do not show."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

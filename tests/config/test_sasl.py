@@ -1,7 +1,5 @@
 """How clients log in to SASL listeners, and the JAAS lines that say so."""
 
-from __future__ import annotations
-
 import re
 from contextlib import nullcontext, suppress
 

@@ -1,7 +1,5 @@
 """A request to each endpoint of a port, and what answers those of the decision port."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

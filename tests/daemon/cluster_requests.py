@@ -1,7 +1,5 @@
 """Requests that ask about the cluster: Metadata, FindCoordinator, DescribeCluster."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from uuid import UUID
 

@@ -1,7 +1,5 @@
 """Requests to read and change configs, and their results."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """An HTTP server over memory or loopback, and requests for tests."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

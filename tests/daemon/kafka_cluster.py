@@ -1,7 +1,5 @@
 """A Kafka cluster in memory, whose nodes give the answers that a test prepares."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta

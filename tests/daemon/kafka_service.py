@@ -1,7 +1,5 @@
 """The handlers of Kafka requests over a real authorizer, queue and applier, the log in memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace

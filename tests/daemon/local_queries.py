@@ -1,7 +1,5 @@
 """Answers of the query process without a process, for tests of what asks it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Requests of Kafka's OPA plugin: captured bytes, and variations of them."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

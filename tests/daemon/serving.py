@@ -1,7 +1,5 @@
 """Servers over memory or loopback, for tests of any protocol."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import trio

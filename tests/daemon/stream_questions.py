@@ -1,7 +1,5 @@
 """Questions for a decision stream, the ACLs that decide them, and the codes of decisions."""
 
-from __future__ import annotations
-
 from authorizerd.acl.model import Acl
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.protocol.decisions.stream import StreamQuestion

@@ -1,7 +1,5 @@
 """A decision stream's server over memory or loopback, and a client that a test controls."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 

@@ -1,7 +1,5 @@
 """The OpenAPI documents of the ports describe every answer of their handlers."""
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Iterator, Mapping

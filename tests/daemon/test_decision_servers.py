@@ -1,7 +1,5 @@
 """The limits of each endpoint's server."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

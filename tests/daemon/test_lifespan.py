@@ -1,7 +1,5 @@
 """The order in which a daemon starts and ends, in this process."""
 
-from __future__ import annotations
-
 import gc
 import os
 import signal

@@ -4,8 +4,6 @@ The sum of bounds (config.bounds) relies on these factors. Python counts the all
 figures are the same on any machine.
 """
 
-from __future__ import annotations
-
 import gc
 import tracemalloc
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Refusals for overload or lack of memory, with an explanation if the protocol allows one."""
 
-from __future__ import annotations
-
 import logging
 import socket
 import struct

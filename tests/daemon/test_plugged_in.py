@@ -1,7 +1,5 @@
 """Kafka requests to a plugged-in authorizer, well-behaved or not."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path

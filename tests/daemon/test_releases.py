@@ -1,7 +1,5 @@
 """The log's messages about the Kafka releases by whose rules the daemon judges."""
 
-from __future__ import annotations
-
 import logging
 from functools import partial
 

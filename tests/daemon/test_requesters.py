@@ -1,7 +1,5 @@
 """Every surface has it audited who asks."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

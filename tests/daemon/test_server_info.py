@@ -1,7 +1,5 @@
 """What an authorizer learns about the server that it runs in."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace

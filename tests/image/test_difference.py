@@ -1,7 +1,5 @@
 """The changes that turn one image into another."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterable
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Kafka's features: names of levels, and what is supported."""
 
-from __future__ import annotations
-
 import pytest
 
 from authorizerd.image.features import (

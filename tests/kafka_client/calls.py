@@ -1,7 +1,5 @@
 """Calls for tests of the Kafka client."""
 
-from __future__ import annotations
-
 from authorizerd.acl.model import Acl, AclFilter
 from authorizerd.kafka_client.connection import Call
 from authorizerd.protocol.kafka.acl_client import (

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from authorizerd.kafka_client import mismatch, tls_stream

@@ -1,7 +1,5 @@
 """Texts about rejected certificates. No content of a certificate can control the terminal."""
 
-from __future__ import annotations
-
 import ssl
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Security protocols that do not match: the error names each at once, and no secret is sent."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 import pytest

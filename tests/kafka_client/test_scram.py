@@ -1,7 +1,5 @@
 """The client's side of SCRAM, against RFC 7677's example and against scramp's server."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 

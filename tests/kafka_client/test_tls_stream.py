@@ -1,7 +1,5 @@
 """TLS to Kafka: which certificates are accepted, and how each refusal is explained."""
 
-from __future__ import annotations
-
 import ssl
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A Kafka cluster in memory whose nodes speak TLS."""
 
-from __future__ import annotations
-
 import ssl
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Random logs with transactions, segments, checkpoints and retention, and their states."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple

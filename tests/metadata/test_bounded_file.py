@@ -1,7 +1,5 @@
 """Commands end at an input without an end, with an error instead of a crash."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

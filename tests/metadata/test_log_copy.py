@@ -1,7 +1,5 @@
 """A copy returns after a restart exactly what was saved, or less; never anything else."""
 
-from __future__ import annotations
-
 import errno
 import logging
 import os

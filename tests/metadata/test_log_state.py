@@ -1,7 +1,5 @@
 """The state that is read from a log is the one at its end, also while the log changes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO

@@ -1,7 +1,5 @@
 """Translation of Java patterns. tests/oracles and tests/conformance compare matches with Java's."""
 
-from __future__ import annotations
-
 import pytest
 
 from authorizerd.config.errors import InvalidValueError

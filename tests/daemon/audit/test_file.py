@@ -1,7 +1,5 @@
 """The audit file: whole lines, on a full disk and across rotations."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

@@ -1,7 +1,5 @@
 """Audit lines: their formats, and what is read back."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

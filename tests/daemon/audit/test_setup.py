@@ -1,7 +1,5 @@
 """The audit by configuration: its outputs, its secret, and required audits."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

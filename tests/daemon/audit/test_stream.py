@@ -1,7 +1,5 @@
 """The audit stream: whole lines for readers, and no harm from a reader that is stuck."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

@@ -1,7 +1,5 @@
 """The console without sockets, in front of the handlers of a decision port."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast

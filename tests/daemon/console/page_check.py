@@ -1,7 +1,5 @@
 """Check that a page runs and loads nothing but the console's own files."""
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 

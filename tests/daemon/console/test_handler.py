@@ -1,7 +1,5 @@
 """Login, rights, methods and headers; tests/end_to_end/test_console.py uses a real daemon."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Hostile names are shown safely, and rendering leaves no garbage."""
 
-from __future__ import annotations
-
 import gc
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Requests to the console, and its sessions."""
 
-from __future__ import annotations
-
 import pytest
 import trio
 import trio.testing

@@ -3,8 +3,6 @@
 ``tests/daemon/decisions/test_stream_server_connections.py`` has the decision stream.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

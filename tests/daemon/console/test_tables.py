@@ -1,7 +1,5 @@
 """What pages of the console count and list: denials, rates and tables."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

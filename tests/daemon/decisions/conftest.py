@@ -1,7 +1,5 @@
 """Every request of these tests, and its answer, must be as the decision port's document says."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Iterator
 from importlib.util import find_spec
 

@@ -1,7 +1,5 @@
 """Which requests are answered at once; and the quick check of their keys, which changes nothing."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

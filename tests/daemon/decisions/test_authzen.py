@@ -1,7 +1,5 @@
 """The AuthZEN handler: readiness, callers with tokens, repeated questions and long requests."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

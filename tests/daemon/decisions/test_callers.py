@@ -1,7 +1,5 @@
 """The rights of callers: tokens, certificates, authorizerd.callers.* and super users."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from hashlib import sha256

@@ -8,8 +8,6 @@ only one that it cannot decide: the daemon denies, and does not certify for Basi
 Source: openid/authzen, certification/authorization-api-1_0-scenario.md.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any, Final

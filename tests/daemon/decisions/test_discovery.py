@@ -1,7 +1,5 @@
 """AuthZEN's discovery, and the paths of the decision port."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """OPA's data API: decisions in JSON, everything else in plain text, and the audit."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Requests about the past: marked answers, today's rights, and clear refusals."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The maximum cost of a question."""
 
-from __future__ import annotations
-
 import pytest
 
 from authorizerd.acl.index.builder import build

@@ -1,7 +1,5 @@
 """The decision stream's answers: each frame's decisions, in order, by one state of the log."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The decision stream: its connections and their callers' rights, from the hello to the drain."""
 
-from __future__ import annotations
-
 import logging
 from contextlib import suppress
 from pathlib import Path

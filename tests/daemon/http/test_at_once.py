@@ -1,7 +1,5 @@
 """Requests that the Selector, or a connection's task, answers at once, next to all others."""
 
-from __future__ import annotations
-
 import os
 import random
 import socket

@@ -1,7 +1,5 @@
 """The HTTP server over its connections: which requests are answered, and when."""
 
-from __future__ import annotations
-
 import logging
 import math
 import os

@@ -1,7 +1,5 @@
 """The limits of the HTTP server, its drain, and ``X-Request-ID`` in its own answers."""
 
-from __future__ import annotations
-
 import pytest
 import trio
 import trio.testing

@@ -1,7 +1,5 @@
 """Answers in parts, over connections: order, limits, slow and lost peers, and the drain."""
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import Awaitable, Callable

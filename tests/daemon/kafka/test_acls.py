@@ -1,7 +1,5 @@
 """DescribeAcls, CreateAcls, DeleteAcls: from a request's bytes to its answer's bytes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 

@@ -1,7 +1,5 @@
 """AlterConfigs and IncrementalAlterConfigs, keys that only super users may change, and reloads."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

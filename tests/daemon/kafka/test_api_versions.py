@@ -1,7 +1,5 @@
 """ApiVersions over real sockets: features, and clients at the wrong node. The bytes are Kafka's."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

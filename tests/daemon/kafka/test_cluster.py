@@ -1,7 +1,5 @@
 """Metadata, DescribeCluster, FindCoordinator: the answers for a cluster of one node."""
 
-from __future__ import annotations
-
 from uuid import UUID
 
 import pytest

@@ -1,7 +1,5 @@
 """DescribeConfigs, and the configs of a daemon that follows a cluster: only its file sets them."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

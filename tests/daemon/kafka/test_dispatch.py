@@ -1,7 +1,5 @@
 """AUTHORIZER_NOT_READY before ACLs are loaded, rights by one state, and latencies."""
 
-from __future__ import annotations
-
 from uuid import UUID
 
 import pytest

@@ -1,7 +1,5 @@
 """Envelope over the real handlers: whose rights count, and where errors are reported."""
 
-from __future__ import annotations
-
 import logging
 from typing import Any
 

@@ -1,7 +1,5 @@
 """DescribeGroups, ListGroups, DescribeClientQuotas: none exist, which only the authorized learn."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,7 +1,5 @@
 """ACL requests with our tagged field: what they change, and what their answers tell."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import pytest

@@ -1,7 +1,5 @@
 """The Kafka listener over real sockets: valid and invalid requests, and disconnects."""
 
-from __future__ import annotations
-
 import logging
 import math
 import socket

@@ -1,7 +1,5 @@
 """The limits of a Kafka listener, peers that do not read, and the drain."""
 
-from __future__ import annotations
-
 import os
 import socket
 from contextlib import suppress

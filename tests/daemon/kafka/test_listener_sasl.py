@@ -1,7 +1,5 @@
 """SASL authentication at a Kafka listener."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """DescribeQuorum: a quorum of one, described as Kafka 4.3.1 with static voters describes it."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """DescribeUserScramCredentials and AlterUserScramCredentials: from a request to its effect."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import dataclass
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Keystores and truststores that a client changes with AlterConfigs."""
 
-from __future__ import annotations
-
 import ssl
 import threading
 from pathlib import Path

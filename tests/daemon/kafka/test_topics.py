@@ -1,7 +1,5 @@
 """Metadata's topics: which of them a caller sees, and with which operations."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any

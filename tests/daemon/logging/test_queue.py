@@ -1,7 +1,5 @@
 """The log's queue: a slow reader of standard error blocks nobody, and floods are limited."""
 
-from __future__ import annotations
-
 import errno
 import logging
 import os

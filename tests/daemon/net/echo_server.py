@@ -1,7 +1,5 @@
 """A server of no protocol in particular, and its clients, for tests."""
 
-from __future__ import annotations
-
 import trio
 
 from authorizerd.daemon.net.connection import Connection, Phase

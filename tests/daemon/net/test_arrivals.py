@@ -1,7 +1,5 @@
 """Arrivals: who is served next, how many in one turn, and what a silent connection costs."""
 
-from __future__ import annotations
-
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Iterator

@@ -1,7 +1,5 @@
 """Connections of any protocol: admission, eviction, and what a fault ends."""
 
-from __future__ import annotations
-
 import errno
 import logging
 from contextlib import nullcontext, suppress

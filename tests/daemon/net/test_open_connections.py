@@ -1,7 +1,5 @@
 """Places: who gives way to a newcomer, by network."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

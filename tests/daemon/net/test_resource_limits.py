@@ -1,7 +1,5 @@
 """The rates of new connections, the limit of files, and the memory budget."""
 
-from __future__ import annotations
-
 import logging
 import resource
 

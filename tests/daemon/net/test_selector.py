@@ -1,7 +1,5 @@
 """The Selector over real sockets, and the stream of a connection."""
 
-from __future__ import annotations
-
 import os
 import socket
 import weakref

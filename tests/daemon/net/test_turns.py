@@ -1,7 +1,5 @@
 """Turns: which connections go on in each turn of the loop, and which requests are refused."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

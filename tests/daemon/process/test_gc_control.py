@@ -1,7 +1,5 @@
 """The collector runs only when called, and never scans frozen objects again."""
 
-from __future__ import annotations
-
 import gc
 import socket
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Reloads by SIGHUP, and the forced end. (tests/end_to_end/test_reload.py sends real signals.)"""
 
-from __future__ import annotations
-
 import logging
 import signal
 import threading

@@ -1,7 +1,5 @@
 """Threads: their errors, and the half of the time that they leave to the event loop."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 python -m tests.daemon.queries.odd_process --feed-fd FEED --questions-fd QUESTIONS
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """``/v1/acls``: all ACLs of one state, in bounded memory."""
 
-from __future__ import annotations
-
 import json
 import tracemalloc
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``/v1/watch``: nothing lost, nothing twice, in order; rights, limits and slow clients."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from unittest.mock import patch

@@ -1,7 +1,5 @@
 """Callers get their turns one after another, whatever each of them has sent."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pytest

@@ -1,7 +1,5 @@
 """States in the query process: the daemon's own, or earlier ones, exact or an error."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The query process and its children, with real processes."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """AuthZEN's searches: results, pages and refusals. (test_search_rights has the callers.)"""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

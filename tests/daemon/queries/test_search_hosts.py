@@ -1,7 +1,5 @@
 """A search without a host says what it leaves out because only some hosts are allowed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

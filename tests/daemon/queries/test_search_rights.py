@@ -1,7 +1,5 @@
 """Searches and explanations: who may ask, what is counted and audited, and how much may run."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

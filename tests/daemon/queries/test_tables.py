@@ -1,7 +1,5 @@
 """Pages of sorted rows, and files."""
 
-from __future__ import annotations
-
 import csv
 import re
 from io import StringIO

@@ -1,7 +1,5 @@
 """A copy's directory, which never becomes a log of its own nor the reverse; its checkpoints."""
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Callable
 from dataclasses import replace

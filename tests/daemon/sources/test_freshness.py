@@ -1,7 +1,5 @@
 """The status of a source: how fresh it is, which failures are logged, and its bounds."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import cast
 

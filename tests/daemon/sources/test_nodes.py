@@ -1,7 +1,5 @@
 """Connections to nodes: every security protocol, and errors that name a remedy."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta

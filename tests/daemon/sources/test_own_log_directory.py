@@ -1,7 +1,5 @@
 """The daemon's own log: its directory, and what is read from it."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

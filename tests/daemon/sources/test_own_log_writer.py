@@ -1,7 +1,5 @@
 """The OwnLog in its thread, and the Checkpointer over a real log with manual time and failures."""
 
-from __future__ import annotations
-
 import errno
 import os
 import sys

@@ -1,7 +1,5 @@
 """The admin port's handler (tests/end_to_end/test_serve.py checks its answers), and the build."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

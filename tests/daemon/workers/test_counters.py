@@ -1,7 +1,5 @@
 """The counters of many processes, summed."""
 
-from __future__ import annotations
-
 from authorizerd.actors.audit_log import AuditStatistics
 from authorizerd.actors.daemon_authorizer import DecisionCounts
 from authorizerd.daemon.logging.queue import LogStatistics

@@ -1,7 +1,5 @@
 """A worker's source; the test acts as its daemon and its applier."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 

@@ -1,7 +1,5 @@
 """One worker's link; the test acts as its far end."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import AsyncIterator
 

@@ -1,7 +1,5 @@
 """The pool with workers in this process, in virtual time."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """A backup has the whole state, verifies itself, and is never half there."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import tempfile

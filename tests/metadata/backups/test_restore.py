@@ -1,7 +1,5 @@
 """Where a backup may be restored, where the log then continues, and what proves the new log."""
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Reading begins near the wanted offset, and the answer is that of reading the whole log."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

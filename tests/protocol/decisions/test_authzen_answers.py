@@ -1,7 +1,5 @@
 """The bytes of AuthZEN's answers."""
 
-from __future__ import annotations
-
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st

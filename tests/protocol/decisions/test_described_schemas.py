@@ -1,7 +1,5 @@
 """The structs of the decision port have the fields that its OpenAPI document describes."""
 
-from __future__ import annotations
-
 import json
 from enum import Enum
 from importlib import import_module

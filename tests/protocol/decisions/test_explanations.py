@@ -1,7 +1,5 @@
 """The JSON of an explanation."""
 
-from __future__ import annotations
-
 import json
 
 from hypothesis import given

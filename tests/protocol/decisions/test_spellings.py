@@ -1,7 +1,5 @@
 """Names that requests may spell in several ways."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

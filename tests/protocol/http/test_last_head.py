@@ -1,7 +1,5 @@
 """The last head of a connection: a head that resembles it is read as any other."""
 
-from __future__ import annotations
-
 import gc
 from itertools import product
 

@@ -1,7 +1,5 @@
 """``X-Request-ID``: each answer repeats the id of its request, and no other."""
 
-from __future__ import annotations
-
 from itertools import zip_longest
 
 import pytest

@@ -1,7 +1,5 @@
 """Answers in parts: a client of the standard library reads what the connection writes."""
 
-from __future__ import annotations
-
 import io
 from http.client import HTTPResponse, IncompleteRead
 from typing import cast

@@ -1,7 +1,5 @@
 """The ACL messages of a client or a forwarder, against the server's side."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Version 0 of the ACL messages, byte by byte as Kafka 3.9 wrote them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

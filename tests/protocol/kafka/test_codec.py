@@ -1,7 +1,5 @@
 """Messages to bytes and back, compared with kio's reader and writer."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import Field, fields, is_dataclass
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Our tagged field in the ACL requests and responses."""
 
-from __future__ import annotations
-
 import struct
 
 import pytest

@@ -1,7 +1,5 @@
 """The batches in an answer to a Fetch."""
 
-from __future__ import annotations
-
 import pytest
 
 from authorizerd.protocol.errors import DecodeError

@@ -1,7 +1,5 @@
 """Records that only the metadata shell reads: any bytes give a value or a DecodeError."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 import pytest

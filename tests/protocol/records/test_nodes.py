@@ -1,7 +1,5 @@
 """What registrations prove about a node's release."""
 
-from __future__ import annotations
-
 import pytest
 
 from authorizerd.image.changes import UNKNOWN_LEVEL, NodeRegistered, NodeUnregistered

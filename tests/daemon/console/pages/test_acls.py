@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import re
 from base64 import urlsafe_b64encode

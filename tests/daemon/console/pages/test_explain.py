@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from tests.daemon.console.console_place import EXPLAIN, ConsolePlace

@@ -1,7 +1,5 @@
 """Authentication of a connection, step by step."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

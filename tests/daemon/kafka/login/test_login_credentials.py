@@ -1,7 +1,5 @@
 """Known and made-up SCRAM credentials."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import hmac

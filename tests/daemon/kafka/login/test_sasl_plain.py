@@ -1,7 +1,5 @@
 """SASL/PLAIN tokens, from the text of RFC 4616."""
 
-from __future__ import annotations
-
 from hmac import compare_digest
 
 import pytest

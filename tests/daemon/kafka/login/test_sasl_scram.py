@@ -1,7 +1,5 @@
 """SASL/SCRAM messages, according to RFC 5802, RFC 7677 and Kafka's patterns."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import hmac

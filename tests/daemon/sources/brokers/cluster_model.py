@@ -3,8 +3,6 @@
 Everything happens in virtual time, and follows from a seed.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from random import Random
 

@@ -1,7 +1,5 @@
 """Which broker the machine asks, how often, and which listings it accepts."""
 
-from __future__ import annotations
-
 from random import Random
 
 import pytest

@@ -1,7 +1,5 @@
 """The machine on a model of a cluster whose brokers lag, pause and restart, by seed."""
 
-from __future__ import annotations
-
 from random import Random
 
 import pytest

@@ -1,7 +1,5 @@
 """The source against brokers in memory: what is passed on, saved, held back and waited for."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """Drive the machine against the model of a quorum, and check each of its effects."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace as with_fields

@@ -1,7 +1,5 @@
 """A daemon's source, copy and applier that follow a scripted quorum."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -7,8 +7,6 @@ Source: Kafka 4.3 KafkaRaftClient.tryCompleteFetchRequest, ReplicatedLog.validat
 LeaderState.maybeUpdateHighWatermark.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import cache
 from random import Random

@@ -1,7 +1,5 @@
 """The rules in force while a followed quorum's nodes are upgraded."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -4,8 +4,6 @@ Whatever happens, what the machine passes on is a prefix of what the quorum comm
 quorum is quiet, it is all of it.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from random import Random
 

@@ -1,7 +1,5 @@
 """The source over a scripted quorum: real connections, a real copy, a real applier."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path

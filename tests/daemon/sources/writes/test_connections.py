@@ -1,7 +1,5 @@
 """Connections that are kept between requests, over real sockets."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TypeAlias

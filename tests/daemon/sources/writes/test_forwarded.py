@@ -1,7 +1,5 @@
 """Changes of a daemon that follows a cluster: what is sent, repeated, acknowledged and reported."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

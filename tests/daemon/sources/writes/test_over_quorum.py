@@ -4,8 +4,6 @@ What is acknowledged is visible at once and never lost. What is refused never ha
 happens twice, and none happens that nobody asked for.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from random import Random

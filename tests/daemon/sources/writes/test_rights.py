@@ -1,7 +1,5 @@
 """Whose changes are forwarded in their own name, and those that a daemon refuses."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
