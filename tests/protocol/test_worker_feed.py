@@ -18,6 +18,7 @@ from authorizerd.image.changes import (
     VotersChanged,
 )
 from authorizerd.image.cluster import EMPTY_IMAGE, apply_cluster_changes
+from authorizerd.protocol import worker_feed
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.framing import frame
 from authorizerd.protocol.worker_changes import (
@@ -31,24 +32,6 @@ from authorizerd.protocol.worker_changes import (
     encode_state,
     to_batch,
 )
-from authorizerd.protocol.worker_feed import (
-    Begin,
-    Done,
-    Drain,
-    FeedReader,
-    Files,
-    Listen,
-    Loaded,
-    Order,
-    Report,
-    TakeChanges,
-    TakeFiles,
-    TakeSettings,
-    WorkerAddress,
-    encode_message,
-    order_reader,
-    report_reader,
-)
 from tests.support.acls import acl
 from tests.support.log_files import added, removed
 from tests.support.strategies import acls, cluster_changes, ids, texts
@@ -58,38 +41,45 @@ numbers = st.integers(0, 2**62)
 text_maps = st.dictionaries(texts, texts, max_size=3)
 changes = ids.map(AclRemoved) | st.builds(AclAdded, ids, acls(unknown_codes=True))
 places = st.builds(
-    WorkerAddress,
+    worker_feed.WorkerAddress,
     texts,
     st.lists(
         st.tuples(st.sampled_from([2, 10]), texts, *[st.integers(0, 65535)] * 3), max_size=2
     ).map(tuple),
     st.lists(st.integers(0, 99), max_size=2).map(tuple),
 )
-orders: st.SearchStrategy[Order] = st.one_of(
+orders: st.SearchStrategy[worker_feed.Order] = st.one_of(
     st.builds(
-        Begin,
+        worker_feed.Begin,
         numbers,
         text_maps,
         st.lists(places, max_size=2).map(tuple),
         st.binary(max_size=20),
         st.none() | st.integers(0, 99),
     ),
-    st.builds(TakeFiles, numbers, st.builds(Files, st.none() | texts, st.binary(max_size=20))),
-    st.builds(TakeSettings, numbers, text_maps),
-    st.builds(Loaded, numbers, numbers),
-    *(st.builds(kind, numbers) for kind in (Report, Listen, Drain)),
+    st.builds(
+        worker_feed.TakeFiles,
+        numbers,
+        st.builds(worker_feed.Files, st.none() | texts, st.binary(max_size=20)),
+    ),
+    st.builds(worker_feed.TakeSettings, numbers, text_maps),
+    st.builds(worker_feed.Loaded, numbers, numbers),
+    *(
+        st.builds(kind, numbers)
+        for kind in (worker_feed.Report, worker_feed.Listen, worker_feed.Drain)
+    ),
 )
 reports = st.builds(
-    Done,
+    worker_feed.Done,
     numbers,
     st.integers(-1, 2**62),
     st.none() | st.dictionaries(texts, st.integers(0, 2**62), max_size=3),
 )
 
 
-def orders_of(data: bytes, cut: int = 1 << 30) -> list[Order]:
-    reader = order_reader()
-    found: list[Order] = []
+def orders_of(data: bytes, cut: int = 1 << 30) -> list[worker_feed.Order]:
+    reader = worker_feed.order_reader()
+    found: list[worker_feed.Order] = []
     for start in range(0, len(data), cut):
         reader.receive_data(data[start : start + cut])
         while (order := reader.next_message()) is not None:
@@ -99,16 +89,16 @@ def orders_of(data: bytes, cut: int = 1 << 30) -> list[Order]:
 
 @some_examples
 @given(sent=st.lists(orders, max_size=4), cut=st.sampled_from([1, 7, 1000]))
-def test_orders_read_back(sent: list[Order], cut: int) -> None:
+def test_orders_read_back(sent: list[worker_feed.Order], cut: int) -> None:
     """However the bytes are split."""
-    assert orders_of(b"".join(map(encode_message, sent)), cut) == sent
+    assert orders_of(b"".join(map(worker_feed.encode_message, sent)), cut) == sent
 
 
 @some_examples
 @given(sent=reports)
-def test_reports_read_back(sent: Done) -> None:
-    data = encode_message(sent)
-    reader: FeedReader[Done] = report_reader()
+def test_reports_read_back(sent: worker_feed.Done) -> None:
+    data = worker_feed.encode_message(sent)
+    reader: worker_feed.FeedReader[worker_feed.Done] = worker_feed.report_reader()
     reader.receive_data(data[:-1])
     assert reader.next_message() is None
     reader.receive_data(data[-1:])
@@ -129,7 +119,7 @@ def test_batch_becomes_visible_with_its_last_part(
     batch = ChangeBatch(7, tuple(made) * repeated, is_end, tuple(others) * repeated)
     pieces: list[ChangeBatch] = []
     for order in orders_of(b"".join(encode_changes(3, batch))):
-        assert isinstance(order, TakeChanges)
+        assert isinstance(order, worker_feed.TakeChanges)
         assert (order.number, order.offset) == (3, 7)
         assert len(order.rows) <= CHANGES_PER_FRAME
         assert len(order.topics) <= CHANGES_PER_FRAME
@@ -173,20 +163,20 @@ def test_newest_state_is_rebuilt_from_its_frames(states: list[State], difference
     assert last_ones == [snapshot]
     builder, topics = SnapshotBuilder(), EMPTY_IMAGE
     for order in pieces:
-        assert isinstance(order, TakeChanges)
+        assert isinstance(order, worker_feed.TakeChanges)
         assert not order.is_end
         batch = to_batch(order, SharedTexts())
         builder.apply_changes(batch.changes)
         topics = apply_cluster_changes(topics, batch.cluster_changes)
     assert topics == image
-    assert last == Loaded(2, snapshot.offset)
+    assert last == worker_feed.Loaded(2, snapshot.offset)
     rebuilt: AclSnapshot = builder.freeze(snapshot.offset)
     assert (rebuilt.offset, rebuilt.acls) == (snapshot.offset, snapshot.acls)
 
 
 def test_removal_has_only_an_id() -> None:
     [order] = orders_of(b"".join(encode_changes(1, ChangeBatch(5, (removed(4),)))))
-    assert isinstance(order, TakeChanges)
+    assert isinstance(order, worker_feed.TakeChanges)
     assert to_batch(order, SharedTexts()) == ChangeBatch(5, (removed(4),))
 
 
@@ -195,8 +185,8 @@ def test_removal_has_only_an_id() -> None:
     [b"", b"\x90", b"\x92\x63\x01", b"\x91\x04", b"\xc1", b"\x92\x04\xa1", b"\x93\x08\1\xa1\xff"],
 )
 def test_invalid_order_ends_the_feed(data: bytes) -> None:
-    reader = order_reader()
-    reader.receive_data(frame(data) + encode_message(Listen(1)))
+    reader = worker_feed.order_reader()
+    reader.receive_data(frame(data) + worker_feed.encode_message(worker_feed.Listen(1)))
     with pytest.raises(DecodeError, match="expected a message of the feed"):
         reader.next_message()
     assert reader.next_message() is None
@@ -204,7 +194,7 @@ def test_invalid_order_ends_the_feed(data: bytes) -> None:
 
 def test_repr_shows_no_passwords() -> None:
     secret = {"listener.name.sasl.plain.sasl.jaas.config": "hidden"}
-    assert "hidden" not in repr((Begin(1, secret), TakeSettings(2, secret)))
+    assert "hidden" not in repr((worker_feed.Begin(1, secret), worker_feed.TakeSettings(2, secret)))
 
 
 def test_equal_texts_of_different_acls_are_kept_once() -> None:
@@ -223,7 +213,7 @@ def test_equal_texts_of_different_acls_are_kept_once() -> None:
 def decoded(change: AclAdded, kept: SharedTexts) -> Acl:
     """Return the ACL as a worker gets it."""
     (order,) = orders_of(b"".join(encode_changes(1, ChangeBatch(5, (change,)))))
-    assert isinstance(order, TakeChanges)
+    assert isinstance(order, worker_feed.TakeChanges)
     (received,) = to_batch(order, kept).changes
     assert isinstance(received, AclAdded)
     return received.acl
@@ -250,14 +240,14 @@ def test_worker_learns_what_proves_the_releases() -> None:
     other = FeatureLevel("group.version", 1)
     batch = ChangeBatch(7, (added(1),), cluster_changes=(*PROOFS, other))
     [order] = orders_of(b"".join(encode_changes(1, batch)))
-    assert isinstance(order, TakeChanges)
+    assert isinstance(order, worker_feed.TakeChanges)
     received = to_batch(order, SharedTexts())
     assert received.cluster_changes == (PROOFS[0], NodeRegistered(False, 1, 30), *PROOFS[2:])
     image = apply_cluster_changes(EMPTY_IMAGE, PROOFS[:4])
     state = at_offset(EMPTY_SNAPSHOT, 7), image
     received_image = EMPTY_IMAGE
     for each in orders_of(b"".join(encode_state(1, lambda: state, lambda _: None))):
-        if isinstance(each, TakeChanges):
+        if isinstance(each, worker_feed.TakeChanges):
             changed = to_batch(each, SharedTexts()).cluster_changes
             received_image = apply_cluster_changes(received_image, changed)
     assert judge_release(received_image, Evidence.QUORUM) == judge_release(image, Evidence.QUORUM)

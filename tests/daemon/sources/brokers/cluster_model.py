@@ -6,26 +6,8 @@ Everything happens in virtual time, and follows from a seed.
 from dataclasses import dataclass, field
 from random import Random
 
+from authorizerd.daemon.sources.brokers import messages
 from authorizerd.daemon.sources.brokers.machine import Machine
-from authorizerd.daemon.sources.brokers.messages import (
-    Accept,
-    Action,
-    AskListing,
-    AskQuorum,
-    Broken,
-    Done,
-    Event,
-    Listed,
-    Open,
-    Opened,
-    Quorum,
-    Refused,
-    Stop,
-    Target,
-    Unserved,
-    Wait,
-    Woken,
-)
 
 CLUSTER_ID = "cluster"
 POLL = 5.0
@@ -84,8 +66,8 @@ class ClusterModel:
         return len(self.states) - 1
 
     @property
-    def targets(self) -> tuple[Target, ...]:
-        return tuple(Target("broker", number, number) for number in self.brokers)
+    def targets(self) -> tuple[messages.Target, ...]:
+        return tuple(messages.Target("broker", number, number) for number in self.brokers)
 
     def commit(self) -> int:
         """Add a record that changes the state; return the number of records."""
@@ -157,7 +139,7 @@ class Driver:
         self.model = model
         self.random = model.random
         self.machine = Machine(
-            [Target("bootstrap", 1), Target("bootstrap", 2)],
+            [messages.Target("bootstrap", 1), messages.Target("bootstrap", 2)],
             poll_seconds=POLL,
             pause_seconds_max=PAUSE_MAX,
             cluster_id=None,
@@ -173,7 +155,7 @@ class Driver:
         self.answered: set[int] = set()
         self.accepted_at = 0.0
         self.woken = False
-        self._answer: Event | None = None
+        self._answer: messages.Event | None = None
 
     def run(self, seconds: float, *, chance_of_change: float = 0.0) -> None:
         end = self.model.now + seconds
@@ -192,22 +174,22 @@ class Driver:
         self.woken = True
         return key
 
-    def _carry_out(self, action: Action, chance_of_change: float) -> Event:
+    def _carry_out(self, action: messages.Action, chance_of_change: float) -> messages.Event:
         match action:
-            case Wait(seconds, ends_early):
+            case messages.Wait(seconds, ends_early):
                 return self._wait(seconds, ends_early, chance_of_change)
-            case Open(target):
+            case messages.Open(target):
                 return self._open(target)
-            case Accept():
+            case messages.Accept():
                 return self._accept(action)
-            case AskListing():
+            case messages.AskListing():
                 return self._exchange() or self._list()
-            case AskQuorum():
+            case messages.AskQuorum():
                 return self._exchange() or self._describe_quorum()
-            case Stop(reason):
+            case messages.Stop(reason):
                 raise AssertionError(reason)
 
-    def _wait(self, seconds: float, ends_early: bool, chance_of_change: float) -> Event:
+    def _wait(self, seconds: float, ends_early: bool, chance_of_change: float) -> messages.Event:
         assert 0 <= seconds <= 2 * 1.1 * PAUSE_MAX
         end = self.model.now + seconds
         while self.model.now < end:
@@ -218,24 +200,24 @@ class Driver:
                 self.change()
         if ends_early and self.woken:
             self.woken = False
-            return Woken()
-        return Done()
+            return messages.Woken()
+        return messages.Done()
 
-    def _open(self, target: Target) -> Event:
+    def _open(self, target: messages.Target) -> messages.Event:
         self.connection = None
         self.model.pass_time(self.random.uniform(0.001, 0.1))
         number = target.broker_id or self.random.choice(list(self.model.brokers))
         broker = self.model.brokers[number]
         if not broker.is_up:
-            return Broken("refused")
+            return messages.Broken("refused")
         if broker.is_paused:
             self.model.pass_time(TIMEOUT)
-            return Broken("no answer")
+            return messages.Broken("no answer")
         if target.broker_id is not None:
             self.connection = (broker, broker.process)
-        return Opened(CLUSTER_ID, self.model.targets)
+        return messages.Opened(CLUSTER_ID, self.model.targets)
 
-    def _exchange(self) -> Broken | None:
+    def _exchange(self) -> messages.Broken | None:
         """Let an exchange take its time; return an error if the connection did not survive it."""
         assert self.connection is not None, "the machine uses no broken connection"
         broker, process = self.connection
@@ -247,32 +229,32 @@ class Driver:
         is_cut = not self.model.is_calm and self.random.random() < 0.02
         if broker.process != process or broker.is_paused or is_cut or not broker.is_up:
             self.connection = self.listed = None
-            return Broken("cut")
+            return messages.Broken("cut")
         return None
 
-    def _list(self) -> Event:
+    def _list(self) -> messages.Event:
         assert self.connection is not None
         broker, _ = self.connection
         if not self.model.is_calm and self.random.random() < 0.02:
-            return Refused("CLUSTER_AUTHORIZATION_FAILED")
+            return messages.Refused("CLUSTER_AUTHORIZATION_FAILED")
         version = broker.applied
         self.listed = (version, self.model.now)
         shown = {key for key, each in self.acked.items() if each.is_shown(version)}
         is_free = self.model.is_calm or self.random.random() < 0.95
         throttle = 0.0 if is_free else self.random.uniform(0, 20)
         is_equal = self.model.states[version] == self.state
-        return Listed(is_equal, frozenset(shown), self.random.uniform(0, 0.2), throttle)
+        return messages.Listed(is_equal, frozenset(shown), self.random.uniform(0, 0.2), throttle)
 
-    def _describe_quorum(self) -> Event:
+    def _describe_quorum(self) -> messages.Event:
         model = self.model
         if not model.has_quorum:
-            return Unserved("no such API")
+            return messages.Unserved("no such API")
         if not model.has_leader:
-            return self.random.choice((Refused("REQUEST_TIMED_OUT"), Quorum(-1)))
+            return self.random.choice((messages.Refused("REQUEST_TIMED_OUT"), messages.Quorum(-1)))
         ends = {each.broker_id: each.log_end for each in model.brokers.values()}
-        return Quorum(model.high_watermark, ends)
+        return messages.Quorum(model.high_watermark, ends)
 
-    def _accept(self, action: Accept) -> Event:
+    def _accept(self, action: messages.Accept) -> messages.Event:
         assert self.listed is not None, "nothing was listed on this connection"
         version, _ = self.listed
         self.listed = None
@@ -288,4 +270,4 @@ class Driver:
             assert version >= each.made, "a barrier is answered before the change is in force"
             assert key not in self.answered
             self.answered.add(key)
-        return Done()
+        return messages.Done()

@@ -8,38 +8,10 @@ from random import Random
 from msgspec.structs import replace
 
 from authorizerd.config.follow.settings import Server
+from authorizerd.daemon.sources.quorum import messages
 from authorizerd.daemon.sources.quorum.contact import Contact
 from authorizerd.daemon.sources.quorum.fetched_log import FetchedLog
 from authorizerd.daemon.sources.quorum.machine import Machine
-from authorizerd.daemon.sources.quorum.messages import (
-    AbandonSnapshot,
-    AppendSnapshot,
-    ApplySnapshot,
-    AskCluster,
-    BeginSnapshot,
-    ClusterAnswered,
-    Confirm,
-    Connect,
-    Connected,
-    ConnectionLost,
-    CountFailure,
-    Disconnect,
-    Effect,
-    Event,
-    FetchAnswered,
-    PassOn,
-    ReleaseBarriers,
-    ReportFault,
-    ReportLoaded,
-    Request,
-    SendFetch,
-    SendFetchSnapshot,
-    SnapshotAnswered,
-    SnapshotApplied,
-    Stop,
-    TimePassed,
-    Wait,
-)
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.quorum_messages import EpochEnd
 from authorizerd.protocol.records.batch import RecordBatch
@@ -52,43 +24,43 @@ from tests.daemon.sources.quorum.quorum_model import (
     snapshot_bytes,
 )
 
-Garbage = Callable[[FetchAnswered, Random], FetchAnswered]
+Garbage = Callable[[messages.FetchAnswered, Random], messages.FetchAnswered]
 
 
-def repeat(event: FetchAnswered, random: Random) -> FetchAnswered:
+def repeat(event: messages.FetchAnswered, random: Random) -> messages.FetchAnswered:
     return with_fields(event, batches=[*event.batches[:1], *event.batches])
 
 
-def jump(event: FetchAnswered, random: Random) -> FetchAnswered:
+def jump(event: messages.FetchAnswered, random: Random) -> messages.FetchAnswered:
     return with_fields(event, batches=event.batches[1:] or [new_batch(9_999, 1, 1, b"")])
 
 
-def go_back_in_epochs(event: FetchAnswered, random: Random) -> FetchAnswered:
+def go_back_in_epochs(event: messages.FetchAnswered, random: Random) -> messages.FetchAnswered:
     if not event.batches:
         return jump(event, random)
     *kept, last = event.batches
     return with_fields(event, batches=[*kept, replace(last, leader_epoch=0)])
 
 
-def skip_the_leader_change(event: FetchAnswered, random: Random) -> FetchAnswered:
+def skip_the_leader_change(event: messages.FetchAnswered, random: Random) -> messages.FetchAnswered:
     if not event.batches or event.batches[-1].is_control:
         return jump(event, random)
     *kept, last = event.batches
     return with_fields(event, batches=[*kept, replace(last, leader_epoch=last.leader_epoch + 1)])
 
 
-def truncate_nothing(event: FetchAnswered, random: Random) -> FetchAnswered:
+def truncate_nothing(event: messages.FetchAnswered, random: Random) -> messages.FetchAnswered:
     diverging = EpochEnd(event.answer.leader_epoch, 10**9)
-    return FetchAnswered(replace(event.answer, diverging=diverging))
+    return messages.FetchAnswered(replace(event.answer, diverging=diverging))
 
 
-def lack_the_epoch(event: FetchAnswered, random: Random) -> FetchAnswered:
+def lack_the_epoch(event: messages.FetchAnswered, random: Random) -> messages.FetchAnswered:
     return with_fields(event, answer=replace(event.answer, leader_epoch=-1, leader_id=-1))
 
 
-def fail(event: FetchAnswered, random: Random) -> FetchAnswered:
+def fail(event: messages.FetchAnswered, random: Random) -> messages.FetchAnswered:
     code = random.choice((-1, 3, 31, 35, 42, 56, 100, 777))
-    return FetchAnswered(replace(event.answer, error_code=code, high_watermark=-1))
+    return messages.FetchAnswered(replace(event.answer, error_code=code, high_watermark=-1))
 
 
 GARBAGE: tuple[Garbage, ...] = (
@@ -122,7 +94,7 @@ class Follower:
         self.barriers: dict[int, int] = {}
         self._loading_end: int | None = None
         self.machine = self.new_machine()
-        self.event: Event = TimePassed()
+        self.event: messages.Event = messages.TimePassed()
 
     def new_machine(self) -> Machine:
         servers = [Server(node.address.host, 9093) for node in self.quorum.nodes.values()]
@@ -138,7 +110,7 @@ class Follower:
     def restart(self) -> None:
         """Begin again with a part of what was passed on: the rest was not saved before a kill."""
         self.passed = self.passed[: self.random.randint(0, len(self.passed))]
-        self.machine, self.event = self.new_machine(), TimePassed()
+        self.machine, self.event = self.new_machine(), messages.TimePassed()
         self.pieces = self.node = self._loading_end = None
         self.barriers.clear()
 
@@ -151,37 +123,39 @@ class Follower:
         self.event = self._perform(turn.request)
         assert self.passed == below(self.quorum.committed, end_of(self.passed)), "not a prefix"
 
-    def _check(self, effect: Effect) -> None:
+    def _check(self, effect: messages.Effect) -> None:
         match effect:
-            case PassOn(batches):
+            case messages.PassOn(batches):
                 assert batches[0].base_offset == end_of(self.passed)
                 self.passed += batches
-            case BeginSnapshot() | AppendSnapshot() | AbandonSnapshot():
+            case messages.BeginSnapshot() | messages.AppendSnapshot() | messages.AbandonSnapshot():
                 self._check_snapshot(effect)
-            case ReportLoaded():
+            case messages.ReportLoaded():
                 self.seen["loaded"] += 1
                 assert self._loading_end is None or end_of(self.passed) >= self._loading_end
-            case Confirm():
+            case messages.Confirm():
                 self.seen["confirmed"] += 1
-            case ReleaseBarriers(ticket):
+            case messages.ReleaseBarriers(ticket):
                 self._release(ticket)
-            case CountFailure(reason):
+            case messages.CountFailure(reason):
                 self.seen[reason] += 1
-            case Disconnect():
+            case messages.Disconnect():
                 assert self.node is not None
                 self.node = None
-            case ReportFault(text):
+            case messages.ReportFault(text):
                 self.fault = text
 
-    def _check_snapshot(self, effect: BeginSnapshot | AppendSnapshot | AbandonSnapshot) -> None:
+    def _check_snapshot(
+        self, effect: messages.BeginSnapshot | messages.AppendSnapshot | messages.AbandonSnapshot
+    ) -> None:
         match effect:
-            case BeginSnapshot():
+            case messages.BeginSnapshot():
                 assert self.pieces is None
                 self.pieces = b""
-            case AppendSnapshot(data):
+            case messages.AppendSnapshot(data):
                 assert self.pieces is not None
                 self.pieces += data
-            case AbandonSnapshot():
+            case messages.AbandonSnapshot():
                 assert self.pieces is not None
                 self.pieces = None
                 self.seen["abandoned"] += 1
@@ -201,55 +175,57 @@ class Follower:
         if quorum.leader.high_watermark == quorum.committed_end:
             self.barriers[self.machine.barriers.add()] = quorum.committed_end
 
-    def _perform(self, request: Request) -> Event:
+    def _perform(self, request: messages.Request) -> messages.Event:
         match request:
-            case Wait(until):
+            case messages.Wait(until):
                 self.quorum.pass_time(max(until - self.now, 0.0))
                 self.now = max(self.now, until)
-                return TimePassed()
-            case Stop():
+                return messages.TimePassed()
+            case messages.Stop():
                 assert self.fault is not None
-                return TimePassed()
-            case Connect(address):
+                return messages.TimePassed()
+            case messages.Connect(address):
                 assert self.node is None
                 self.node = self.quorum.find(address)
                 if self.node is None or self._goes_wrong():
                     self.node = None
-                    return ConnectionLost("connection", "refused")
-                return Connected(self.fetch_version)
-            case ApplySnapshot(snapshot):
+                    return messages.ConnectionLost("connection", "refused")
+                return messages.Connected(self.fetch_version)
+            case messages.ApplySnapshot(snapshot):
                 log = below(self.quorum.committed, snapshot.end_offset)
                 assert snapshot.end_offset > end_of(self.passed)
                 assert self.pieces == snapshot_bytes(log), "mixed pieces"
                 self.passed, self.pieces = log, None
                 self.seen["snapshot"] += 1
-                return SnapshotApplied()
-            case AskCluster() | SendFetch() | SendFetchSnapshot():
+                return messages.SnapshotApplied()
+            case messages.AskCluster() | messages.SendFetch() | messages.SendFetchSnapshot():
                 return self._exchange(request)
 
     def _goes_wrong(self) -> bool:
         return self.random.random() < self.faults
 
-    def _exchange(self, request: AskCluster | SendFetch | SendFetchSnapshot) -> Event:
+    def _exchange(
+        self, request: messages.AskCluster | messages.SendFetch | messages.SendFetchSnapshot
+    ) -> messages.Event:
         node = self.node
         assert node is not None
         if not node.is_up or self.quorum.find(node.address) is not node or self._goes_wrong():
-            return ConnectionLost("connection", "cut")
+            return messages.ConnectionLost("connection", "cut")
         match request:
-            case AskCluster():
-                return ClusterAnswered("cluster")
-            case SendFetch(position):
+            case messages.AskCluster():
+                return messages.ClusterAnswered("cluster")
+            case messages.SendFetch(position):
                 # The last batch is asked for again on each new connection.
                 assert position.offset >= (self.passed[-1].base_offset if self.passed else 0)
-                event = FetchAnswered(*self.quorum.fetch(node, position))
+                event = messages.FetchAnswered(*self.quorum.fetch(node, position))
                 if event.answer.error_code == ErrorCode.NONE and self._loading_end is None:
                     self._loading_end = event.answer.high_watermark
                 self.seen["diverging"] += event.answer.diverging is not None
                 if self._goes_wrong():
                     return self.random.choice(GARBAGE)(event, self.random)
                 return event
-            case SendFetchSnapshot(snapshot, position, epoch):
+            case messages.SendFetchSnapshot(snapshot, position, epoch):
                 answer = self.quorum.fetch_snapshot(node, snapshot, position, epoch)
                 if self._goes_wrong():
                     answer = replace(answer, position=answer.position + 1)
-                return SnapshotAnswered(answer)
+                return messages.SnapshotAnswered(answer)
