@@ -1,5 +1,6 @@
 """A whole log: its checkpoint and segments in order."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -71,84 +72,59 @@ def test_epoch_begins_with_a_leader_change(tmp_path: Path) -> None:
     assert read(tmp_path)[1].last_epoch == 9
 
 
-UNFIT_EPOCHS = {
-    "of the last batch, with no LeaderChange": (
-        data_batch(6, [added(9)], epoch=2), "epoch 2 follows epoch 1 without a LeaderChange"
-    ),
-    "of a LeaderChange that begins none": (
-        control_batch(6, LEADER_CHANGE), "epoch 1 has a second LeaderChange"
-    ),
-    "that no epoch can follow": (control_batch(6, LEADER_CHANGE, epoch=2**31 - 1),
-                                 "epoch 2147483647 is the highest possible, so none can follow it"),
-}  # fmt: skip
+Write = Callable[[Path], Path]
 
 
-@pytest.mark.parametrize("name", UNFIT_EPOCHS)
-def test_epoch_without_a_leader_change_is_rejected(tmp_path: Path, name: str) -> None:
-    """This applies at the end of the log, too, because no CRC covers epochs."""
-    batch, reason = UNFIT_EPOCHS[name]
-    path = write_segment(tmp_path, 0, *BATCHES, batch)
-    error = refusal(tmp_path)
-    assert (error.path, error.position, error.offset) == (path, sum(map(len, BATCHES)), 6)
-    assert error.reason == reason
+def segment(base_offset: int, *batches: bytes) -> Write:
+    return lambda log_dir: write_segment(log_dir, base_offset, *batches)
 
 
-@pytest.mark.parametrize("base_offset", [3, 5, 0, 2**40])
-def test_gap_or_overlap_is_rejected(tmp_path: Path, base_offset: int) -> None:
-    path = write_segment(tmp_path, 0, *BATCHES[:3], data_batch(base_offset, [added(9)]))
-    error = refusal(tmp_path)
-    assert str(error) == (
-        f"{path}: at byte {sum(map(len, BATCHES[:3]))}, log offset 4: expected "
-        f"base offset 4, found {base_offset}"
-    )
+def covered_to(end_offset: int, *, epoch: int = 1) -> Write:
+    return lambda log_dir: write_checkpoint(log_dir, end_offset, RECORDS, epoch=epoch)
 
 
-@pytest.mark.parametrize("epoch", [6, 0, -1])
-def test_lower_epoch_is_rejected(tmp_path: Path, epoch: int) -> None:
-    first = control_batch(0, LEADER_CHANGE, epoch=7)
-    path = write_segment(tmp_path, 0, first, data_batch(1, [added(1)], epoch=epoch))
-    error = refusal(tmp_path)
-    assert (error.path, error.offset) == (path, 1)
-    assert error.reason == f"epoch {epoch} follows the higher epoch 7"
-    write_segment(tmp_path, 0, data_batch(0, [added(0)], epoch=-1))
-    assert refusal(tmp_path).reason == "epoch -1 follows the higher epoch 0"
+SIZES = [sum(map(len, BATCHES[:count])) for count in range(len(BATCHES) + 1)]
+EPOCH_7 = control_batch(0, LEADER_CHANGE, epoch=7)
+UNFIT: list[tuple[list[Write], int, int, str]] = [
+    # No CRC covers epochs, so they are compared at the end of the log, too.
+    ([segment(0, *BATCHES, data_batch(6, [added(9)], epoch=2))], SIZES[4], 6,
+     "epoch 2 follows epoch 1 without a LeaderChange"),
+    ([segment(0, *BATCHES, control_batch(6, LEADER_CHANGE))], SIZES[4], 6,
+     "epoch 1 has a second LeaderChange"),
+    ([segment(0, *BATCHES, control_batch(6, LEADER_CHANGE, epoch=2**31 - 1))], SIZES[4], 6,
+     "epoch 2147483647 is the highest possible, so none can follow it"),
+    *(([segment(0, EPOCH_7, data_batch(1, [added(1)], epoch=epoch))], len(EPOCH_7), 1,
+       f"epoch {epoch} follows the higher epoch 7") for epoch in (6, 0, -1)),
+    ([segment(0, data_batch(0, [added(0)], epoch=-1))], 0, 0,
+     "epoch -1 follows the higher epoch 0"),
+    ([covered_to(4, epoch=2), segment(0, *BATCHES)], SIZES[3], 4,
+     "epoch 1 follows the higher epoch 2"),
+    *(([segment(0, *BATCHES[:3], data_batch(base, [added(9)]))], SIZES[3], 4,
+       f"expected base offset 4, found {base}") for base in (3, 5, 0, 2**40)),
+    ([segment(0, *BATCHES[:2]), segment(2, BATCHES[3])], 0, 2, "expected base offset 2, found 4"),
+    *(([segment(0, *BATCHES[:3]), segment(base, data_batch(base, [added(9)]))], 0, 4,
+       f"the segment begins at offset {base}") for base in (3, 5, 7)),
+    ([segment(0, *BATCHES[:2]), segment(2), segment(4, BATCHES[3])], 0, 2,
+     "the segment begins at offset 4"),
+    ([segment(2, data_batch(2, [added(9)]))], 0, 0,
+     "the log begins at offset 2, and no checkpoint covers offsets 0 to 1"),
+    ([covered_to(4), segment(6, data_batch(6, [added(9)]))], 0, 4,
+     "the log begins at offset 6, and no checkpoint covers offsets 4 to 5"),
+    ([covered_to(5), segment(0, *BATCHES)], SIZES[3], 4,
+     "the batch contains the checkpoint's end, 5"),
+]  # fmt: skip
 
 
-def test_segment_must_match_its_name(tmp_path: Path) -> None:
-    write_segment(tmp_path, 0, *BATCHES[:2])
-    misnamed = write_segment(tmp_path, 2, BATCHES[3])
-    error = refusal(tmp_path)
-    assert (error.path, error.position, error.offset) == (misnamed, 0, 2)
-    assert error.reason == "expected base offset 2, found 4"
-
-
-@pytest.mark.parametrize("name", [3, 5, 7])
-def test_missing_or_surplus_segment_is_rejected(tmp_path: Path, name: int) -> None:
-    write_segment(tmp_path, 0, *BATCHES[:3])
-    following = write_segment(tmp_path, name, data_batch(name, [added(9)]))
-    assert str(refusal(tmp_path)) == (
-        f"{following}: at byte 0, log offset 4: the segment begins at offset {name}"
-    )
-
-
-def test_empty_segment_before_another_is_rejected(tmp_path: Path) -> None:
-    write_segment(tmp_path, 0, *BATCHES[:2])
-    write_segment(tmp_path, 2)
-    write_segment(tmp_path, 4, BATCHES[3])
-    assert refusal(tmp_path).reason == "the segment begins at offset 4"
-
-
-@pytest.mark.parametrize(("end", "begin"), [(0, 2), (4, 6)])
-def test_offsets_before_the_first_segment_must_be_covered(
-    tmp_path: Path, end: int, begin: int
+@pytest.mark.parametrize(("writes", "position", "offset", "reason"), UNFIT)
+def test_part_that_does_not_follow_the_one_before_it_is_rejected(
+    tmp_path: Path, writes: list[Write], position: int, offset: int, reason: str
 ) -> None:
-    if end:
-        write_checkpoint(tmp_path, end, RECORDS)
-    path = write_segment(tmp_path, begin, data_batch(begin, [added(9)]))
-    assert str(refusal(tmp_path)) == (
-        f"{path}: at byte 0, log offset {end}: the log begins at offset {begin}, and no checkpoint "
-        f"covers offsets {end} to {begin - 1}"
-    )
+    """The error names the last file, and the place in it."""
+    *_, path = [write(tmp_path) for write in writes]
+    error = refusal(tmp_path)
+    assert (error.path, error.position, error.offset) == (path, position, offset)
+    assert str(error) == f"{path}: at byte {position}, log offset {offset}: {reason}"
+    assert error.reason == reason
 
 
 def test_log_continues_from_the_end_of_a_checkpoint(tmp_path: Path) -> None:
@@ -231,21 +207,6 @@ def test_empty_log_is_rejected(tmp_path: Path, data: bytes, *, is_clean: bool) -
     with pytest.raises(CorruptLogError) as refused:
         read(tmp_path)
     assert (refused.value.path, refused.value.offset) == (path, 0)
-
-
-def test_batch_across_the_end_of_the_checkpoint_is_rejected(tmp_path: Path) -> None:
-    write_checkpoint(tmp_path, 5, RECORDS)
-    path = write_segment(tmp_path, 0, *BATCHES)
-    error = refusal(tmp_path)
-    assert (error.path, error.offset) == (path, 4)
-    assert error.position == sum(map(len, BATCHES[:3]))
-    assert error.reason == "the batch contains the checkpoint's end, 5"
-
-
-def test_epoch_below_that_of_the_checkpoint_is_rejected(tmp_path: Path) -> None:
-    write_checkpoint(tmp_path, 4, RECORDS, epoch=2)
-    write_segment(tmp_path, 0, *BATCHES)
-    assert refusal(tmp_path).reason == "epoch 1 follows the higher epoch 2"
 
 
 def test_cut_checkpoint_is_rejected(tmp_path: Path) -> None:

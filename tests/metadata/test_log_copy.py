@@ -222,51 +222,32 @@ def test_lost_part_is_cut_and_what_follows_it(
     assert not (tmp_path / SET_ASIDE_NAME).exists()
 
 
-def damage_first_segment(log_dir: Path) -> None:
-    path = log_dir / METADATA_TOPIC_DIRECTORY / segment(0)
-    path.write_bytes(flipped(path.read_bytes(), 100))
-
-
-def damage_checkpoint(log_dir: Path) -> None:
-    path = log_dir / METADATA_TOPIC_DIRECTORY / checkpoint(10)
-    path.write_bytes(snapshot_bytes([added(50)])[:-1])
-
-
-def rename_segment(log_dir: Path) -> None:
-    directory = log_dir / METADATA_TOPIC_DIRECTORY
-    (directory / segment(0)).rename(directory / segment(1))
-
-
-def add_other_file(log_dir: Path) -> None:
-    (log_dir / METADATA_TOPIC_DIRECTORY / f"{segment(0)}.bak").touch()
-
-
-def change_epoch(log_dir: Path) -> None:
-    path = sorted((log_dir / METADATA_TOPIC_DIRECTORY).iterdir())[-1]
+def flip_last(log: Path) -> None:
+    path = sorted(log.iterdir())[-1]
     path.write_bytes(flipped(path.read_bytes(), 15, 0x02))
 
 
-def remove_properties(log_dir: Path) -> None:
-    (log_dir / meta_properties.NAME).unlink()
+DAMAGES: dict[str, Callable[[Path, Path], object]] = {
+    "first segment": lambda _, log: (log / segment(0)).write_bytes(
+        flipped((log / segment(0)).read_bytes(), 100)
+    ),
+    "checkpoint": lambda _, log: (log / checkpoint(10)).write_bytes(
+        snapshot_bytes([added(50)])[:-1]
+    ),
+    "renamed segment": lambda _, log: (log / segment(0)).rename(log / segment(1)),
+    "other file": lambda _, log: (log / f"{segment(0)}.bak").touch(),
+    "epoch": lambda _, log: flip_last(log),
+    "no properties": lambda folder, _: (folder / meta_properties.NAME).unlink(),
+    "other properties": lambda folder, _: (folder / meta_properties.NAME).write_text("version=7\n"),
+    "kept records": lambda folder, _: write_mark(
+        folder, CopyMark("quorum", "30-other"), PRIVATE_DISK
+    ),
+}
 
 
-def change_properties(log_dir: Path) -> None:
-    (log_dir / meta_properties.NAME).write_text("version=7\n")
-
-
-def change_kept_records(log_dir: Path) -> None:
-    write_mark(log_dir, CopyMark("quorum", "30-other"), PRIVATE_DISK)
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        damage_first_segment, damage_checkpoint, rename_segment, add_other_file, change_epoch,
-        remove_properties, change_properties, change_kept_records,
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_copy_that_cannot_be_trusted_is_set_aside(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: Callable[[Path], None]
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: str
 ) -> None:
     """A new copy begins, with a warning. The damaged files of one copy are kept."""
     (tmp_path / SET_ASIDE_NAME).mkdir()
@@ -276,7 +257,7 @@ def test_copy_that_cannot_be_trusted_is_set_aside(
     copy.append([acl_batch(2, 1)])
     copy.append([acl_batch(3, 2)])
     copy.close()
-    damage(tmp_path)
+    DAMAGES[damage](tmp_path, tmp_path / METADATA_TOPIC_DIRECTORY)
     again = LogCopy(tmp_path, node_id=1, storage=PRIVATE_DISK, segment_bytes_max=1 << 30)
     again.open()
     assert (again.last_offset, again.fault) == (-1, "")
@@ -503,16 +484,21 @@ def test_full_disk_does_not_stop_the_daemon(
     assert read_ids(reopen(tmp_path).batches()) == {1, 2, 3, 4, 5, 6}
 
 
-def test_copy_that_is_behind_is_still_a_state(tmp_path: Path) -> None:
-    """What follows the missing records is not read before a checkpoint has replaced them."""
+def copy_behind(log_dir: Path) -> LogCopy:
+    """Return a copy of one ACL that lacks what follows, and whose next checkpoint has begun."""
     now = 0.0
     storage = RecordingStorage()
-    copy = copy_of_one(tmp_path, storage, clock=lambda: now)
+    copy = copy_of_one(log_dir, storage, clock=lambda: now)
     storage.failing = "append"
     copy.append([acl_batch(3, 2)])
     now = RETRY_SECONDS
     copy.begin_checkpoint()
-    copy.append([acl_batch(4, 3)])
+    return copy
+
+
+def test_copy_that_is_behind_is_still_a_state(tmp_path: Path) -> None:
+    """What follows the missing records is not read before a checkpoint has replaced them."""
+    copy_behind(tmp_path).append([acl_batch(4, 3)])
     again = reopen(tmp_path)
     assert read_ids(again.batches()) == {1}
     assert not (tmp_path / SET_ASIDE_NAME).exists()
@@ -581,13 +567,7 @@ def test_copy_made_complete_while_a_snapshot_is_in_memory_is_behind_again(tmp_pa
 
 def test_held_batches_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The copy stays behind until a later checkpoint."""
-    now = 0.0
-    storage = RecordingStorage()
-    copy = copy_of_one(tmp_path, storage, clock=lambda: now)
-    storage.failing = "append"
-    copy.append([acl_batch(3, 2)])
-    now = RETRY_SECONDS
-    copy.begin_checkpoint()
+    copy = copy_behind(tmp_path)
     monkeypatch.setattr(log_copy, "HELD_BYTES_MAX", 100)
     copy.append([acl_batch(4, 3)])
     assert "over 100 bytes" in copy.fault

@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -111,40 +111,25 @@ def with_files(log_dir: Path, real: Path, *patterns: str) -> Path:
     return log_dir
 
 
-def test_records_become_visible_with_their_batch(tmp_path: Path) -> None:
-    """A skipped record only advances the offset."""
-    write_log(tmp_path, [added(1), removed(1), added(2)], [b"\1\x0e\0"], [added(3), b"\1\x0e\0"])
-    assert shown(tmp_path) == [
-        ChangeBatch(4, (added(1), removed(1), added(2))),
-        ChangeBatch(5),
-        ChangeBatch(7, (added(3),)),
-    ]
-
-
-def test_transaction_in_one_batch_becomes_visible_with_it(tmp_path: Path) -> None:
-    """Its changes and the records around it stay in log order."""
-    write_log(tmp_path, [added(1), BEGIN, added(2), removed(1), END, added(3)])
-    assert shown(tmp_path) == [ChangeBatch(7, (added(1), added(2), removed(1), added(3)))]
-
-
-def test_transaction_over_several_batches_becomes_visible_at_its_end(tmp_path: Path) -> None:
-    write_log(
-        tmp_path, [added(1), BEGIN], [added(2)], [removed(1), added(3)], [added(4), END, added(5)]
-    )
-    assert shown(tmp_path) == [
-        ChangeBatch(3, (added(1),)),
-        ChangeBatch(4),
-        ChangeBatch(6),
-        ChangeBatch(9, (added(2), removed(1), added(3), added(4), added(5))),
-    ]
-
-
-def test_begin_and_end_may_be_separate_batches(tmp_path: Path) -> None:
-    """Kafka's controller writes its bootstrap transaction this way."""
-    write_log(tmp_path, [BEGIN], [added(1)], [END], [added(2)])
-    assert shown(tmp_path) == [
-        ChangeBatch(2), ChangeBatch(3), ChangeBatch(4, (added(1),)), ChangeBatch(5, (added(2),)),
-    ]  # fmt: skip
+@pytest.mark.parametrize(("batches", "expected"), [
+    # A skipped record only advances the offset.
+    ([[added(1), removed(1), added(2)], [b"\1\x0e\0"], [added(3), b"\1\x0e\0"]],
+     [(4, added(1), removed(1), added(2)), (5,), (7, added(3))]),
+    # The changes of a transaction, and the records around it, stay in log order.
+    ([[added(1), BEGIN, added(2), removed(1), END, added(3)]],
+     [(7, added(1), added(2), removed(1), added(3))]),
+    ([[added(1), BEGIN], [added(2)], [removed(1), added(3)], [added(4), END, added(5)]],
+     [(3, added(1)), (4,), (6,), (9, added(2), removed(1), added(3), added(4), added(5))]),
+    # Kafka's controller writes its bootstrap transaction this way.
+    ([[BEGIN], [added(1)], [END], [added(2)]], [(2,), (3,), (4, added(1)), (5, added(2))]),
+    # A transaction that is open at the end never becomes visible.
+    ([[added(1), BEGIN, added(2)], [added(3)]], [(4, added(1)), (5,)]),
+])  # fmt: skip
+def test_records_become_visible_with_their_batch_or_transaction(
+    tmp_path: Path, batches: list[list[MetadataRecord]], expected: list[tuple[Any, ...]]
+) -> None:
+    write_log(tmp_path, *batches)
+    assert shown(tmp_path) == [ChangeBatch(offset, tuple(changes)) for offset, *changes in expected]
 
 
 @pytest.mark.parametrize("batches", [
@@ -157,12 +142,6 @@ def test_aborted_transaction_never_becomes_visible(
 ) -> None:
     write_log(tmp_path, *batches)
     assert [change for batch in shown(tmp_path) for change in batch.changes] == [added(2)]
-
-
-def test_open_transaction_at_the_end_never_becomes_visible(tmp_path: Path) -> None:
-    """The offset advances."""
-    write_log(tmp_path, [added(1), BEGIN, added(2)], [added(3)])
-    assert shown(tmp_path) == [ChangeBatch(4, (added(1),)), ChangeBatch(5)]
 
 
 def test_torn_end_leaves_the_transaction_open(tmp_path: Path) -> None:

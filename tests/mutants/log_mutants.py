@@ -127,7 +127,7 @@ LOG_MUTANTS: Final = (
         file="metadata/log.py",
         text="raise corrupt(placed, expected, reason)\n        except",
         becomes="pass\n        except",
-        found_by="tests/metadata/test_log.py::test_gap_or_overlap_is_rejected",
+        found_by="tests/metadata/test_log.py::test_part_that_does_not_follow_the_one_before_it_is_rejected",
     ),
     Mutant(
         name="a torn tail is cut after a clean shutdown",
@@ -164,7 +164,7 @@ LOG_MUTANTS: Final = (
             "                    (self._visible if self._open is None else self._open)"
         ),
         becomes="case AclAdded() | AclRemoved():\n                    self._visible",
-        found_by="tests/metadata/test_replay.py::test_transaction_over_several_batches_becomes_visible_at_its_end",
+        found_by="tests/metadata/test_replay.py::test_records_become_visible_with_their_batch_or_transaction",
     ),
     Mutant(
         name="an aborted transaction is visible",

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -150,30 +150,38 @@ def test_backup_of_an_unknown_cluster_has_no_node(tmp_path: Path, log_dir: Path)
         examine(log_dir, unknown)
 
 
-def test_copy_is_refused(log_dir: Path, backup: Backup) -> None:
-    """Its daemon would replace it by the cluster's state at once."""
+def leave_an_epoch_near_the_highest(log_dir: Path) -> None:
+    for path in (log_dir / METADATA_TOPIC_DIRECTORY).iterdir():
+        path.unlink()
+    write_checkpoint_file(log_dir, 90, [METADATA_VERSION], epoch=EPOCH_MAX - 9)
+
+
+QUORUM = (
+    '{"clusterId":"","leaderId":2,"leaderEpoch":1,"votedId":-1,"appliedOffset":0,'
+    '"currentVoters":[{"voterId":1},{"voterId":2}],"data_version":0}'
+)
+UNSUITABLE: dict[str, tuple[Callable[[Path], object], type[Exception], str]] = {
+    # Its daemon would replace it by the cluster's state at once.
+    "a copy": (lambda log_dir: write_mark(log_dir, CopyMark("quorum"), DISK), BackupError,
+               "found a copy of a followed cluster .* reset-copy"),
+    "unfinished": (lambda log_dir: (log_dir / UNFINISHED_NAME).touch(), LogDirectoryError,
+                   "formatting was interrupted"),
+    # Its other voters would have a newer log, and fork it.
+    "of a quorum": (
+        lambda log_dir: (log_dir / METADATA_TOPIC_DIRECTORY / QUORUM_STATE).write_text(QUORUM),
+        LogDirectoryError, "belongs to a quorum with node 2",
+    ),
+    "its epoch": (leave_an_epoch_near_the_highest, BackupError,
+                  "leaves too few: move the old log away"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNSUITABLE)
+def test_unsuitable_log_is_refused(log_dir: Path, backup: Backup, name: str) -> None:
+    spoil, error, reason = UNSUITABLE[name]
     write_own_log(log_dir, [])
-    write_mark(log_dir, CopyMark("quorum"), DISK)
-    with pytest.raises(BackupError, match=r"found a copy of a followed cluster .* reset-copy"):
-        examine(log_dir, backup)
-
-
-def test_unfinished_format_is_refused(log_dir: Path, backup: Backup) -> None:
-    write_own_log(log_dir, [])
-    (log_dir / UNFINISHED_NAME).touch()
-    with pytest.raises(LogDirectoryError, match="formatting was interrupted"):
-        examine(log_dir, backup)
-
-
-def test_log_of_a_quorum_is_refused(log_dir: Path, backup: Backup) -> None:
-    """Its other voters would have a newer log, and fork it."""
-    write_own_log(log_dir, [])
-    state = log_dir / METADATA_TOPIC_DIRECTORY / QUORUM_STATE
-    state.write_text(
-        '{"clusterId":"","leaderId":2,"leaderEpoch":1,"votedId":-1,"appliedOffset":0,'
-        '"currentVoters":[{"voterId":1},{"voterId":2}],"data_version":0}'
-    )
-    with pytest.raises(LogDirectoryError, match="belongs to a quorum with node 2"):
+    spoil(log_dir)
+    with pytest.raises(error, match=reason):
         examine(log_dir, backup)
 
 
@@ -251,15 +259,6 @@ def test_damaged_log_is_replaced_and_kept(log_dir: Path, backup: Backup) -> None
     assert restored.replaced is not None
     assert (restored.replaced / METADATA_TOPIC_DIRECTORY / segment.name).read_bytes() == damaged
     assert read_acls(log_dir) == dict(backup.state.acls.items())
-
-
-def test_epoch_that_leaves_too_few_is_refused(log_dir: Path, backup: Backup) -> None:
-    write_own_log(log_dir, [])
-    for path in (log_dir / METADATA_TOPIC_DIRECTORY).iterdir():
-        path.unlink()
-    write_checkpoint_file(log_dir, 90, [METADATA_VERSION], epoch=EPOCH_MAX - 9)
-    with pytest.raises(BackupError, match="leaves too few: move the old log away"):
-        examine(log_dir, backup)
 
 
 class WornDisk(Storage):
