@@ -245,7 +245,7 @@ CALLER_MUTANTS: Final = (
         file="daemon/decisions/callers.py",
         text="        if not needs.trusts:\n",
         becomes="        if needs is None:\n",
-        found_by="tests/daemon/queries/test_acl_list.py::test_callers_that_are_trusted_to_ask_may_not_list",
+        found_by="tests/daemon/queries/test_acl_list.py::test_callers_that_are_trusted_to_ask_may_not_list_or_watch",
     ),
     Mutant(
         name="a removed token keeps its watches",

@@ -26,6 +26,7 @@ from authorizerd.actors.published import Published
 from authorizerd.config.bounds import SEND_BYTES
 from authorizerd.daemon.errors import ClosingError
 from authorizerd.daemon.queries.acl_list import ACLS_PATH, AclListHandler
+from authorizerd.daemon.queries.acl_watch import WATCH_PATH
 from authorizerd.daemon.queries.client import LISTING_SECONDS_MAX
 from authorizerd.protocol.http.streamed import StreamedResponse
 from tests.daemon.decision_place import OTHER, PROXY, Place, settings_of
@@ -156,32 +157,50 @@ async def test_listing_that_takes_too_long_is_cut_off(
     response.close()
 
 
+each_path = pytest.mark.parametrize("path", [ACLS_PATH, WATCH_PATH])
+
+
 @pytest.mark.parametrize(
-    ("query", "expected"),
+    ("path", "query", "expected"),
     [
-        ("topic=x", "unknown parameter 'topic': expected one of resource_type, resource_name"),
-        ("operation=FLY", "operation: unknown value 'FLY': expected one of ANY, ALL, READ"),
-        ("operation=UNKNOWN", "operation: unknown value 'UNKNOWN'"),
-        ("resource_type=", "resource_type: unknown value ''"),
-        ("pattern_type=READ", "pattern_type: unknown value 'READ': expected one of ANY, MATCH"),
-        ("host=%80", "invalid query"),
-        ("&".join(f"a{number}=1" for number in range(20)), "invalid query"),
+        (ACLS_PATH, "topic=x",
+         "unknown parameter 'topic': expected one of resource_type, resource_name"),
+        (ACLS_PATH, "operation=FLY",
+         "operation: unknown value 'FLY': expected one of ANY, ALL, READ"),
+        (ACLS_PATH, "operation=UNKNOWN", "operation: unknown value 'UNKNOWN'"),
+        (ACLS_PATH, "resource_type=", "resource_type: unknown value ''"),
+        (ACLS_PATH, "pattern_type=READ",
+         "pattern_type: unknown value 'READ': expected one of ANY, MATCH"),
+        (ACLS_PATH, "host=%80", "invalid query"),
+        (ACLS_PATH, "&".join(f"a{number}=1" for number in range(20)), "invalid query"),
+        (WATCH_PATH, "after=x", "after: expected a log offset, found 'x'"),
+        (WATCH_PATH, "after=", "after: expected a log offset, found ''"),
+        (WATCH_PATH, "after=%D9%A3", "after: expected a log offset"),  # a digit, but not of ASCII
+        (WATCH_PATH, "after=1&after=2", "the parameter 'after' occurs twice"),
+        (WATCH_PATH, "before=1", "unknown parameter 'before': expected one of after"),
+        (WATCH_PATH, "after=%ff", "invalid query"),
+        (WATCH_PATH, "after=" + "1" * 30, "after: expected a log offset"),
     ],
-)
-async def test_invalid_filter_is_refused(place: AclPlace, query: str, expected: str) -> None:
-    status, text = await place.refusal(ACLS_PATH, query)
+)  # fmt: skip
+async def test_invalid_query_is_refused(
+    place: AclPlace, path: str, query: str, expected: str
+) -> None:
+    status, text = await place.refusal(path, query)
     assert status == 400
     assert text.startswith(expected)
 
 
-async def test_caller_needs_the_right_to_read(place: AclPlace) -> None:
+@each_path
+async def test_caller_needs_the_right_to_read(place: AclPlace, path: str) -> None:
     lines = (await place.list(token="proxy.secret")).splitlines()
     assert json.loads(lines[1])["acl"] == shown(DESCRIBE)
-    assert await place.refusal(ACLS_PATH, token="other.secret") == (
+    assert await place.refusal(path, token="other.secret") == (
         403,
         f"{OTHER} may not list or watch ACLs: authorizerd.callers.read does not list it\n",
     )
-    assert (await place.refusal(ACLS_PATH, token=None))[0] == 401
+    for token in (None, "proxy.wrong"):
+        status, text = await place.refusal(path, token=token)
+        assert (status, text.startswith("expected a valid token")) == (401, True)
 
 
 @pytest.mark.parametrize("takes_token", [False, True])
@@ -209,17 +228,27 @@ async def test_listing_ends_once_the_right_is_gone(
     response.close()
 
 
-async def test_callers_that_are_trusted_to_ask_may_not_list(nursery: trio.Nursery) -> None:
+@each_path
+async def test_callers_that_are_trusted_to_ask_may_not_list_or_watch(
+    nursery: trio.Nursery, path: str
+) -> None:
+    """Nothing proves who they are."""
     place = AclPlace(None)
     await place.load(nursery, (DESCRIBE_ID, DESCRIBE))
-    status, text = await place.refusal(ACLS_PATH, token=None)
+    status, text = await place.refusal(path, token=None)
     assert status == 403
     assert "set authorizerd.tokens.file" in text
 
 
-async def test_nobody_lists_before_the_acls_are_loaded(tmp_path: Path) -> None:
+@each_path
+async def test_nobody_lists_or_watches_before_the_acls_are_loaded(
+    tmp_path: Path, path: str
+) -> None:
+    """Not even a super user: a watch has no offset to begin from."""
     place = AclPlace(tmp_path)
-    assert (await place.refusal(ACLS_PATH))[0] == 503
+    for token in ("root.secret", "proxy.secret"):
+        refused = await place.refusal(path, token=token)
+        assert refused == (503, "AUTHORIZER_NOT_READY: the ACLs are not loaded yet\n")
 
 
 async def test_nobody_lists_while_a_required_audit_cannot_be_written(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from authorizerd.daemon.queries.acl_watch import AHEAD_SECONDS, HEARTBEAT_SECOND
 from authorizerd.daemon.queries.watchers import WatchStatistics
 from authorizerd.protocol.http.messages import Response
 from authorizerd.protocol.http.streamed import StreamedResponse
-from tests.daemon.decision_place import OTHER, entry, settings_of
+from tests.daemon.decision_place import entry, settings_of
 from tests.daemon.decisions.acl_place import DESCRIBE, DESCRIBE_ID, AclPlace, Client
 from tests.support.acl_events import copy_of, shown, shown_id
 from tests.support.acls import acl, snapshot_of
@@ -153,24 +153,6 @@ async def test_offset_that_is_applied_soon_is_waited_for(
     assert trio.current_time() - started == pytest.approx(AHEAD_SECONDS)
 
 
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
-        ("after=x", "after: expected a log offset, found 'x'"),
-        ("after=", "after: expected a log offset, found ''"),
-        ("after=%D9%A3", "after: expected a log offset"),  # a digit, but not of ASCII
-        ("after=1&after=2", "the parameter 'after' occurs twice"),
-        ("before=1", "unknown parameter 'before': expected one of after"),
-        ("after=%ff", "invalid query"),
-        ("after=" + "1" * 30, "after: expected a log offset"),
-    ],
-)
-async def test_invalid_query_is_refused(place: AclPlace, query: str, expected: str) -> None:
-    status, text = await place.refusal(WATCH_PATH, query)
-    assert status == 400
-    assert text.startswith(expected)
-
-
 async def test_long_batch_is_sent_in_parts_and_resumed_as_a_whole(place: AclPlace) -> None:
     """Only the last part has the offset as its id."""
     session = await place.watch()
@@ -243,38 +225,10 @@ async def test_heartbeat_does_not_skip_a_change_that_has_just_come(place: AclPla
     assert len(session.events) == rounds + 1
 
 
-async def test_caller_needs_the_right_to_read(place: AclPlace) -> None:
-    await place.watch(token=PROXY_TOKEN)
-    for token, expected in (
-        (None, (401, "expected a valid token")),
-        ("proxy.wrong", (401, "expected a valid token")),
-        ("other.secret", (403, f"{OTHER} may not list or watch ACLs")),
-    ):
-        status, text = await place.refusal(WATCH_PATH, token=token)
-        assert (status, text[: len(expected[1])]) == expected
-
-
-async def test_callers_that_are_trusted_to_ask_may_not_watch(nursery: trio.Nursery) -> None:
-    """Nothing proves who they are."""
-    place = AclPlace(None)
-    await place.load(nursery)
-    status, text = await place.refusal(WATCH_PATH, token=None)
-    assert status == 403
-    assert "set authorizerd.tokens.file" in text
-
-
 async def test_only_get_and_head_are_answered(place: AclPlace) -> None:
     response = await place.ask(WATCH_PATH, method="POST")
     assert isinstance(response, Response)
     assert (response.status, response.headers) == (405, ((b"Allow", b"GET, HEAD"),))
-
-
-async def test_nobody_watches_before_the_acls_are_loaded(tmp_path: Path) -> None:
-    """Not even a super user, because there is no offset to begin from."""
-    place = AclPlace(tmp_path)
-    for token in ("root.secret", PROXY_TOKEN):
-        status, text = await place.refusal(WATCH_PATH, token=token)
-        assert (status, text) == (503, "AUTHORIZER_NOT_READY: the ACLs are not loaded yet\n")
 
 
 async def test_no_change_is_sent_after_a_reload_that_takes_the_right_away(place: AclPlace) -> None:

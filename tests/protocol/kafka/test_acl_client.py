@@ -208,16 +208,6 @@ def test_cut_or_prolonged_listing_is_rejected(version: int) -> None:
         finish(read_listing(version, body + b"\0"))
 
 
-@given(st.binary(max_size=40))
-def test_any_bytes_are_a_listing_or_an_error(data: bytes) -> None:
-    for version in (1, 2, 3):
-        try:
-            if read_listing_head(version, data).error is None:
-                finish(read_listing(version, data))
-        except DecodeError:
-            pass
-
-
 @each_pattern_version
 @pytest.mark.parametrize("throttle_ms", [0, 1234, -1])
 def test_error_and_throttle_time_are_read_first(version: int, throttle_ms: int) -> None:

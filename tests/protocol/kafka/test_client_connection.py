@@ -1,8 +1,7 @@
 """The client's end of a connection, against the server's."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import settings
 
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.framing import frame
@@ -13,7 +12,6 @@ from authorizerd.protocol.kafka.server_connection import (
     KafkaServerConnection,
     frame_response,
 )
-from tests.protocol.decoding import check_any
 
 some_examples = settings(max_examples=40)
 BYTES_MAX = 1000
@@ -85,12 +83,3 @@ def test_too_large_response_is_rejected_by_its_size() -> None:
     client.receive_data(bytes.fromhex("000003e9"))
     with pytest.raises(DecodeError, match="expected a frame size from 0 to 1000"):
         client.next_response()
-
-
-@some_examples
-@given(data=st.binary(max_size=40))
-def test_garbage_is_responses_or_a_decode_error(data: bytes) -> None:
-    client = KafkaClientConnection(None, BYTES_MAX)
-    client.frame_request(ApiKey.DESCRIBE_ACLS, 3, b"")
-    client.receive_data(data)
-    check_any(lambda _: list(iter(client.next_response, None)), data)

@@ -14,7 +14,6 @@ from authorizerd.protocol.kafka.server_connection import (
     frame_token,
     unsupported_api_versions,
 )
-from tests.protocol.decoding import check_any
 
 some_examples = settings(max_examples=40)
 BYTES_MAX = 1000
@@ -120,12 +119,6 @@ def test_cut_header_is_rejected(written: tuple[bytes, KafkaRequest], size: int) 
         with pytest.raises(DecodeError) as refused:
             connection.next_request()
         assert 0 <= refused.value.position <= len(content)
-
-
-@some_examples
-@given(data=st.binary(max_size=60))
-def test_garbage_is_requests_or_a_decode_error(data: bytes) -> None:
-    check_any(lambda received: requests_of([received]), data)
 
 
 @pytest.mark.parametrize(
