@@ -1,6 +1,6 @@
 """The source over a scripted quorum: real connections, a real copy, a real applier."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -43,7 +43,7 @@ from tests.support.kio_messages import read_by_kio
 from tests.support.log_files import added, removed
 from tests.support.quorum_answers import write_fetch
 from tests.support.replica_log import Entry
-from tests.support.scripted_quorum import Controller, Fault, ScriptedQuorum
+from tests.support.scripted_quorum import Fault, ScriptedQuorum
 from tests.support.voters import voters_value
 
 TOPIC = TopicAdded("t", b"1" * 16)
@@ -133,30 +133,29 @@ async def test_a_killed_leader_is_replaced(quorum: FollowedQuorum) -> None:
     assert following.status.leader_epoch == 4
 
 
-async def test_a_cluster_that_replaces_every_address_is_followed(quorum: FollowedQuorum) -> None:
-    """The log names the voters' addresses, before the last one that the daemon knew goes away."""
-    following = await quorum.followed()
+@pytest.mark.parametrize("in_snapshot", [False, True])
+async def test_a_cluster_that_replaces_every_address_is_followed(
+    quorum: FollowedQuorum, in_snapshot: bool
+) -> None:
+    """The log names the voters' addresses, before the last one that the daemon knew goes away.
+
+    The record that names them may be in a snapshot, and no longer in the log.
+    """
     voters = {1: quorum.leader.address, 2: Address("new2", 9093), 3: Address("new3", 9093)}
-    quorum.leader.log.entries.append(Entry(new_voters_batch(quorum.leader, voters)))
-    quorum.append(added(1))
-    await following.wait_for(1)
-    await replace_addresses(quorum, voters)
-    await following.wait_for(1, 2)
-
-
-async def test_voters_in_a_snapshot_are_found(quorum: FollowedQuorum) -> None:
-    """The record that names them is no longer in the log."""
-    voters = {1: quorum.leader.address, 2: Address("new2", 9093), 3: Address("new3", 9093)}
-    quorum.append(added(1))
-    quorum.leader.log.controls.append(new_voters_record(voters))
-    quorum.take_snapshot()
-    following = await quorum.followed(1)
-    await replace_addresses(quorum, voters)
-    await following.wait_for(1, 2)
-
-
-async def replace_addresses(quorum: ScriptedQuorum, voters: Mapping[int, Address]) -> None:
-    """Kill the leader, start the others at their new addresses, and append ACL 2."""
+    listeners = {key: {"CONTROLLER": (each.host, each.port)} for key, each in voters.items()}
+    record = control_key(ControlType.KRAFT_VOTERS), voters_value(listeners)
+    log = quorum.leader.log
+    if in_snapshot:
+        quorum.append(added(1))
+        log.controls.append(record)
+        quorum.take_snapshot()
+        following = await quorum.followed(1)
+    else:
+        following = await quorum.followed()
+        data = encode_batch(log.end_offset, quorum.leader.epoch, 0, [record], is_control=True)
+        log.entries.append(Entry(decode_batch(data)))
+        quorum.append(added(1))
+        await following.wait_for(1)
     quorum.kill(1)
     for node_id in (2, 3):
         quorum.kill(node_id)
@@ -164,18 +163,7 @@ async def replace_addresses(quorum: ScriptedQuorum, voters: Mapping[int, Address
         await quorum.start(node_id)
     quorum.elect(3)
     quorum.append(added(2))
-
-
-def new_voters_batch(leader: Controller, voters: Mapping[int, Address]) -> RecordBatch:
-    """Return the batch that the leader appends if a voter has another address."""
-    record = new_voters_record(voters)
-    data = encode_batch(leader.log.end_offset, leader.epoch, 0, [record], is_control=True)
-    return decode_batch(data)
-
-
-def new_voters_record(voters: Mapping[int, Address]) -> tuple[bytes, bytes]:
-    listeners = {key: {"CONTROLLER": (each.host, each.port)} for key, each in voters.items()}
-    return control_key(ControlType.KRAFT_VOTERS), voters_value(listeners)
+    await following.wait_for(1, 2)
 
 
 @pytest.mark.parametrize("fault", list(Fault))
