@@ -72,8 +72,8 @@ class Running:
         self.acknowledged = offset
 
 
-async def start(nursery: trio.Nursery, count: int = 2, *, is_followed: bool = False) -> Running:
-    running = Running(nursery, count, is_followed=is_followed)
+async def load(nursery: trio.Nursery, running: Running) -> None:
+    """Run the pool, and let it begin with one ACL."""
     await nursery.start(running.applier.run)
     nursery.start_soon(running.pool.relay)
     nursery.start_soon(running.pool.run, [], running.processes.spawn)
@@ -81,6 +81,11 @@ async def start(nursery: trio.Nursery, count: int = 2, *, is_followed: bool = Fa
     await running.pool.feed.send(CaughtUp(1))
     await running.applier.snapshot.wait_until(lambda newest: newest is not None)
     running.pool.begin()
+
+
+async def start(nursery: trio.Nursery, count: int = 2, *, is_followed: bool = False) -> Running:
+    running = Running(nursery, count, is_followed=is_followed)
+    await load(nursery, running)
     with trio.fail_after(30):
         await running.pool.wait_until_complete()
     return running
@@ -269,12 +274,7 @@ async def test_ports_open_with_the_first_worker_and_are_ready_with_the_last(
     """Later, it is ready as long as one worker serves."""
     running = Running(nursery, 2)
     running.processes.on_start = FakeWorker.hold
-    await nursery.start(running.applier.run)
-    nursery.start_soon(running.pool.relay)
-    nursery.start_soon(running.pool.run, [], running.processes.spawn)
-    await running.pool.feed.send(CaughtUp(1))
-    await running.applier.snapshot.wait_until(lambda newest: newest is not None)
-    running.pool.begin()
+    await load(nursery, running)
     await wait_all_tasks_blocked()
     assert not running.pool.opened.is_done
     running.workers[0].release()
