@@ -24,6 +24,7 @@ from tests.support.tls_records import ClientRecords
 from tests.support.turns import Turns
 
 NAMES = {key.name: key.name for key in ssl_keys()}
+Transport = trio.abc.HalfCloseableStream
 
 
 class Peers:
@@ -52,11 +53,20 @@ class Peers:
         settings = new_tls_settings(client, NAMES)
         self.client = new_client_context(settings, read_material(settings))
 
-    async def connect(self, host: str = "localhost") -> tuple[TlsStream, TlsStream]:
-        """Return both ends after the handshake."""
+    def new_pair(
+        self, host: str = "localhost", wrap: Callable[[Transport], Transport] = lambda each: each
+    ) -> tuple[TlsStream, TlsStream]:
+        """Return both ends before the handshake; ``wrap`` gives the server's transport."""
         ours, theirs = trio.testing.memory_stream_pair()
-        server = TlsStream(ours, self.server, server_side=True)
+        server = TlsStream(wrap(ours), self.server, server_side=True)
         client = TlsStream(theirs, self.client, server_side=False, server_hostname=host)
+        return server, client
+
+    async def connect(
+        self, wrap: Callable[[Transport], Transport] = lambda each: each
+    ) -> tuple[TlsStream, TlsStream]:
+        """Return both ends after the handshake."""
+        server, client = self.new_pair(wrap=wrap)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(server.handshake)
             nursery.start_soon(client.handshake)
@@ -104,9 +114,9 @@ async def test_buffered_data_is_not_received_without_a_turn_of_others(peers: Pee
         assert await server.receive_some() == b"second"
 
 
-async def test_handshake_runs_outside_the_event_loop(
-    peers: Peers, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return the threads in which steps run, in order."""
     threads: list[int] = []
     start = trio.to_thread.run_sync
 
@@ -118,6 +128,10 @@ async def test_handshake_runs_outside_the_event_loop(
         return await start(run, **options)  # type: ignore[arg-type]  # passed on as they are
 
     monkeypatch.setattr(trio.to_thread, "run_sync", spy)
+    return threads
+
+
+async def test_handshake_runs_outside_the_event_loop(peers: Peers, threads: list[int]) -> None:
     await peers.connect()
     assert len(threads) >= 4
     assert threading.get_ident() not in threads
@@ -128,9 +142,7 @@ async def test_handshake_leaves_no_cycle(peers: Peers, host: str) -> None:
     """Whether it succeeds or fails: the daemon never frees a cycle of frozen objects."""
     gc.disable()
     try:
-        ours, theirs = trio.testing.memory_stream_pair()
-        server = TlsStream(ours, peers.server, server_side=True)
-        client = TlsStream(theirs, peers.client, server_side=False, server_hostname=host)
+        server, client = peers.new_pair(host)
 
         async def shake_hands(stream: TlsStream) -> None:
             with suppress(TlsError):
@@ -147,25 +159,9 @@ async def test_handshake_leaves_no_cycle(peers: Peers, host: str) -> None:
         gc.enable()
 
 
-async def test_single_bytes_do_not_take_a_thread_each(
-    peers: Peers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    steps = 0
-    start = trio.to_thread.run_sync
-
-    async def count(sync: Callable[[], object], **options: object) -> object:
-        nonlocal steps
-        steps += 1
-        return await start(sync, **options)  # type: ignore[arg-type]  # passed on as they are
-
-    monkeypatch.setattr(trio.to_thread, "run_sync", count)
-    ours, theirs = trio.testing.memory_stream_pair()
-    server = TlsStream(Fragmented(ours, [1]), peers.server, server_side=True)
-    client = TlsStream(theirs, peers.client, server_side=False, server_hostname="localhost")
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(server.handshake)
-        nursery.start_soon(client.handshake)
-    assert steps <= 6
+async def test_single_bytes_do_not_take_a_thread_each(peers: Peers, threads: list[int]) -> None:
+    await peers.connect(lambda stream: Fragmented(stream, [1]))
+    assert len(threads) <= 6
 
 
 @pytest.fixture
@@ -207,9 +203,8 @@ async def test_flood_of_records_without_data_ends_the_connection(
 
 async def test_records_sent_with_the_end_of_the_handshake_take_turns_too(peers: Peers) -> None:
     """OpenSSL must not have more than one record when the handshake is complete."""
-    ours, theirs = trio.testing.memory_stream_pair()
-    server = TlsStream(ours, peers.server, server_side=True)
-    client = TlsStream(theirs, peers.client, server_side=False, server_hostname="localhost")
+    server, client = peers.new_pair()
+    theirs = client._transport
     async with trio.open_nursery() as nursery:
         nursery.start_soon(server.handshake)
         with pytest.raises(ssl.SSLWantReadError):
@@ -298,22 +293,18 @@ async def transfer(
     peers: Peers, parts: list[int], sizes: list[int], reads: int, change: float | None
 ) -> tuple[bytes, str]:
     """Return what the server receives of the parts that the client sends, and its error."""
-    ours, theirs = trio.testing.memory_stream_pair()
-    transport = Fragmented(ours, sizes)
-    server = TlsStream(transport, peers.server, server_side=True)
-    client = TlsStream(theirs, peers.client, server_side=False, server_hostname="localhost")
     received = bytearray()
     with trio.fail_after(20):
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(server.handshake)
-            nursery.start_soon(client.handshake)
+        server, client = await peers.connect(lambda stream: Fragmented(stream, sizes))
+        transport = server._transport
+        assert isinstance(transport, Fragmented)
         for number, size in enumerate(parts):
             client._tls.write(bytes((number + 1,)) * size)
         encrypted = client._outgoing.read()
         if change is not None:
             transport.changed = transport.position + int(change * len(encrypted))
-        await theirs.send_all(encrypted)
-        await theirs.send_eof()
+        await client._transport.send_all(encrypted)
+        await client._transport.send_eof()
         try:
             while some := await server.receive_some(reads):
                 received += some
@@ -325,9 +316,7 @@ async def transfer(
 
 async def refused(peers: Peers, host: str = "localhost") -> set[str]:
     """Return the reasons for which each side refuses the other."""
-    ours, theirs = trio.testing.memory_stream_pair()
-    server = TlsStream(ours, peers.server, server_side=True)
-    client = TlsStream(theirs, peers.client, server_side=False, server_hostname=host)
+    server, client = peers.new_pair(host)
     reasons: set[str] = set()
 
     async def agree(stream: TlsStream, *, reads: bool) -> None:
