@@ -302,7 +302,7 @@ async def test_silent_connection_ends_at_the_login_timeout(
     server = Server()
     autojump_clock.autojump_threshold = float("inf")
     silent = await connect(await serve_on_loopback(nursery, server))
-    await until_accepted_without_sleep(server)
+    await until_accepted(server, 1)
     autojump_clock.jump(LOGIN_S + 2 * SWEEP_SECONDS)
     await trio.testing.wait_all_tasks_blocked()
     assert await is_closed(silent)
@@ -319,16 +319,10 @@ async def test_connection_after_a_pause_of_the_process_is_not_late(nursery: trio
     await trio.testing.wait_all_tasks_blocked()
     server.next_sweep = trio.current_time() - 2 * LOGIN_S
     silent = await connect(port)
-    await until_accepted_without_sleep(server)
+    await until_accepted(server, 1)
     server._end_late_arrivals(trio.current_time())
     assert await ask(silent) == HELLO
     await silent.aclose()
-
-
-async def until_accepted_without_sleep(server: ConnectionServer) -> None:
-    while not server.statistics.connections_accepted:
-        await trio.lowlevel.checkpoint()
-    await trio.testing.wait_all_tasks_blocked()
 
 
 async def test_drain_answers_what_has_arrived_and_ends_the_others(nursery: trio.Nursery) -> None:
