@@ -130,9 +130,8 @@ async def test_other_records_move_the_offset_but_are_no_news(nursery: trio.Nurse
     assert follow(journal, 0) == follow(journal, 5) == []
 
 
-async def test_decisions_that_stop_are_news(
-    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
-) -> None:
+@pytest.mark.usefixtures("autojump_clock")
+async def test_decisions_that_stop_are_news(nursery: trio.Nursery) -> None:
     """Changes are collected meanwhile."""
     feed, inbox = trio.open_memory_channel[Message](0)
     journal = AclJournal(MANY_BYTES)

@@ -1,6 +1,6 @@
 import pytest
 import trio
-from trio.testing import MockClock, wait_all_tasks_blocked
+from trio.testing import wait_all_tasks_blocked
 
 from authorizerd.actors.completion import Completion
 from authorizerd.actors.errors import EndpointStartError
@@ -14,9 +14,8 @@ def new_gate() -> tuple[ListenerGate, Completion[None]]:
     return gate, late
 
 
-async def test_only_started_endpoints_are_open(
-    nursery: trio.Nursery, autojump_clock: MockClock
-) -> None:
+@pytest.mark.usefixtures("autojump_clock")
+async def test_only_started_endpoints_are_open(nursery: trio.Nursery) -> None:
     """An endpoint stays closed until it is started, however long that takes."""
     gate, _ = new_gate()
     assert gate.is_open("FREE")

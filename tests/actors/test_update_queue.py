@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import trio
-from trio.testing import MockClock, wait_all_tasks_blocked
+from trio.testing import wait_all_tasks_blocked
 
 from authorizerd.acl.errors import InvalidAclError, PolicyViolationError
 from authorizerd.acl.filters import accepts
@@ -210,10 +210,9 @@ async def test_accepted_work_survives_its_callers_cancellation(running: Running)
     assert running.acls == {acl("t")}
 
 
+@pytest.mark.usefixtures("autojump_clock")
 @pytest.mark.parametrize("is_cancelled", [False, True])
-async def test_an_ending_queue_fails_all_waiting_requests(
-    autojump_clock: MockClock, is_cancelled: bool
-) -> None:
+async def test_an_ending_queue_fails_all_waiting_requests(is_cancelled: bool) -> None:
     """An error of the log ends the actor: nothing is acknowledged, and nothing more is written,
     since the disk's content is unknown. A cancellation lets the current append finish, and its
     callers learn that it may have been done.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import trio
-from trio.testing import MockClock, wait_all_tasks_blocked
+from trio.testing import wait_all_tasks_blocked
 
 from authorizerd.acl.errors import InvalidAclError
 from authorizerd.acl.model import Acl, AclFilter
@@ -76,9 +76,8 @@ async def create(service: KafkaService, results: list[ApiError | None]) -> None:
     results += await service.create([FIRST, SECOND])
 
 
-async def test_authorizer_that_never_completes_costs_a_timeout(
-    nursery: trio.Nursery, autojump_clock: MockClock
-) -> None:
+@pytest.mark.usefixtures("autojump_clock")
+async def test_authorizer_that_never_completes_costs_a_timeout(nursery: trio.Nursery) -> None:
     """Finished items keep their results; purgatory is empty afterwards."""
     service, slow = await start_slow(nursery)
     results: list[ApiError | None] = []
@@ -92,9 +91,8 @@ async def test_authorizer_that_never_completes_costs_a_timeout(
     assert await service.describe() == {FIRST}
 
 
-async def test_failure_after_the_timeout_is_ignored(
-    nursery: trio.Nursery, autojump_clock: MockClock
-) -> None:
+@pytest.mark.usefixtures("autojump_clock")
+async def test_failure_after_the_timeout_is_ignored(nursery: trio.Nursery) -> None:
     service, slow = await start_slow(nursery)
     results: list[ApiError | None] = []
     nursery.start_soon(create, service, results)

@@ -4,7 +4,7 @@ from contextlib import suppress
 
 import pytest
 import trio
-from trio.testing import MockClock, memory_stream_pair
+from trio.testing import memory_stream_pair
 
 from authorizerd.config.tls import TlsSettings
 from authorizerd.kafka_client import tls_stream
@@ -187,10 +187,9 @@ async def test_mismatch_is_found_beside_a_server_that_may_come_back(
     assert warned == ["host1:9001: No route to host"]
 
 
+@pytest.mark.usefixtures("autojump_clock")
 @pytest.mark.parametrize("given", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x15", b""])
-async def test_other_servers_are_not_taken_for_tls(
-    cluster: TlsCluster, given: bytes, autojump_clock: MockClock
-) -> None:
+async def test_other_servers_are_not_taken_for_tls(cluster: TlsCluster, given: bytes) -> None:
     answer_raw(cluster, to_hello=given, otherwise=given)
     error, warned = await refusal(cluster)
     assert error.cause is Cause.UNREACHABLE

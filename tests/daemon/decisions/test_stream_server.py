@@ -221,9 +221,8 @@ async def test_before_the_acls_are_loaded_only_super_users_get_decisions(
     assert await client.ask([MAY, MAY_NOT]) == Answer(1, 0, 3, ALLOWED + DENIED)
 
 
-async def test_a_frame_waits_for_its_offset(
-    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
-) -> None:
+@pytest.mark.usefixtures("autojump_clock")
+async def test_a_frame_waits_for_its_offset(nursery: trio.Nursery) -> None:
     """Earlier frames are answered at once, later frames after it."""
     place = Place(None)
     _, client = await connected(nursery, place)
@@ -240,9 +239,8 @@ async def test_a_frame_waits_for_its_offset(
     assert await client.ask([MAY], min_offset=6) == Answer(1, 0, 6, ALLOWED)
 
 
-async def test_a_client_that_never_pauses_ends_with_its_certificate(
-    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
-) -> None:
+@pytest.mark.usefixtures("autojump_clock")
+async def test_a_client_that_never_pauses_ends_with_its_certificate(nursery: trio.Nursery) -> None:
     place = Place(None, *ACLS)
     server, client = await connected(nursery, place)
     (connection,) = server._open
@@ -257,10 +255,9 @@ async def test_a_client_that_never_pauses_ends_with_its_certificate(
     assert server.statistics.connections_expired == 1
 
 
+@pytest.mark.usefixtures("autojump_clock")
 @pytest.mark.parametrize("timeout_s", [OFFSET_TIMEOUT_S, 3])
-async def test_the_wait_for_an_offset_is_bounded(
-    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock, timeout_s: int
-) -> None:
+async def test_the_wait_for_an_offset_is_bounded(nursery: trio.Nursery, timeout_s: int) -> None:
     """The frame then fails with REQUEST_TIMED_OUT. The limit can change while the daemon runs."""
     server, client = await connected(nursery, Place(None, *ACLS))
     if timeout_s != OFFSET_TIMEOUT_S:

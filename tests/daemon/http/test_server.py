@@ -30,9 +30,8 @@ from tests.daemon.serving import MemoryListener, StreamPair, serve_in_memory, se
 ANSWERS_IN_A_TURN_MAX = WORK_NS // REQUEST_NS
 
 
-async def test_client_that_never_pauses_ends_with_its_certificate(
-    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
-) -> None:
+@pytest.mark.usefixtures("autojump_clock")
+async def test_client_that_never_pauses_ends_with_its_certificate(nursery: trio.Nursery) -> None:
     """The daemon first sends the answers to requests that it has judged before."""
     goes_on = trio.Event()
 

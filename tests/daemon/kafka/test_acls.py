@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 import trio
-from trio.testing import MockClock, wait_all_tasks_blocked
+from trio.testing import wait_all_tasks_blocked
 
 from authorizerd.acl.audit.line import AuditLevel
 from authorizerd.acl.model import (
@@ -248,9 +248,8 @@ async def test_audit_lines_name_the_request(service: KafkaService) -> None:
     ]
 
 
-async def test_finished_items_keep_their_result_after_a_timeout(
-    service: KafkaService, autojump_clock: MockClock
-) -> None:
+@pytest.mark.usefixtures("autojump_clock")
+async def test_finished_items_keep_their_result_after_a_timeout(service: KafkaService) -> None:
     """Pending ones get REQUEST_TIMED_OUT, but still take effect once the log continues."""
     with service.log_held():
         first, bad, last = await service.create([LITERAL, acl(""), OTHER])

@@ -348,9 +348,8 @@ async def test_envelope_with_an_outer_error_counts_as_envelope(
     assert set(forwarding.times.local) == set(unloaded.times.local) == {"Envelope"}
 
 
-async def test_timeout_is_an_inner_error(
-    forwarding: KafkaService, autojump_clock: trio.testing.MockClock
-) -> None:
+@pytest.mark.usefixtures("autojump_clock")
+async def test_timeout_is_an_inner_error(forwarding: KafkaService) -> None:
     with forwarding.log_held():
         (late,) = created(await forward(forwarding, to_create(acl())))
     assert late is not None

@@ -126,9 +126,8 @@ async def test_caller_without_the_right_learns_no_offset(nursery: trio.Nursery) 
     assert (error.code, offset) == (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, None)
 
 
-async def test_change_that_is_not_durable_in_time_tells_no_offset(
-    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
-) -> None:
+@pytest.mark.usefixtures("autojump_clock")
+async def test_change_that_is_not_durable_in_time_tells_no_offset(nursery: trio.Nursery) -> None:
     service = await start(nursery, A)
     with service.log_held():
         [error], offset = await create(service, [B], 1)

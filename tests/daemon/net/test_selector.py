@@ -248,9 +248,8 @@ async def test_disconnected_peer_raises_trios_error() -> None:
             await ours.send_all(b"answer")
 
 
-async def test_last_answer_waits_until_the_peer_has_read_it(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
+@pytest.mark.usefixtures("autojump_clock")
+async def test_last_answer_waits_until_the_peer_has_read_it() -> None:
     """Closing earlier would reset the connection. The wait is bounded."""
     ours, theirs = trio.testing.memory_stream_pair()
     began = trio.current_time()

@@ -86,9 +86,8 @@ def test_cycles_are_collected_before_the_freeze() -> None:
         assert gc.get_freeze_count() - frozen < CONTAINERS_MIN / 2
 
 
-async def test_cycles_are_collected_without_changes_too(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
+@pytest.mark.usefixtures("autojump_clock")
+async def test_cycles_are_collected_without_changes_too() -> None:
     with automatic_collection_off():
         async with trio.open_nursery() as nursery:
             nursery.start_soon(collect_regularly)

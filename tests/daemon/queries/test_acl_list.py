@@ -142,9 +142,8 @@ async def test_memory_of_a_listing_is_bounded(nursery: trio.Nursery, tmp_path: P
     assert peak < 1_000_000
 
 
-async def test_listing_that_takes_too_long_is_cut_off(
-    place: AclPlace, autojump_clock: trio.testing.MockClock
-) -> None:
+@pytest.mark.usefixtures("autojump_clock")
+async def test_listing_that_takes_too_long_is_cut_off(place: AclPlace) -> None:
     """It keeps its state in memory."""
     response = await place.ask(ACLS_PATH)
     assert isinstance(response, StreamedResponse)

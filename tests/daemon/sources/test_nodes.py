@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import trio
-from trio.testing import MockClock
 
 from authorizerd.config.follow.settings import FollowSettings, LogIn, SourceKind
 from authorizerd.config.tls import TlsSettings
@@ -211,16 +210,16 @@ async def test_refused_connection_is_not_explained(cluster: TlsCluster) -> None:
     assert cluster.tried == [FIRST]
 
 
-async def test_silent_node_is_given_up(cluster: TlsCluster, autojump_clock: MockClock) -> None:
+@pytest.mark.usefixtures("autojump_clock")
+async def test_silent_node_is_given_up(cluster: TlsCluster) -> None:
     cluster.add(FIRST, SILENCE)
     with pytest.raises(ConnectionFailedError, match="host0:9000: no"):
         await opener(cluster).open(FIRST.host, FIRST.port)
     assert trio.current_time() == pytest.approx(10, abs=0.1)
 
 
-async def test_cancelled_check_closes_the_connection(
-    cluster: TlsCluster, autojump_clock: MockClock
-) -> None:
+@pytest.mark.usefixtures("autojump_clock")
+async def test_cancelled_check_closes_the_connection(cluster: TlsCluster) -> None:
     node = cluster.add(FIRST, SILENCE)
     streams: list[trio.abc.Stream] = []
 

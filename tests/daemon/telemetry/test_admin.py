@@ -102,9 +102,8 @@ async def test_every_answer_yields_to_other_tasks(path: str) -> None:
         await handler(msgspec.structs.replace(REQUEST, path=path))
 
 
-async def test_metrics_are_collected_again_only_after_their_maximum_age(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
+@pytest.mark.usefixtures("autojump_clock")
+async def test_metrics_are_collected_again_only_after_their_maximum_age() -> None:
     """Otherwise anyone who reaches the metrics port could use up the daemon's CPU time."""
     counting = Counting()
     handler = new_handler(counting, age_max_s=1)

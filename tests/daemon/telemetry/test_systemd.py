@@ -95,11 +95,9 @@ def test_variables_are_removed_from_the_environment(notified: NotifySocket) -> N
     assert environment == {"HOME": "/"}
 
 
+@pytest.mark.usefixtures("autojump_clock")
 async def test_start_timeout_is_extended_only_while_loading(
-    notified: NotifySocket,
-    nursery: trio.Nursery,
-    place: Place,
-    autojump_clock: trio.testing.MockClock,
+    notified: NotifySocket, nursery: trio.Nursery, place: Place
 ) -> None:
     manager = ServiceManager(environment_of(notified))
     await nursery.start(manager.run, place.readiness)
@@ -127,13 +125,10 @@ async def test_start_timeout_is_extended_only_while_loading(
     manager.close()
 
 
+@pytest.mark.usefixtures("autojump_clock")
 @pytest.mark.parametrize("watchdog_s", [0.5, 2.2, 3, 30])
 async def test_watchdog_is_fed_twice_per_period(
-    notified: NotifySocket,
-    nursery: trio.Nursery,
-    place: Place,
-    autojump_clock: trio.testing.MockClock,
-    watchdog_s: float,
+    notified: NotifySocket, nursery: trio.Nursery, place: Place, watchdog_s: float
 ) -> None:
     await place.load()
     manager = ServiceManager(environment_of(notified, round(watchdog_s * 1e6)))
@@ -167,16 +162,12 @@ def heard_within(notified: NotifySocket, seconds: float) -> list[dict[str, str]]
         return []
 
 
+@pytest.mark.usefixtures("autojump_clock")
 @pytest.mark.parametrize(
     ("microseconds", "pid"), [("1000000", "1"), ("0", ""), ("soon", ""), ("-5", ""), ("9" * 99, "")]
 )
 async def test_watchdog_of_another_process_is_not_fed(
-    notified: NotifySocket,
-    nursery: trio.Nursery,
-    place: Place,
-    autojump_clock: trio.testing.MockClock,
-    microseconds: str,
-    pid: str,
+    notified: NotifySocket, nursery: trio.Nursery, place: Place, microseconds: str, pid: str
 ) -> None:
     environment = environment_of(notified) | {"WATCHDOG_USEC": microseconds, "WATCHDOG_PID": pid}
     manager = ServiceManager(environment)
@@ -195,12 +186,9 @@ def test_invalid_address_is_a_warning(address: str, caplog: pytest.LogCaptureFix
     assert len(caplog.records) == 1
 
 
+@pytest.mark.usefixtures("autojump_clock")
 async def test_messages_wait_in_order_while_the_manager_is_away(
-    tmp_path: Path,
-    nursery: trio.Nursery,
-    place: Place,
-    autojump_clock: trio.testing.MockClock,
-    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path, nursery: trio.Nursery, place: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
     manager = ServiceManager({"NOTIFY_SOCKET": str(tmp_path / "notify")})
     await nursery.start(manager.run, place.readiness)
