@@ -250,6 +250,10 @@ async def start(
     return service
 
 
+async def with_client(service: Service) -> tuple[Service, Client]:
+    return service, await service.connect()
+
+
 async def until(condition: Callable[[], bool]) -> None:
     with trio.fail_after(ENOUGH_S):
         while not condition():

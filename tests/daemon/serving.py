@@ -1,12 +1,14 @@
 """Servers over memory or loopback, for tests of any protocol."""
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import trio
 import trio.testing
 
 from authorizerd.daemon.net.connection_server import ConnectionServer
 
+AnyServer = TypeVar("AnyServer", bound=ConnectionServer)
 StreamPair = tuple[trio.abc.HalfCloseableStream, trio.abc.HalfCloseableStream]
 
 
@@ -43,6 +45,12 @@ async def serve_in_memory(
     listener = listener or MemoryListener()
     await nursery.start(lambda task_status: server.serve([listener], task_status=task_status))
     return listener
+
+
+async def with_listener(
+    nursery: trio.Nursery, server: AnyServer
+) -> tuple[AnyServer, MemoryListener]:
+    return server, await serve_in_memory(nursery, server)
 
 
 async def serve_on_loopback(nursery: trio.Nursery, server: ConnectionServer) -> int:

@@ -28,11 +28,12 @@ from authorizerd.metadata.inspection.inspection import Inspection
 from authorizerd.metadata.log import LogBatch, MetadataLog
 from authorizerd.metadata.log_copy import RETRY_SECONDS, LogCopy
 from authorizerd.metadata.replay import KEPT_RECORDS
-from authorizerd.metadata.storage import DISK, PRIVATE_DISK, Storage
+from authorizerd.metadata.storage import DISK, PRIVATE_DISK
 from tests.support.copies import (
     BEGINNING,
     CLUSTER_ID,
     acl_batch,
+    begun_copy,
     leader_batch,
     new_copy,
     open_copy,
@@ -75,15 +76,6 @@ def saved(log_dir: Path) -> list[LogBatch]:
     return list(MetadataLog.open(log_dir).batches())
 
 
-def copy_of_one(
-    log_dir: Path, storage: Storage = PRIVATE_DISK, *, clock: Callable[[], float] = lambda: 0.0
-) -> LogCopy:
-    """Return an open copy with one ACL, at offset 2."""
-    copy = open_copy(log_dir, storage, clock=clock)
-    copy.append([*BEGINNING, acl_batch(2, 1)])
-    return copy
-
-
 def install(copy: LogCopy, end_offset: int, data: bytes, *, epoch: int = 1) -> None:
     """Replace the copy by a snapshot."""
     copy.begin_snapshot(end_offset, epoch)
@@ -115,18 +107,15 @@ def test_batches_are_read_back(tmp_path: Path) -> None:
 
 def test_an_unknown_cluster_is_adopted_once_it_is_known(tmp_path: Path) -> None:
     """An empty copy may be tied to another cluster. Later, its records decide."""
-    copy = new_copy(tmp_path)
-    copy.open()
+    copy = reopen(tmp_path)
     copy.adopt_cluster("mistaken")
     copy.adopt_cluster("")
     assert copy.cluster_id == "mistaken"
-    copy = new_copy(tmp_path / "another")
-    copy.open()
+    copy = reopen(tmp_path / "another")
     copy.adopt_cluster("")
     copy.append(BEGINNING)
     copy.close()
-    copy = new_copy(tmp_path / "another")
-    copy.open()
+    copy = reopen(tmp_path / "another")
     assert copy.cluster_id == ""
     assert copy.last_offset == 1
     copy.adopt_cluster("learnt")
@@ -140,8 +129,7 @@ def test_only_the_owner_can_read_the_files(tmp_path: Path) -> None:
     """The copy has SCRAM credentials."""
     before = os.umask(0)
     try:
-        copy = open_copy(tmp_path / "copy")
-        copy.append(BEGINNING)
+        begun_copy(tmp_path / "copy")
     finally:
         os.umask(before)
     paths = [tmp_path / "copy", *(tmp_path / "copy").rglob("*")]
@@ -152,8 +140,7 @@ def test_only_the_owner_can_read_the_files(tmp_path: Path) -> None:
 
 
 def test_log_continues_in_a_new_file(tmp_path: Path) -> None:
-    copy = open_copy(tmp_path, segment_bytes_max=200)
-    copy.append(BEGINNING)
+    copy = begun_copy(tmp_path, segment_bytes_max=200)
     for number in range(2, 6):
         copy.append([acl_batch(number, number)])
     assert len(files_of(tmp_path)) > 2
@@ -177,8 +164,7 @@ def test_log_continues_in_a_new_file(tmp_path: Path) -> None:
 )
 def test_batch_that_does_not_follow_is_rejected(tmp_path: Path, batches: list[object]) -> None:
     """Nothing of the append is kept, and the copy can go on."""
-    copy = open_copy(tmp_path)
-    copy.append(BEGINNING)
+    copy = begun_copy(tmp_path)
     with pytest.raises(CorruptLogError):
         copy.append(batches)  # type: ignore[arg-type]  # a table of batches
     assert (copy.last_offset, copy.fault) == (1, "")
@@ -188,8 +174,7 @@ def test_batch_that_does_not_follow_is_rejected(tmp_path: Path, batches: list[ob
 
 @pytest.mark.parametrize("size", range(1, 61, 7))
 def test_torn_tail_is_cut(tmp_path: Path, size: int) -> None:
-    copy = open_copy(tmp_path)
-    copy.append([*BEGINNING, acl_batch(2, 1), acl_batch(3, 2)])
+    begun_copy(tmp_path, acl_batch(2, 1), acl_batch(3, 2))
     path = tmp_path / METADATA_TOPIC_DIRECTORY / segment(0)
     path.write_bytes(path.read_bytes()[:-size])
     again = reopen(tmp_path)
@@ -252,8 +237,7 @@ def test_copy_that_cannot_be_trusted_is_set_aside(
     """A new copy begins, with a warning. The damaged files of one copy are kept."""
     (tmp_path / SET_ASIDE_NAME).mkdir()
     (tmp_path / SET_ASIDE_NAME / "earlier").touch()
-    copy = open_copy(tmp_path, segment_bytes_max=150)
-    copy.append(BEGINNING)
+    copy = begun_copy(tmp_path, segment_bytes_max=150)
     copy.append([acl_batch(2, 1)])
     copy.append([acl_batch(3, 2)])
     copy.close()
@@ -284,8 +268,7 @@ def test_unmarked_directory_is_never_opened(tmp_path: Path) -> None:
 
 
 def test_copy_belongs_to_one_cluster(tmp_path: Path) -> None:
-    copy = open_copy(tmp_path)
-    copy.append(BEGINNING)
+    begun_copy(tmp_path)
     again = reopen(tmp_path)
     with pytest.raises(CopyConflictError, match="reset-copy"):
         again.adopt_cluster("other")
@@ -303,7 +286,7 @@ def test_copy_belongs_to_one_cluster(tmp_path: Path) -> None:
 
 
 def test_snapshot_replaces_older_files(tmp_path: Path) -> None:
-    copy = copy_of_one(tmp_path)
+    copy = begun_copy(tmp_path, acl_batch(2, 1))
     data = snapshot_bytes([added(5), added(6)], epoch=3)
     copy.begin_snapshot(100, 3)
     for start in range(0, len(data), 33):
@@ -325,7 +308,7 @@ def test_snapshot_replaces_older_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cut", [1, 80, 150])
 def test_incomplete_snapshot_changes_nothing(tmp_path: Path, cut: int) -> None:
-    copy = copy_of_one(tmp_path)
+    copy = begun_copy(tmp_path, acl_batch(2, 1))
     copy.begin_snapshot(100, 1)
     copy.snapshot.append(snapshot_bytes([added(5)])[:-cut])
     with pytest.raises(CorruptLogError) as failed:
@@ -363,8 +346,7 @@ def test_abandoned_snapshot_leaves_no_file(tmp_path: Path) -> None:
 
 
 def test_unfinished_snapshot_is_removed_at_the_next_start(tmp_path: Path) -> None:
-    copy = open_copy(tmp_path)
-    copy.append(BEGINNING)
+    copy = begun_copy(tmp_path)
     copy.begin_snapshot(100, 1)
     copy.snapshot.append(snapshot_bytes([])[:-5])
     assert reopen(tmp_path).last_offset == 1
@@ -374,7 +356,7 @@ def test_unfinished_snapshot_is_removed_at_the_next_start(tmp_path: Path) -> Non
 @pytest.mark.parametrize("end_offset", [2, 3])
 def test_snapshot_below_the_end_is_a_conflict(tmp_path: Path, end_offset: int) -> None:
     """The copy has only committed records, so the cluster has lost some."""
-    copy = copy_of_one(tmp_path)
+    copy = begun_copy(tmp_path, acl_batch(2, 1))
     with pytest.raises(CopyConflictError, match=f"offset {end_offset}"):
         copy.begin_snapshot(end_offset, 1)
     assert copy.last_offset == 2
@@ -393,8 +375,7 @@ def test_snapshot_of_an_empty_log(tmp_path: Path) -> None:
 
 
 def test_checkpoint_replaces_the_log(tmp_path: Path) -> None:
-    copy = open_copy(tmp_path)
-    copy.append([*BEGINNING, acl_batch(2, 1), acl_batch(3, 2)])
+    copy = begun_copy(tmp_path, acl_batch(2, 1), acl_batch(3, 2))
     assert copy.is_checkpoint_due(100)
     assert not copy.is_checkpoint_due(1000)
     assert copy.begin_checkpoint() == 4
@@ -414,7 +395,7 @@ def test_checkpoint_replaces_the_log(tmp_path: Path) -> None:
 @pytest.mark.parametrize("event", ["clear", "snapshot"])
 def test_checkpoint_of_a_replaced_state_is_dropped(tmp_path: Path, event: str) -> None:
     """Otherwise the copy of one cluster would get the state of another."""
-    copy = copy_of_one(tmp_path)
+    copy = begun_copy(tmp_path, acl_batch(2, 1))
     copy.begin_checkpoint()
     state = state_of(saved(tmp_path))
     if event == "clear":
@@ -429,7 +410,7 @@ def test_checkpoint_of_a_replaced_state_is_dropped(tmp_path: Path, event: str) -
 
 
 def test_no_checkpoint_is_due_while_a_snapshot_is_fetched(tmp_path: Path) -> None:
-    copy = copy_of_one(tmp_path)
+    copy = begun_copy(tmp_path, acl_batch(2, 1))
     copy.begin_snapshot(100, 1)
     assert not copy.is_checkpoint_due(0)
     copy.abandon_snapshot()
@@ -438,7 +419,7 @@ def test_no_checkpoint_is_due_while_a_snapshot_is_fetched(tmp_path: Path) -> Non
 
 def test_failed_checkpoint_changes_nothing(tmp_path: Path) -> None:
     storage = RecordingStorage()
-    copy = copy_of_one(tmp_path, storage)
+    copy = begun_copy(tmp_path, acl_batch(2, 1), storage=storage)
     copy.begin_checkpoint()
     state = state_of(saved(tmp_path))
     storage.failing = "rename"
@@ -458,7 +439,7 @@ def test_full_disk_does_not_stop_the_daemon(
     """After a minute, a checkpoint of the newest state makes the copy complete again."""
     now = 0.0
     storage = RecordingStorage(number=errno.ENOSPC)
-    copy = copy_of_one(tmp_path, storage, clock=lambda: now)
+    copy = begun_copy(tmp_path, acl_batch(2, 1), storage=storage, clock=lambda: now)
     applied = saved(tmp_path)
     storage.failing = "append"
     copy.append([acl_batch(3, 2)])
@@ -488,7 +469,7 @@ def copy_behind(log_dir: Path) -> LogCopy:
     """Return a copy of one ACL that lacks what follows, and whose next checkpoint has begun."""
     now = 0.0
     storage = RecordingStorage()
-    copy = copy_of_one(log_dir, storage, clock=lambda: now)
+    copy = begun_copy(log_dir, acl_batch(2, 1), storage=storage, clock=lambda: now)
     storage.failing = "append"
     copy.append([acl_batch(3, 2)])
     now = RETRY_SECONDS
@@ -507,7 +488,7 @@ def test_copy_that_is_behind_is_still_a_state(tmp_path: Path) -> None:
 def test_snapshot_needs_no_disk(tmp_path: Path) -> None:
     """The first attempt fails with the disk; the next one is in memory."""
     storage = RecordingStorage()
-    copy = copy_of_one(tmp_path, storage)
+    copy = begun_copy(tmp_path, acl_batch(2, 1), storage=storage)
     copy.begin_snapshot(100, 1)
     storage.failing = "append"
     with pytest.raises(OSError, match="error"):
@@ -528,7 +509,7 @@ def test_snapshot_needs_no_disk(tmp_path: Path) -> None:
 
 def test_snapshot_that_cannot_be_read_back_replaces_nothing(tmp_path: Path) -> None:
     """The log goes on from before it. The next attempt does without the disk."""
-    copy = copy_of_one(tmp_path)
+    copy = begun_copy(tmp_path, acl_batch(2, 1))
     copy.begin_snapshot(100, 1)
     copy.snapshot.append(snapshot_bytes([added(5)]))
     copy.snapshot.verify()
@@ -585,7 +566,7 @@ def test_snapshot_in_memory_is_bounded() -> None:
 
 def test_copy_that_cannot_be_read_is_not_used(tmp_path: Path) -> None:
     """Its files stay until the disk works again, and are set aside then."""
-    copy = copy_of_one(tmp_path)
+    copy = begun_copy(tmp_path, acl_batch(2, 1))
     copy.close()
     now = 0.0
     storage = RecordingStorage("drop_cache")
@@ -608,7 +589,7 @@ def test_copy_that_cannot_be_read_is_not_used(tmp_path: Path) -> None:
 
 def test_failed_reset_adds_nothing_to_the_old_files(tmp_path: Path) -> None:
     storage = RecordingStorage()
-    copy = copy_of_one(tmp_path, storage)
+    copy = begun_copy(tmp_path, acl_batch(2, 1), storage=storage)
     storage.failing = "rename"
     copy.begin_anew(RESET)
     assert "error" in copy.fault
@@ -623,8 +604,7 @@ def test_failed_reset_adds_nothing_to_the_old_files(tmp_path: Path) -> None:
 
 def test_mark_is_removed_last(tmp_path: Path) -> None:
     """Without it, a start could mistake the rest for a log of its own."""
-    copy = open_copy(tmp_path)
-    copy.append(BEGINNING)
+    copy = begun_copy(tmp_path)
     copy.close()
     (tmp_path / "file of another program").touch()
     storage = RecordingStorage()

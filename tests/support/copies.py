@@ -60,15 +60,26 @@ def open_copy(
     return copy
 
 
+def begun_copy(
+    log_dir: Path,
+    *batches: RecordBatch,
+    storage: Storage = PRIVATE_DISK,
+    segment_bytes_max: int = 1 << 30,
+    clock: Callable[[], float] = lambda: 0.0,
+) -> LogCopy:
+    """Return an open copy that has the beginning of a log and these batches."""
+    copy = open_copy(log_dir, storage, segment_bytes_max=segment_bytes_max, clock=clock)
+    copy.append([*BEGINNING, *batches])
+    return copy
+
+
 def acl_batch(base_offset: int, *numbers: int, epoch: int = 1) -> RecordBatch:
     return decode_batch(data_batch(base_offset, [added(each) for each in numbers], epoch=epoch))
 
 
 def write_copy(log_dir: Path) -> Path:
     """Write a copy of a followed log, with one ACL; return its segment."""
-    copy = open_copy(log_dir)
-    copy.append([*BEGINNING, acl_batch(2, 1)])
-    copy.close()
+    begun_copy(log_dir, acl_batch(2, 1)).close()
     return log_dir / METADATA_TOPIC_DIRECTORY / segment_name(0)
 
 

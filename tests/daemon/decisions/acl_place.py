@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Self
 
 import trio
 import trio.testing
@@ -82,13 +83,14 @@ class AclPlace:
         }
         self.offset = 0
 
-    async def load(self, nursery: trio.Nursery, *acls: tuple[bytes, Acl]) -> None:
-        """Load these ACLs, up to offset 0."""
+    async def load(self, nursery: trio.Nursery, *acls: tuple[bytes, Acl]) -> Self:
+        """Load these ACLs, up to offset 0; return this place."""
         self._nursery = nursery
         await nursery.start(self.applier.run)
         await self.feed.send(ChangeBatch(0, tuple(AclAdded(*each) for each in acls)))
         await self.feed.send(CaughtUp(0))
         await trio.testing.wait_all_tasks_blocked()
+        return self
 
     async def change(self, *changes: Change) -> int:
         """Apply a batch of changes; return its offset."""

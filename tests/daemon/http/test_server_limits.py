@@ -19,15 +19,14 @@ from tests.daemon.http_service import (
     receive_all,
     receive_until,
 )
-from tests.daemon.serving import MemoryListener, serve_in_memory
+from tests.daemon.serving import MemoryListener, serve_in_memory, with_listener
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
 
 
 async def test_flood_of_connections_is_refused(nursery: trio.Nursery) -> None:
     """Each connection gets an answer. The server waits for few clients to read it, and briefly."""
-    server = new_server(max_connections=0)
-    listener = await serve_in_memory(nursery, server)
+    server, listener = await with_listener(nursery, new_server(max_connections=0))
     clients = [listener.connect() for _ in range(100)]
     await trio.testing.wait_all_tasks_blocked()
     started = trio.current_time()
@@ -126,8 +125,7 @@ async def test_connection_without_a_successful_answer_has_the_login_timeout(
             status=401 if request.path == "/refused" else 200, body=request.path.encode()
         )
 
-    server = new_server(refuse)
-    listener = await serve_in_memory(nursery, server)
+    server, listener = await with_listener(nursery, new_server(refuse))
     silent, refused, answered = listener.connect(), listener.connect(), listener.connect()
     started = trio.current_time()
     await ask(answered, "/answered")
@@ -165,8 +163,7 @@ async def test_drain_cuts_requests_at_the_time_limit(nursery: trio.Nursery) -> N
         finally:
             cancelled.set()
 
-    server = new_server(hang)
-    listener = await serve_in_memory(nursery, server)
+    server, listener = await with_listener(nursery, new_server(hang))
     half, hanging = listener.connect(), listener.connect()
     await half.send_all(GET[:10])
     await hanging.send_all(GET)

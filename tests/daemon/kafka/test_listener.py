@@ -35,6 +35,7 @@ from tests.daemon.kafka_listener_service import (
     start,
     to_echo,
     until,
+    with_client,
 )
 
 
@@ -42,8 +43,7 @@ async def test_pipelined_requests_are_answered_in_order_one_at_a_time(
     nursery: trio.Nursery,
 ) -> None:
     echo = free_echo()
-    service = await start(nursery, echo)
-    client = await service.connect()
+    service, client = await with_client(await start(nursery, echo))
     texts = [b"%d" % number for number in range(200)]
     sent = b"".join(to_echo(text, number) for number, text in enumerate(texts))
     nursery.start_soon(send_in_pieces, client, sent, 7)
@@ -72,8 +72,7 @@ async def test_certificate_that_has_expired_identifies_no_further_request(
     """The clock is compared for each request, before any sweep."""
     echo = Echo()
     echo.goes_on.set()
-    service = await start(nursery, echo)
-    client = await service.connect()
+    service, client = await with_client(await start(nursery, echo))
     await client.send(to_echo(b"one", 1))
     assert await client.receive() == echoed(b"one", 1)
     (connection,) = service.listener._open
@@ -85,8 +84,7 @@ async def test_certificate_that_has_expired_identifies_no_further_request(
 
 async def test_client_that_never_pauses_ends_with_its_certificate(nursery: trio.Nursery) -> None:
     echo = Echo()
-    service = await start(nursery, echo)
-    client = await service.connect()
+    service, client = await with_client(await start(nursery, echo))
     await client.send(to_echo(b"one", 1), to_echo(b"two", 2))
     await until(lambda: len(echo.bodies) == 1)
     (connection,) = service.listener._open
@@ -121,8 +119,7 @@ async def test_api_versions_lists_the_served_apis(
     nursery: trio.Nursery, version: int, users: PlainUsers | None, is_controller: bool
 ) -> None:
     """This holds in every version, with or without SASL. A controller's listener lists more."""
-    service = await start(nursery, users=users, is_controller=is_controller)
-    client = await service.connect()
+    client = await (await start(nursery, users=users, is_controller=is_controller)).connect()
     versions = await client.ask(ApiKey.API_VERSIONS, version, **SOFTWARE)
     assert versions.error_code == ErrorCode.NONE
     assert [(each.api_key, each.min_version, each.max_version) for each in versions.api_keys] == [
@@ -289,8 +286,7 @@ async def test_controller_listener_closes_on_broker_apis(
     header = struct.pack(">hhih", api_key, 0, 7, -1)
     for is_controller in (True, False):
         echo = free_echo()
-        service = await start(nursery, echo, is_controller=is_controller)
-        client = await service.connect()
+        client = await (await start(nursery, echo, is_controller=is_controller)).connect()
         await client.send(frame(header + b"x"))
         if is_controller:
             assert await client.is_closed()

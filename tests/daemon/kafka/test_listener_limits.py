@@ -28,6 +28,7 @@ from tests.daemon.kafka_listener_service import (
     start,
     to_echo,
     until,
+    with_client,
 )
 
 LARGE_BODY = bytes(64 * 1024 * 1024)
@@ -74,8 +75,7 @@ async def test_slow_answer_does_not_count_as_idle(
     nursery: trio.Nursery, slow_clock: trio.testing.MockClock
 ) -> None:
     echo = Echo()
-    service = await start(nursery, echo, idle_timeout_ms=50)
-    client = await service.connect()
+    client = await (await start(nursery, echo, idle_timeout_ms=50)).connect()
     await client.send(to_echo(b"slow"))
     await until(lambda: echo.under_way == 1)
     for _ in range(3):
@@ -88,8 +88,7 @@ async def test_slow_answer_does_not_count_as_idle(
 async def test_client_that_does_not_read_is_closed(nursery: trio.Nursery) -> None:
     echo = free_echo()
     echo.answers = lambda body: LARGE_BODY
-    service = await start(nursery, echo, idle_timeout_ms=100)
-    client = await service.connect()
+    service, client = await with_client(await start(nursery, echo, idle_timeout_ms=100))
     await client.send(to_echo(b""))
     await until(lambda: service.statistics == (0, 0))
     assert service.listener.statistics.connections_timed_out == 1
@@ -170,8 +169,7 @@ async def test_failed_log_in_gives_way_to_newcomers(
     nursery: trio.Nursery, mock_clock: trio.testing.MockClock
 ) -> None:
     """It gives way even while its answer is delayed. Authenticated connections stay."""
-    service = await start(nursery, users=USERS, max_connections=2)
-    alice = await service.connect()
+    service, alice = await with_client(await start(nursery, users=USERS, max_connections=2))
     await alice.log_in()
     mock_clock.jump(IDLE_SECONDS_MIN + 2 * SWEEP_SECONDS)
     await trio.testing.wait_all_tasks_blocked()
@@ -186,8 +184,7 @@ async def test_failed_log_in_gives_way_to_newcomers(
 
 async def test_unauthenticated_client_that_does_not_read_gives_way(nursery: trio.Nursery) -> None:
     """ApiVersions of an unknown version may be requested any number of times."""
-    service = await start(nursery, users=USERS, max_connections=1)
-    stranger = await service.connect()
+    service, stranger = await with_client(await start(nursery, users=USERS, max_connections=1))
     stranger.stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
     unknown_version = frame(HEADER.pack(ApiKey.API_VERSIONS, 99, 1, -1), b"\0")
 
@@ -222,8 +219,7 @@ async def test_drain_answers_requests_under_way(nursery: trio.Nursery) -> None:
 
 
 async def test_drain_answers_a_request_that_has_arrived_unread(nursery: trio.Nursery) -> None:
-    service = await start(nursery)
-    client = await service.connect()
+    service, client = await with_client(await start(nursery))
     await client.echo(b"idle from here")
     await wait_all_tasks_blocked()
     os.write(client.stream.socket.fileno(), to_echo(b"arrived"))
@@ -235,8 +231,7 @@ async def test_drain_answers_a_request_that_has_arrived_unread(nursery: trio.Nur
 
 async def test_drain_cuts_requests_at_the_time_limit(nursery: trio.Nursery) -> None:
     echo = Echo()
-    service = await start(nursery, echo, drain_timeout_ms=50)
-    client = await service.connect()
+    service, client = await with_client(await start(nursery, echo, drain_timeout_ms=50))
     await client.send(to_echo(b"never"))
     await until(lambda: echo.under_way == 1)
     with trio.fail_after(ENOUGH_S):

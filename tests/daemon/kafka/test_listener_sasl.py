@@ -27,6 +27,7 @@ from tests.daemon.kafka_listener_service import (
     start,
     to_echo,
     until,
+    with_client,
 )
 from tests.support.sasl import SHA_256, LoadedCredentials, ScramTokens, credential_of, sasl_settings
 
@@ -64,8 +65,7 @@ async def test_log_in_with_a_raw_token(nursery: trio.Nursery) -> None:
 async def test_failed_log_in_is_answered_late_and_closed(nursery: trio.Nursery) -> None:
     """Requests that were pipelined after it are never read."""
     echo = free_echo()
-    service = await start(nursery, echo, users=USERS)
-    client = await service.connect()
+    service, client = await with_client(await start(nursery, echo, users=USERS))
     await client.choose()
     started = trio.current_time()
     await client.send_token(BAD_TOKEN)
@@ -88,8 +88,7 @@ async def test_failed_log_in_is_answered_late_and_closed(nursery: trio.Nursery) 
 
 
 async def test_failed_raw_token_closes_unanswered(nursery: trio.Nursery) -> None:
-    service = await start(nursery, users=USERS)
-    client = await service.connect()
+    service, client = await with_client(await start(nursery, users=USERS))
     await client.choose(version=0)
     started = trio.current_time()
     await client.send(frame(BAD_TOKEN))
@@ -113,8 +112,7 @@ async def test_request_out_of_turn_closes_the_connection(
 ) -> None:
     """It is a request or a token that comes too early, or a wrong kind of token."""
     echo = free_echo()
-    service = await start(nursery, echo, users=USERS)
-    client = await service.connect()
+    service, client = await with_client(await start(nursery, echo, users=USERS))
     if has_handshake:
         handshake_version = 0 if b"early" not in early and early != frame(GOOD_TOKEN) else 1
         await client.ask(ApiKey.SASL_HANDSHAKE, handshake_version, mechanism="PLAIN")
@@ -125,8 +123,7 @@ async def test_request_out_of_turn_closes_the_connection(
 
 
 async def test_requests_are_limited_to_4_kib_before_the_log_in(nursery: trio.Nursery) -> None:
-    service = await start(nursery, users=USERS)
-    client = await service.connect()
+    service, client = await with_client(await start(nursery, users=USERS))
     await client.send((LOGIN_BYTES_MAX + 1).to_bytes(4, "big"))
     assert await client.is_closed()
     known = await service.connect()
@@ -165,8 +162,7 @@ async def log_in_by_scram(client: Client, user: str, password: str) -> Any:  # n
 
 async def test_scram_logs_in(nursery: trio.Nursery) -> None:
     echo = free_echo()
-    service = await start_scram(nursery, handlers=echo)
-    client = await service.connect()
+    service, client = await with_client(await start_scram(nursery, handlers=echo))
     assert (await log_in_by_scram(client, "alice", "alice-secret")).error_code == ErrorCode.NONE
     await client.echo(b"well")
     assert [(session.principal, session.authentication) for session in echo.sessions] == [
@@ -177,8 +173,7 @@ async def test_scram_logs_in(nursery: trio.Nursery) -> None:
 
 async def test_scram_logs_in_with_raw_tokens(nursery: trio.Nursery) -> None:
     """Each answer is a raw token as well."""
-    service = await start_scram(nursery)
-    client = await service.connect()
+    client = await (await start_scram(nursery)).connect()
     tokens = ScramTokens("alice", "alice-secret")
     await client.choose(SHA_256.text, version=0)
     await client.send(frame(tokens.first()))
@@ -192,8 +187,7 @@ async def test_failed_scram_log_in_is_answered_late_and_counted(
     nursery: trio.Nursery, user: str
 ) -> None:
     """An unknown user gets the same answers, as late, as one with a wrong password."""
-    service = await start_scram(nursery, failed_login_delay_ms=200)
-    client = await service.connect()
+    service, client = await with_client(await start_scram(nursery, failed_login_delay_ms=200))
     started = trio.current_time()
     refused = await log_in_by_scram(client, user, "wrong")
     assert trio.current_time() - started >= 0.2
@@ -252,8 +246,7 @@ async def test_client_that_waits_for_credentials_gives_way(nursery: trio.Nursery
 
 async def limited(nursery: trio.Nursery) -> tuple[Service, Client]:
     """Return a listener whose sessions last half a second, and a client that has logged in."""
-    service = await start_scram(nursery, users=USERS, session_ms=500)
-    client = await service.connect()
+    service, client = await with_client(await start_scram(nursery, users=USERS, session_ms=500))
     taken = await log_in_by_scram(client, "alice", "alice-secret")
     assert taken.session_lifetime == timedelta(milliseconds=500)
     return service, client

@@ -31,15 +31,14 @@ from tests.daemon.net.echo_server import (
     is_closed,
     new_limits,
 )
-from tests.daemon.serving import MemoryListener, serve_in_memory
+from tests.daemon.serving import MemoryListener, serve_in_memory, with_listener
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
 
 
 async def test_newcomer_replaces_the_oldest_silent_connection(nursery: trio.Nursery) -> None:
     """Silent connections cannot lock out new clients; an established connection stays."""
-    server = Server(connections_max=3)
-    listener = await serve_in_memory(nursery, server)
+    server, listener = await with_listener(nursery, Server(connections_max=3))
     first = listener.connect()
     assert await ask(first) == HELLO
     silent = [listener.connect() for _ in range(20)]
@@ -58,8 +57,7 @@ async def test_established_connection_gives_way_only_after_long_idleness(
     nursery: trio.Nursery,
 ) -> None:
     """Until then a newcomer is refused. A connection that has sent a request since then stays."""
-    server = Server()
-    listener = await serve_in_memory(nursery, server)
+    server, listener = await with_listener(nursery, Server())
     idle, busy = listener.connect(), listener.connect()
     await ask(idle)
     await ask(busy)
@@ -80,8 +78,7 @@ async def test_connection_that_asks_while_it_gives_way_keeps_no_place(
     nursery: trio.Nursery, caplog: pytest.LogCaptureFixture, others: int
 ) -> None:
     """Its task still answers the request that has arrived, but it gives way only once."""
-    server = Server()
-    listener = await serve_in_memory(nursery, server)
+    server, listener = await with_listener(nursery, Server())
     client, *_ = [listener.connect() for _ in range(1 + others)]
     await trio.testing.wait_all_tasks_blocked()
     await client.send_all(PING)  # the server's task has not run since
@@ -97,8 +94,7 @@ async def test_connection_that_asks_while_it_gives_way_keeps_no_place(
 
 async def test_stranger_that_was_answered_gives_way_at_once(nursery: trio.Nursery) -> None:
     """The one that has been quiet for the longest time does. Known peers stay."""
-    server = Server(connections_max=3)
-    listener = await serve_in_memory(nursery, server)
+    server, listener = await with_listener(nursery, Server(connections_max=3))
     known, strangers = listener.connect(), [listener.connect() for _ in range(2)]
     assert await ask(known) == HELLO
     for stranger in strangers:
@@ -115,8 +111,7 @@ async def test_stranger_that_was_answered_gives_way_at_once(nursery: trio.Nurser
 
 
 async def test_connection_with_a_request_under_way_never_gives_way(nursery: trio.Nursery) -> None:
-    server = Server()
-    listener = await serve_in_memory(nursery, server)
+    server, listener = await with_listener(nursery, Server())
     clients = [listener.connect() for _ in range(2)]
     await ask(clients[0])
     for client in clients:
@@ -160,8 +155,7 @@ async def test_memory_of_a_stalled_request_goes_to_others(
     nursery: trio.Nursery, is_established: bool, stalls_s: float
 ) -> None:
     """Memory is taken from a connection only after a long stall."""
-    server = Server()
-    listener = await serve_in_memory(nursery, server)
+    server, listener = await with_listener(nursery, Server())
     holder, other = listener.connect(), listener.connect()
     for client in (holder, other) if is_established else (other,):
         await ask(client)
@@ -260,8 +254,7 @@ class SlowServer(Server):
 
 async def test_delayed_connections_are_served_one_after_another(nursery: trio.Nursery) -> None:
     """No connection is refused, and the open ones are served meanwhile."""
-    server = SlowServer(connections_max=10)
-    listener = await serve_in_memory(nursery, server)
+    server, listener = await with_listener(nursery, SlowServer(connections_max=10))
     started = trio.current_time()
     clients = [listener.connect() for _ in range(3)]
     for number, client in enumerate(clients, 1):
@@ -319,8 +312,7 @@ class Handshakes(TlsServer):
 async def test_handshakes_that_wait_for_a_thread_are_not_evicted(nursery: trio.Nursery) -> None:
     """Otherwise a flood would evict each client before its turn, and nobody could connect."""
     tls = Handshakes()
-    server = Server(connections_max=4, tls=tls)
-    listener = await serve_in_memory(nursery, server)
+    server, listener = await with_listener(nursery, Server(connections_max=4, tls=tls))
     working = listener.connect()
     await working.send_all(b"h")
     silent = [listener.connect() for _ in range(4)]
@@ -360,8 +352,7 @@ async def test_identity_ends_with_its_certificate(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An answer that is being sent is completed first."""
-    server = Server()
-    listener = await serve_in_memory(nursery, server)
+    server, listener = await with_listener(nursery, Server())
     idle, busy = listener.connect(), listener.connect()
     for client in (idle, busy):
         assert await ask(client) == HELLO
@@ -385,8 +376,7 @@ async def test_connection_that_ends_during_the_sweep_is_not_counted_as_expired(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection_server, "_SWEPT_AT_ONCE", 1)
-    server = Server(connections_max=20)
-    listener = await serve_in_memory(nursery, server)
+    server, listener = await with_listener(nursery, Server(connections_max=20))
     clients = [listener.connect() for _ in range(20)]
     for client in clients:
         assert await ask(client) == HELLO
@@ -401,8 +391,7 @@ async def test_connection_that_ends_during_the_sweep_is_not_counted_as_expired(
 
 
 async def test_only_identified_connections_are_ended(nursery: trio.Nursery) -> None:
-    server = Server()
-    listener = await serve_in_memory(nursery, server)
+    server, listener = await with_listener(nursery, Server())
     anonymous, identified = listener.connect(), listener.connect()
     for client in (anonymous, identified):
         assert await ask(client) == HELLO

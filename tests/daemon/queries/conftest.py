@@ -9,6 +9,4 @@ from tests.daemon.decisions.acl_place import DESCRIBE, DESCRIBE_ID, AclPlace
 @pytest.fixture
 async def place(nursery: trio.Nursery, tmp_path: Path) -> AclPlace:
     """Return a decision port that has loaded one ACL."""
-    place = AclPlace(tmp_path)
-    await place.load(nursery, (DESCRIBE_ID, DESCRIBE))
-    return place
+    return await AclPlace(tmp_path).load(nursery, (DESCRIBE_ID, DESCRIBE))

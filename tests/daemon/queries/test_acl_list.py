@@ -2,6 +2,7 @@
 
 import json
 import tracemalloc
+from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -38,9 +39,11 @@ from tests.support.acls import acl
 from tests.support.requests import http_request
 from tests.support.strategies import HOSTS, PRINCIPALS, acls, resource_names
 
+MANY = [acl(topic=f"t{number}") for number in range(1, 2000)]
 
-def numbered(number: int, found: Acl) -> tuple[bytes, Acl]:
-    return number.to_bytes(16, "big"), found
+
+def numbered(acls: Iterable[Acl]) -> list[tuple[bytes, Acl]]:
+    return [(number.to_bytes(16, "big"), each) for number, each in enumerate(acls, 1)]
 
 
 FILTERS = st.builds(
@@ -80,8 +83,7 @@ async def test_listing_has_exactly_the_acls_that_the_filter_matches(
     tmp_path_factory: pytest.TempPathFactory, held: list[Acl], wanted: AclFilter, is_lower: bool
 ) -> None:
     async with trio.open_nursery() as nursery:
-        place = AclPlace(tmp_path_factory.mktemp("tokens"))
-        await place.load(nursery, *(numbered(number, each) for number, each in enumerate(held, 1)))
+        place = await AclPlace(tmp_path_factory.mktemp("tokens")).load(nursery, *numbered(held))
         copy = AclCopy()
         copy.begin_with(await place.list(to_query(wanted, is_lower=is_lower)))
         assert copy.acls == {
@@ -94,8 +96,7 @@ async def test_listing_has_exactly_the_acls_that_the_filter_matches(
 
 async def test_listing_is_of_one_state(nursery: trio.Nursery, tmp_path: Path) -> None:
     """Changes during the listing are not in it."""
-    place = AclPlace(tmp_path)
-    await place.load(nursery, *(numbered(n, acl(topic=f"t{n}")) for n in range(1, 2000)))
+    place = await AclPlace(tmp_path).load(nursery, *numbered(MANY))
     before = copy_of(place.applier.applied.newest)
     response = await place.ask(ACLS_PATH)
     assert isinstance(response, StreamedResponse)
@@ -122,7 +123,7 @@ async def test_memory_of_a_listing_is_bounded(nursery: trio.Nursery, tmp_path: P
     """Parts stay small, whatever the ACLs' lengths and number."""
     place = AclPlace(tmp_path)
     name = "x" * 3000
-    await place.load(nursery, *(numbered(n, acl(topic=f"{name}{n}")) for n in range(1, 4000)))
+    await place.load(nursery, *numbered(acl(topic=f"{name}{n}") for n in range(1, 4000)))
     response = await place.ask(ACLS_PATH)
     assert isinstance(response, StreamedResponse)
     sizes: list[int] = []
@@ -207,8 +208,7 @@ async def test_listing_ends_once_the_right_is_gone(
     takes_token: bool, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     """A slow reader could otherwise get the rest for minutes."""
-    place = AclPlace(tmp_path)
-    await place.load(nursery, *(numbered(n, acl(topic=f"t{n}")) for n in range(1, 2000)))
+    place = await AclPlace(tmp_path).load(nursery, *numbered(MANY))
     response = await place.ask(ACLS_PATH, token="proxy.secret")
     assert isinstance(response, StreamedResponse)
     parts: list[bytes] = []
@@ -232,8 +232,7 @@ async def test_callers_that_are_trusted_to_ask_may_not_list_or_watch(
     nursery: trio.Nursery, path: str
 ) -> None:
     """Nothing proves who they are."""
-    place = AclPlace(None)
-    await place.load(nursery, (DESCRIBE_ID, DESCRIBE))
+    place = await AclPlace(None).load(nursery, (DESCRIBE_ID, DESCRIBE))
     status, text = await place.refusal(path, token=None)
     assert status == 403
     assert "set authorizerd.tokens.file" in text

@@ -60,8 +60,7 @@ async def test_client_that_lists_and_watches_ends_with_the_daemons_acls(
     folder = tmp_path_factory.mktemp("tokens")
     with patch.object(acl_journal, "CHANGES_PER_PART", part):
         async with trio.open_nursery() as nursery:
-            place = AclPlace(folder, journal_bytes=journal_bytes)
-            await place.load(nursery)
+            place = await AclPlace(folder, journal_bytes=journal_bytes).load(nursery)
             client = Client(place, nursery)
             for action in actions:
                 if action == "apply":
@@ -125,8 +124,7 @@ async def test_watch_resumes_after_an_offset(
 async def test_offset_that_has_left_the_memory_is_gone(
     nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    place = AclPlace(tmp_path, journal_bytes=CHANGE_BYTES)
-    await place.load(nursery)
+    place = await AclPlace(tmp_path, journal_bytes=CHANGE_BYTES).load(nursery)
     for number in range(1, 4):
         await place.change(added(number))
     status, text = await place.refusal(WATCH_PATH, "after=1")
@@ -169,8 +167,7 @@ async def test_slow_client_is_told_to_list_again_and_others_are_not_delayed(
     nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     """The journal does not wait for anybody."""
-    place = AclPlace(tmp_path, journal_bytes=2 * CHANGE_BYTES)
-    await place.load(nursery)
+    place = await AclPlace(tmp_path, journal_bytes=2 * CHANGE_BYTES).load(nursery)
     slow, quick = await place.watch(), await place.watch()
     slow.may_read = trio.Event()
     for number in range(1, 7):
@@ -287,8 +284,7 @@ async def test_places_are_limited_for_all_and_for_each_caller(
     nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     """One caller gets at most half of them, rounded up."""
-    place = AclPlace(tmp_path, connections_max=3)
-    await place.load(nursery, (DESCRIBE_ID, DESCRIBE))
+    place = await AclPlace(tmp_path, connections_max=3).load(nursery, (DESCRIBE_ID, DESCRIBE))
     first = await place.watch()
     await place.watch()
     status, text = await place.refusal(WATCH_PATH)
@@ -304,8 +300,7 @@ async def test_places_are_limited_for_all_and_for_each_caller(
 
 
 async def test_head_takes_no_place(nursery: trio.Nursery, tmp_path: Path) -> None:
-    place = AclPlace(tmp_path, connections_max=1)
-    await place.load(nursery)
+    place = await AclPlace(tmp_path, connections_max=1).load(nursery)
     response = await place.ask(WATCH_PATH, method="HEAD")
     assert isinstance(response, StreamedResponse)
     response.close()

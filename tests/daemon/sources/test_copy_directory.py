@@ -27,7 +27,7 @@ from authorizerd.metadata.errors import LogDirectoryError
 from authorizerd.metadata.log_copy import RETRY_SECONDS, LogCopy
 from authorizerd.metadata.replay import KEPT_RECORDS
 from authorizerd.metadata.storage import DISK, PRIVATE_DISK, Storage
-from tests.support.copies import BEGINNING, CLUSTER_ID, acl_batch, new_copy, open_copy, read_ids
+from tests.support.copies import BEGINNING, CLUSTER_ID, acl_batch, begun_copy, new_copy, read_ids
 from tests.support.log_files import added, write_log
 from tests.support.recording_storage import RecordingStorage
 
@@ -45,27 +45,11 @@ def claim(log_dir: Path, kind: SourceKind = SourceKind.QUORUM, node_id: int = 1)
 
 
 def make_copy(log_dir: Path) -> None:
-    copy = new_copy(log_dir)
-    copy.open()
-    copy.adopt_cluster(CLUSTER_ID)
-    copy.append(BEGINNING)
-    copy.close()
+    begun_copy(log_dir).close()
 
 
 def format_own(log_dir: Path) -> None:
     format_log_directory(log_dir, cluster_id=None, node_id=1, storage=DISK)
-
-
-def leave_unfinished_format(log_dir: Path) -> None:
-    (log_dir / "meta.properties.format").touch()
-
-
-def leave_properties(log_dir: Path) -> None:
-    (log_dir / "meta.properties").write_text("version=1\ncluster.id=x\nnode.id=1\n")
-
-
-def write_own(log_dir: Path) -> None:
-    write_log(log_dir)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -132,11 +116,19 @@ def test_mark_is_durable_before_it_is_relied_upon(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "make_own", [format_own, write_own, leave_unfinished_format, leave_properties]
+    "make_own",
+    [
+        format_own,
+        write_log,
+        lambda log_dir: (log_dir / "meta.properties.format").touch(),
+        lambda log_dir: (log_dir / "meta.properties").write_text(
+            "version=1\ncluster.id=x\nnode.id=1\n"
+        ),
+    ],
 )
 @pytest.mark.parametrize("kind", KINDS)
 def test_own_log_does_not_become_a_copy(
-    tmp_path: Path, make_own: Callable[[Path], None], kind: SourceKind
+    tmp_path: Path, make_own: Callable[[Path], object], kind: SourceKind
 ) -> None:
     """The error says how to carry the ACLs over. Nothing is changed."""
     make_own(tmp_path)
@@ -199,8 +191,7 @@ async def test_checkpoint_replaces_the_log_of_the_copy(
     open_at: int, tmp_path: Path, nursery: trio.Nursery
 ) -> None:
     """The checkpoint waits until the state is complete, and no transaction is open in it."""
-    copy = open_copy(tmp_path)
-    copy.append([*BEGINNING, acl_batch(2, 1, 2), acl_batch(4, 3, 4)])
+    copy = begun_copy(tmp_path, acl_batch(2, 1, 2), acl_batch(4, 3, 4))
     applied = Published[AclSnapshot | None](None)
     checkpointer = CopyCheckpointer(
         copy,
@@ -241,8 +232,7 @@ async def test_copy_that_was_behind_is_completed(tmp_path: Path, nursery: trio.N
     """The disk was full for a while. The status says so until a checkpoint has caught up."""
     now = 0.0
     storage = RecordingStorage(number=errno.ENOSPC)
-    copy = open_copy(tmp_path, storage, clock=lambda: now)
-    copy.append([*BEGINNING, acl_batch(2, 1)])
+    copy = begun_copy(tmp_path, acl_batch(2, 1), storage=storage, clock=lambda: now)
     status = SourceStatus(SourceKind.QUORUM)
     applied = Published[AclSnapshot | None](build(map(added, (1, 2)), offset=3))
     checkpointer = CopyCheckpointer(

@@ -30,7 +30,7 @@ from tests.metadata.past_logs import (
     write_past,
 )
 from tests.support.acls import acl
-from tests.support.copies import BEGINNING, acl_batch, open_copy, state_of
+from tests.support.copies import acl_batch, begun_copy, state_of
 from tests.support.log_files import (
     METADATA_VERSION,
     TIME_MS,
@@ -196,8 +196,7 @@ def test_damage_after_the_last_checkpoint_hides_all_of_the_past(tmp_path: Path) 
 
 def test_copy_of_a_followed_log_reaches_back_to_its_checkpoint(tmp_path: Path) -> None:
     """Also while the copy is open, and while a checkpoint replaces what came before."""
-    copy = open_copy(tmp_path, segment_bytes_max=1)
-    copy.append([*BEGINNING, acl_batch(2, 1, 2)])
+    copy = begun_copy(tmp_path, acl_batch(2, 1, 2), segment_bytes_max=1)
     copy.append([decode_batch(data_batch(4, [removed(1)]))])
     assert history(tmp_path, 3).changes == (past(4, "removed", 1),)
     assert len(history(tmp_path, 0).changes) == 3

@@ -1,6 +1,7 @@
 """Which broker the machine asks, how often, and which listings it accepts."""
 
 from random import Random
+from typing import Self
 
 import pytest
 
@@ -78,9 +79,9 @@ class Conversation:
         assert self.answer(quorum) == Wait(SETTLE_SECONDS)
         assert self.wait() == AskListing()
 
-    def begin(self, *, has_quorum: bool = True) -> int:
-        """Accept a first listing, with the quorum's high watermark 12; return the broker's id."""
-        broker_id = self.connect()
+    def begin(self, *, has_quorum: bool = True) -> Self:
+        """Accept a first listing, with the quorum's high watermark 12; return this."""
+        self.first = self.connect()
         if has_quorum:
             self.await_listing(Quorum(11, {1: 11, 2: 11}))
             assert self.answer(Listed(is_equal=False)) == AskQuorum()
@@ -93,7 +94,7 @@ class Conversation:
             assert self.answer(Listed(is_equal=False)) == Accept(frozenset())
         self.answer(Done())
         assert isinstance(self.action, Wait)
-        return broker_id
+        return self
 
     def lose(self) -> None:
         """Break the connection; the machine turns to the other broker."""
@@ -125,11 +126,10 @@ def test_server_without_a_cluster_id_is_left() -> None:
 
 def test_failover_waits_for_what_was_committed_at_the_connection() -> None:
     """A broker is listed only once its log has what the first answer names, and has settled."""
-    talk = Conversation()
-    first = talk.begin()
+    talk = Conversation().begin()
     talk.wait()
     talk.lose()
-    other = 3 - first
+    first, other = talk.first, 3 - talk.first
     for _ in range(3):
         assert talk.answer(Quorum(20, {first: 20, other: 12})) == Wait(CATCH_UP_POLL_SECONDS)
         assert talk.wait() == AskQuorum()
@@ -141,11 +141,10 @@ def test_failover_waits_for_what_was_committed_at_the_connection() -> None:
 
 
 def test_lagging_broker_is_left_after_a_while() -> None:
-    talk = Conversation()
-    first = talk.begin()
+    talk = Conversation().begin()
     talk.wait()
     talk.lose()
-    other = 3 - first
+    first, other = talk.first, 3 - talk.first
     started = talk.now
     while talk.answer(Quorum(20, {first: 20, other: 11})) == Wait(CATCH_UP_POLL_SECONDS):
         assert talk.wait() == AskQuorum()
@@ -195,8 +194,7 @@ def test_brokers_with_hidden_ids_are_judged_by_their_listings() -> None:
 
 def test_without_the_quorum_a_first_difference_is_listed_twice() -> None:
     """The second time is a poll later, however often a barrier asks."""
-    talk = Conversation()
-    talk.begin(has_quorum=False)
+    talk = Conversation().begin(has_quorum=False)
     talk.wait()
     talk.lose()
     assert talk.answer(Unserved("no such API")) == AskListing()
@@ -214,8 +212,7 @@ def test_without_the_quorum_a_first_difference_is_listed_twice() -> None:
 @pytest.mark.parametrize("has_quorum", [True, False])
 def test_failover_waits_for_acknowledged_changes(has_quorum: bool) -> None:
     """A listing that lacks one is not accepted, even if it equals what is in force."""
-    talk = Conversation()
-    talk.begin(has_quorum=has_quorum)
+    talk = Conversation().begin(has_quorum=has_quorum)
     talk.machine.acknowledge(7, talk.now)
     talk.answer(Woken())
     talk.wait()
@@ -237,8 +234,7 @@ def test_failover_waits_for_acknowledged_changes(has_quorum: bool) -> None:
 
 def test_change_undone_by_another_client_holds_nothing_up() -> None:
     """Without the quorum for a minute; with it, until the broker has what was committed."""
-    talk = Conversation()
-    talk.begin(has_quorum=False)
+    talk = Conversation().begin(has_quorum=False)
     talk.wait()
     talk.machine.acknowledge(7, talk.now)
     made_at = talk.now
@@ -247,8 +243,7 @@ def test_change_undone_by_another_client_holds_nothing_up() -> None:
     while talk.answer(Listed(is_equal=False)) != Accept(frozenset()):
         talk.wait()
     assert KEPT_SECONDS <= talk.now - made_at <= KEPT_SECONDS + 2 * POLL
-    talk = Conversation()
-    talk.begin()
+    talk = Conversation().begin()
     talk.machine.acknowledge(7, talk.now)
     answered = False
     for number in range(20, 60):
@@ -262,8 +257,7 @@ def test_change_undone_by_another_client_holds_nothing_up() -> None:
 
 
 def test_barrier_is_answered_only_by_a_listing_with_its_change() -> None:
-    talk = Conversation()
-    talk.begin()
+    talk = Conversation().begin()
     talk.machine.acknowledge(7, talk.now)
     talk.answer(Woken())
     talk.wait()
@@ -277,8 +271,7 @@ def test_barrier_is_answered_only_by_a_listing_with_its_change() -> None:
 
 def test_barrier_polls_at_once_and_then_less_often() -> None:
     """Pauses double from 50 ms. Half the time stays free, however long a listing takes."""
-    talk = Conversation()
-    talk.begin()
+    talk = Conversation().begin()
     talk.machine.acknowledge(7, talk.now)
     talk.answer(Woken(), 0.0)
     pauses = []
@@ -307,8 +300,7 @@ def test_barrier_polls_at_once_and_then_less_often() -> None:
 def test_pause_grows_with_the_answer_and_the_throttling(
     listed: Listed, least: float, most: float
 ) -> None:
-    talk = Conversation()
-    talk.begin()
+    talk = Conversation().begin()
     talk.wait()
     talk.answer(listed)
     talk.answer(Quorum(20, {1: 20, 2: 20}))
@@ -318,8 +310,7 @@ def test_pause_grows_with_the_answer_and_the_throttling(
 
 
 def test_barrier_respects_throttling() -> None:
-    talk = Conversation()
-    talk.begin()
+    talk = Conversation().begin()
     talk.wait()
     talk.answer(Listed(is_equal=True, throttle_seconds=3.0))
     talk.answer(Quorum(20, {1: 20, 2: 20}))
@@ -333,8 +324,7 @@ def test_barrier_respects_throttling() -> None:
 @pytest.mark.parametrize("what", ["listing", "quorum", "lag"])
 def test_failing_broker_is_left(what: str) -> None:
     """It is left after three refusals, or while it does not follow the quorum."""
-    talk = Conversation()
-    first = talk.begin()
+    talk = Conversation().begin()
     asked = 0
     while not isinstance(talk.action, Open):
         talk.wait()
@@ -348,11 +338,11 @@ def test_failing_broker_is_left(what: str) -> None:
         if what == "quorum":
             talk.answer(Refused("REQUEST_TIMED_OUT"))
             continue
-        action = talk.answer(Quorum(100 * asked, {first: 12}))
+        action = talk.answer(Quorum(100 * asked, {talk.first: 12}))
         assert isinstance(action, Accept)
         assert action.is_current == (asked < 2)
         talk.answer(Done())
-    assert talk.action.target.broker_id == 3 - first
+    assert talk.action.target.broker_id == 3 - talk.first
     assert asked <= 2 * TRIES_MAX
 
 

@@ -269,9 +269,9 @@ def test_a_barrier_waits_for_records_that_the_answer_does_not_bring() -> None:
     assert script.effects == [PassOn((batch,)), ReleaseBarriers(ticket), Confirm()]
 
 
-def begin_probe(script: Script) -> tuple[int, Probe]:
+def begin_probe() -> tuple[Script, int, Probe]:
     """Add a barrier while a Fetch waits at the leader of epoch 5; return its ticket and probe."""
-    script.follow()
+    script = Script().follow()
     script.tell(answered(FIRST, high_watermark=1))
     assert script.machine.begin_probe() is None, "no barrier waits"
     ticket = script.machine.barriers.add()
@@ -279,13 +279,12 @@ def begin_probe(script: Script) -> tuple[int, Probe]:
     assert probe is not None
     assert probe.address == Address(HOST, 9093)
     assert probe.request.max_wait_ms == 0
-    return ticket, probe
+    return script, ticket, probe
 
 
 def test_a_barrier_passes_by_a_probe() -> None:
     """The usual Fetch that was sent before it need not return."""
-    script = Script()
-    ticket, probe = begin_probe(script)
+    script, ticket, probe = begin_probe()
     later = script.machine.barriers.add()
     assert script.machine.end_probe(probe, answered(high_watermark=1).answer) == ticket
     script.tell(answered(high_watermark=1))
@@ -295,8 +294,7 @@ def test_a_barrier_passes_by_a_probe() -> None:
 
 
 def test_a_barrier_waits_for_the_records_below_the_watermark_of_a_probe() -> None:
-    script = Script()
-    ticket, probe = begin_probe(script)
+    script, ticket, probe = begin_probe()
     assert script.machine.end_probe(probe, answered(high_watermark=2).answer) is None
     batch = new_batch(1, EPOCH, 1, b"")
     script.tell(answered(batch, high_watermark=2))
@@ -313,16 +311,14 @@ def test_a_barrier_waits_for_the_records_below_the_watermark_of_a_probe() -> Non
     ],
 )
 def test_a_barrier_does_not_pass_by_a_useless_probe(fields: dict[str, object]) -> None:
-    script = Script()
-    ticket, probe = begin_probe(script)
+    script, ticket, probe = begin_probe()
     assert script.machine.end_probe(probe, answered(**fields).answer) is None
     script.tell(answered(high_watermark=1), answered(high_watermark=1))
     assert script.effects == [ReleaseBarriers(ticket), Confirm()]
 
 
 def test_a_probe_of_a_deposed_leader_counts_for_nothing() -> None:
-    script = Script()
-    _, probe = begin_probe(script)
+    script, _, probe = begin_probe()
     script.tell(answered(error_code=ErrorCode.FENCED_LEADER_EPOCH, leader_epoch=EPOCH + 1))
     assert script.machine.end_probe(probe, answered(high_watermark=1).answer) is None
 
