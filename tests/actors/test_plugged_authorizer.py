@@ -157,8 +157,7 @@ def test_an_actions_details_reach_the_plug_in() -> None:
     context = DecisionContext("OPA", DecisionCounts(), 3, log_if_allowed=False, log_if_denied=False)
     authorizer.decide(authorizer.current_state(), question("User:a"), context)
     ((_, actions),) = plug.asked
-    literal = PatternType.LITERAL
-    assert actions == (Action(*READ_T_FIELDS, literal, 3, False, False),)
+    assert actions == (Action(*READ_T_FIELDS, PatternType.LITERAL, 3, False, False),)
 
 
 @pytest.mark.parametrize(

@@ -218,8 +218,7 @@ def test_request_that_outlives_its_state_gets_no_answer(is_expired: bool) -> Non
     steps = authorizer.authorize_by_resource_type(
         context("User:a"), Operation.WRITE, ResourceType.TOPIC
     )
-    listing = authorizer.acls(AclFilter())
-    next(listing, None)
+    next(authorizer.acls(AclFilter()), None)
     asks: list[Callable[[], object]] = [
         lambda: pinned(context("User:a"), [read("t")]),
         lambda: authorizer.check_current(state),

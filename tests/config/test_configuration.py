@@ -291,8 +291,7 @@ def test_error_for_a_missing_key_names_the_file_and_the_key() -> None:
 
 def test_last_override_wins() -> None:
     """An override replaces even an invalid line of the file."""
-    configuration = configure("node.id=x", overrides=("node.id=2", "node.id = 3 "))
-    assert configuration.node_id == 3
+    assert configure("node.id=x", overrides=("node.id=2", "node.id = 3 ")).node_id == 3
     assert configure("super.users=User:a", overrides=("super.users=",)) == (configure())
     assert configure(overrides=("some.kafka.key=1",)).ignored_keys == ("some.kafka.key",)
 

@@ -344,8 +344,7 @@ def test_secrets_are_in_no_repr() -> None:
     lines = [f"{key.name}=marker" for key in ssl_keys() if key.name in SECRET_SSL_KEYS]
     inline = [line for line in lines if "password" not in line or "ssl.key.password" in line]
     assert len(inline) == 4
-    configuration = configure(*LISTENERS, *inline)
-    assert "marker" not in repr(configuration)
+    assert "marker" not in repr(configure(*LISTENERS, *inline))
     protected = listener_tls("B", STORE, TRUST, *(line for line in lines if "store.pass" in line))
     assert protected.truststore is not None
     assert protected.truststore.password == "marker"

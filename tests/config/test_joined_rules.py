@@ -161,7 +161,6 @@ def test_hashing_requires_a_secret(what: str) -> None:
     key = f"authorizerd.audit.mask.{what}"
     said = refuse(f"{BASE}{key}=hash\n")
     assert f"{key}: hash requires authorizerd.audit.mask.secret.file" in said
-    configuration = configure(f"{key}=cut")
-    assert getattr(configuration, f"audit_mask_{what}") is Masking.CUT
+    assert getattr(configure(f"{key}=cut"), f"audit_mask_{what}") is Masking.CUT
     secret = "authorizerd.audit.mask.secret.file=/secret"
     assert configure(f"{key}=hash", secret).audit_mask_secret_file == "/secret"

@@ -114,8 +114,7 @@ def test_password_of_a_log_in_comes_from_a_provider(tmp_path: Path) -> None:
     assert users.passwords == {"a": "envpw", "b": "${env:PW}"}
     assert made.ignored_keys == ()
     # What is resolved is never resolved again, in workers either.
-    again = parse_values(made.file_values, source="w")
-    assert again.sasl_listeners == made.sasl_listeners
+    assert parse_values(made.file_values, source="w").sasl_listeners == made.sasl_listeners
 
 
 def test_overrides_have_placeholders_and_providers() -> None:

@@ -135,8 +135,7 @@ def test_entry_with_another_hash_or_principal_is_another_token() -> None:
 
 def test_repr_shows_neither_secret_nor_hash() -> None:
     tokens = parsed(f"a {DIGEST} User:x")
-    entry = tokens.find(b"a.secret")
-    assert repr(entry) == "Token(id='a', principal='User:x')"
+    assert repr(tokens.find(b"a.secret")) == "Token(id='a', principal='User:x')"
     assert DIGEST not in repr(tokens)
     assert str(bytes.fromhex(DIGEST)) not in repr(tokens)
 

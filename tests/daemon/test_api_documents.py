@@ -154,8 +154,7 @@ async def test_decision_port_answers_as_described(
 def test_every_path_of_the_decision_port_is_described() -> None:
     """A new path must be added to the document."""
     served = {path.removesuffix("/") for path in decision_handler(Place(None)).paths}
-    described = {endpoint.path.partition("/{")[0] for endpoint in DECISION_ENDPOINTS}
-    assert served == described
+    assert served == {endpoint.path.partition("/{")[0] for endpoint in DECISION_ENDPOINTS}
 
 
 def test_only_described_paths_need_no_credentials() -> None:

@@ -21,8 +21,7 @@ def rejection(code: int, message: str = "the reason") -> ssl.SSLCertVerification
 
 
 def issue(folder: Path, *hosts: str, common_name: str | None = None) -> bytes:
-    keystore = Authority(folder).issue("server", *hosts, common_name=common_name)
-    pem = keystore.read_text()
+    pem = Authority(folder).issue("server", *hosts, common_name=common_name).read_text()
     return ssl.PEM_cert_to_DER_cert(pem[pem.index("-----BEGIN CERTIFICATE") :].split("\n\n")[0])
 
 

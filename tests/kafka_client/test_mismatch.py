@@ -57,8 +57,7 @@ async def refusal(
 
 
 def secured(authority: Authority, cluster: TlsCluster, *answers: object) -> None:
-    keystore = authority.issue("server", FIRST.host)
-    cluster.contexts[FIRST] = new_server_context(keystore)
+    cluster.contexts[FIRST] = new_server_context(authority.issue("server", FIRST.host))
     cluster.add(FIRST, *answers)
 
 

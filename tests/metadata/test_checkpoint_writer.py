@@ -142,8 +142,7 @@ def test_checkpoint_is_durable_before_it_is_named(tmp_path: Path) -> None:
 def test_leftovers_of_a_crash_are_replaced(tmp_path: Path) -> None:
     write_file(tmp_path, f"{NAME}.part", b"half of one")
     write_file(tmp_path, f"{checkpoint_name(3, 1)}.part", b"half of another")
-    path = written(tmp_path, numbered(1))
-    assert read_acls(path) == numbered(1)
+    assert read_acls(written(tmp_path, numbered(1))) == numbered(1)
     assert [each.name for each in directory_of(tmp_path).iterdir()] == [NAME]
 
 

@@ -480,8 +480,7 @@ def copy_behind(log_dir: Path) -> LogCopy:
 def test_copy_that_is_behind_is_still_a_state(tmp_path: Path) -> None:
     """What follows the missing records is not read before a checkpoint has replaced them."""
     copy_behind(tmp_path).append([acl_batch(4, 3)])
-    again = reopen(tmp_path)
-    assert read_ids(again.batches()) == {1}
+    assert read_ids(reopen(tmp_path).batches()) == {1}
     assert not (tmp_path / SET_ASIDE_NAME).exists()
 
 
@@ -566,8 +565,7 @@ def test_snapshot_in_memory_is_bounded() -> None:
 
 def test_copy_that_cannot_be_read_is_not_used(tmp_path: Path) -> None:
     """Its files stay until the disk works again, and are set aside then."""
-    copy = begun_copy(tmp_path, acl_batch(2, 1))
-    copy.close()
+    begun_copy(tmp_path, acl_batch(2, 1)).close()
     now = 0.0
     storage = RecordingStorage("drop_cache")
     again = new_copy(tmp_path, storage, clock=lambda: now)
@@ -604,8 +602,7 @@ def test_failed_reset_adds_nothing_to_the_old_files(tmp_path: Path) -> None:
 
 def test_mark_is_removed_last(tmp_path: Path) -> None:
     """Without it, a start could mistake the rest for a log of its own."""
-    copy = begun_copy(tmp_path)
-    copy.close()
+    begun_copy(tmp_path).close()
     (tmp_path / "file of another program").touch()
     storage = RecordingStorage()
     removed = [*remove_copy(tmp_path, storage), remove_mark(tmp_path, storage)]

@@ -74,8 +74,7 @@ def test_bad_crc_in_a_complete_batch_is_damage_anywhere(tmp_path: Path) -> None:
         damaged = [*BATCHES[:number], flipped(batch, len(batch) - 3), *BATCHES[number + 1 :]]
         path = write_segment(tmp_path, 0, *damaged)
         error = refusal(tmp_path)
-        start = sum(map(len, BATCHES[:number]))
-        assert (error.path, error.position) == (path, start + 17)
+        assert (error.path, error.position) == (path, sum(map(len, BATCHES[:number])) + 17)
         assert error.offset == [0, 1, 2, 4][number]
 
 

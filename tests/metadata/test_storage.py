@@ -42,8 +42,7 @@ def path_calls(source: str) -> set[str]:
 )
 def test_only_a_storage_touches_files(path: Path) -> None:
     """An import contract bans ``os``. This test bans Path's own methods."""
-    found = path_calls(path.read_text())
-    assert found == set() or path.name in MAY_TOUCH_FILES
+    assert path_calls(path.read_text()) == set() or path.name in MAY_TOUCH_FILES
 
 
 def test_path_call_is_found() -> None:

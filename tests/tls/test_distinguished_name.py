@@ -45,8 +45,7 @@ def test_parts_are_reversed_and_escaped() -> None:
 
 def test_bmp_string_is_not_read_as_utf_8() -> None:
     """Otherwise this name, which the issuer saw as two letters, would be ``root``."""
-    name = bytes.fromhex("300f310d300b06035504031e04726f6f74")
-    assert rfc2253(name) == "CN=\u726f\u6f74"
+    assert rfc2253(bytes.fromhex("300f310d300b06035504031e04726f6f74")) == "CN=\u726f\u6f74"
 
 
 @pytest.mark.parametrize("content", ["d83dde00", "d800", "dfff", "0041dc00", "004100"])

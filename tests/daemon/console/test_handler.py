@@ -260,8 +260,7 @@ async def test_what_strangers_get_without_an_error_is_anonymous(
     request = http_request(path, method=method, headers=headers)
     answer = await complete(console.mount(answer_other)(request))
     assert console.is_anonymous(request) is (answer.status < 400)
-    trusting = ConsolePlace(None).console
-    assert not trusting.is_anonymous(request)
+    assert not ConsolePlace(None).console.is_anonymous(request)
 
 
 async def test_only_tls_has_a_cookie_that_plain_http_cannot_set(tmp_path: Path) -> None:

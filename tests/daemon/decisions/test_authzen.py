@@ -301,8 +301,7 @@ async def test_a_change_of_settings_changes_the_next_answer() -> None:
 
 async def test_an_answer_is_given_only_to_callers_that_may_ask(tmp_path: Path) -> None:
     """The right to ask is checked each time."""
-    place = Place(tmp_path, READ)
-    handler = authzen_handler(place)
+    handler = authzen_handler(Place(tmp_path, READ))
 
     async def status(holder: str) -> int:
         request = http_request(EVALUATION_PATH, ABOUT_ALICE, caller=holder)
@@ -327,8 +326,7 @@ async def test_a_plugged_in_authorizer_is_asked_each_time() -> None:
 
 async def test_an_evaluation_has_the_defaults_of_its_own_request() -> None:
     """With other defaults, the same text is another question."""
-    place = Place(None, READ)
-    handler = authzen_handler(place)
+    handler = authzen_handler(Place(None, READ))
     bare = {"action": {"name": "read"}, "resource": {"type": "topic", "id": "t"}}
     alice, bob = ({"type": "user", "id": name} for name in ("alice", "bob"))
     assert (await answers_to(handler, bare, subject=alice))[0]["decision"] is True

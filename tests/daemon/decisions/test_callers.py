@@ -38,8 +38,7 @@ def has(caller: Caller, right: Right) -> bool:
 
 @pytest.mark.parametrize("token", [None, "", "nonsense", "proxy.secret", b"\xff"])
 def test_without_a_tokens_file_every_caller_is_trusted(token: str | bytes | None) -> None:
-    place = Place(None)
-    caller = place.callers.identify(token)
+    caller = Place(None).callers.identify(token)
     assert isinstance(caller, Trusted)
     assert may(caller, DECISIONS, PROXY)
 
@@ -172,8 +171,7 @@ def test_rights_do_not_depend_on_the_acls(tmp_path: Path) -> None:
 
 
 def test_nobody_has_a_right_before_settings_are_applied(place: Place) -> None:
-    callers = Callers(str(place.file))
-    caller = callers.identify(None, certified=ROOT)
+    caller = Callers(str(place.file)).identify(None, certified=ROOT)
     assert caller is not None
     assert not any(has(caller, each) for each in Right)
 

@@ -289,8 +289,7 @@ async def test_before_the_acls_are_loaded_only_super_users_are_decided_about(
     """A caller without the right is refused already."""
     place = Place(tmp_path, loaded=False)
     place.grant(ask=OTHER)
-    server = new_server(place)
-    listener = await start(nursery, server)
+    listener = await start(nursery, new_server(place))
     proxy, other = listener.connect_client(), listener.connect_client()
     await proxy.greet("proxy.secret")
     await other.greet("other.secret")

@@ -335,8 +335,7 @@ async def test_plugged_in_key_is_guarded_and_ends_with_a_reload(nursery: trio.Nu
     """Neither ALTER_CONFIGS nor the log gives control over decisions."""
     service = await start(nursery, MAY_ALTER, plug_in=QuarantineAuthorizer)
     change = altered((PLUGGED, SET, "User:mallory"))
-    refused = guarded(PLUGGED)
-    assert await alter(service, change, principal=ALICE) == [refused]
+    assert await alter(service, change, principal=ALICE) == [guarded(PLUGGED)]
     assert PLUGGED not in service.settings.layers.merge()
     assert await alter(service, change) == [OK]
     assert service.settings.layers.merge()[PLUGGED] == "User:mallory"

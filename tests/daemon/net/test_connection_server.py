@@ -43,8 +43,7 @@ async def test_newcomer_replaces_the_oldest_silent_connection(nursery: trio.Nurs
     assert await ask(first) == HELLO
     silent = [listener.connect() for _ in range(20)]
     await trio.testing.wait_all_tasks_blocked()
-    newcomer = listener.connect()
-    assert await ask(newcomer) == HELLO
+    assert await ask(listener.connect()) == HELLO
     for client in silent[:19]:
         assert await is_closed(client)
     assert await ask(silent[19]) == HELLO
@@ -64,8 +63,7 @@ async def test_established_connection_gives_way_only_after_long_idleness(
     assert await ask(listener.connect(), b"?") == b"too many"
     await trio.sleep(IDLE_SECONDS_MIN + 2 * SWEEP_SECONDS)
     await ask(busy)
-    newcomer = listener.connect()
-    assert await ask(newcomer) == HELLO
+    assert await ask(listener.connect()) == HELLO
     assert await is_closed(idle)
     assert await ask(busy) == HELLO
     assert await ask(listener.connect(), b"?") == b"too many"
@@ -290,8 +288,7 @@ async def test_delayed_connection_is_closed_when_the_server_drains(nursery: trio
 )
 def test_address_limit(address: str, most: int) -> None:
     """Loopback is shared by all users of a machine, so it has no limit by default."""
-    limits = new_limits(per_address=3, overrides={"10.0.0.2": 7})
-    assert limits.of_address(address) == most
+    assert new_limits(per_address=3, overrides={"10.0.0.2": 7}).of_address(address) == most
 
 
 class Handshakes(TlsServer):

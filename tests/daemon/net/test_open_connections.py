@@ -95,8 +95,7 @@ def test_silent_connections_of_many_networks_evict_no_caller() -> None:
 def test_known_peers_and_requests_under_way_stay() -> None:
     def check() -> None:
         crowd = Crowd()
-        known = crowd.enter("a")
-        crowd.places.establish(known, is_known=True)
+        crowd.places.establish(crowd.enter("a"), is_known=True)
         crowd.enter("a", is_answered=True).phase = Phase.ANSWERING
         assert not crowd.places.evict("b")
 

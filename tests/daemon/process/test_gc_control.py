@@ -163,8 +163,7 @@ async def test_turns_of_a_worker_are_followed_by_collections(
 
 
 def _find_conflict() -> None:
-    conflict = AclTail(EMPTY_SNAPSHOT, 9).find_conflict(ExpectedOffset(10**6))
-    assert conflict is not None
+    assert AclTail(EMPTY_SNAPSHOT, 9).find_conflict(ExpectedOffset(10**6)) is not None
 
 
 def _alter() -> None:

@@ -73,8 +73,7 @@ def test_requests_are_judged_as_by_a_daemon_with_the_candidates(
 def test_equal_requests_are_counted_together() -> None:
     snapshot = snapshot_of()
     after = snapshot_of(acl("User:a", "READ", topic="t"))
-    traffic = judge(snapshot, after, SETTINGS, [*REQUESTS, REQUESTS[0]])
-    (changed,) = traffic.newly_allowed
+    (changed,) = judge(snapshot, after, SETTINGS, [*REQUESTS, REQUESTS[0]]).newly_allowed
     assert (changed.recorded, changed.count) == (REQUESTS[0], 2)
 
 

@@ -130,8 +130,7 @@ async def test_nothing_is_found_for_an_unknown_name(
     """The certification scenario demands this. The context says why."""
     if kind == "action" and "action" in change:
         return
-    place = SearchPlace(None, ALICE)
-    response = await place.post(kind, search_body(kind) | change)
+    response = await SearchPlace(None, ALICE).post(kind, search_body(kind) | change)
     answer = json.loads(response.body)
     assert answer["results"] == []
     assert answer["page"] == {"next_token": "", "count": 0}
@@ -218,8 +217,7 @@ async def test_another_worker_answers_the_next_page(kind: str) -> None:
     body = search_body(kind, "root", token=token)
     wanted = await place.post(kind, body)
     assert wanted.status == 200
-    other = place.new_handler()
-    assert (await place.post(kind, body, handler=other)).body == wanted.body
+    assert (await place.post(kind, body, handler=place.new_handler())).body == wanted.body
     stranger = place.new_handler(secret=b"\1" * 32)
     assert (await place.post(kind, body, handler=stranger)).status == 400
 

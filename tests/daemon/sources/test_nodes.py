@@ -244,8 +244,7 @@ async def test_changed_truststore_is_read_again(
     cluster.add(FIRST, NO_SASL, NO_SASL)
     secure(cluster, authority)
     trusted = tmp_path / "trusted.pem"
-    other = Authority(tmp_path, "other")
-    trusted.write_bytes(other.ca_file.read_bytes())
+    trusted.write_bytes(Authority(tmp_path, "other").ca_file.read_bytes())
     nodes = opener(cluster, tls=new_settings(truststore_location=trusted))
     assert (await refusal(nodes)).cause is Cause.UNKNOWN_CA
     trusted.write_bytes(authority.ca_file.read_bytes())

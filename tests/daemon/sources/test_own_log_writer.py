@@ -247,8 +247,7 @@ async def test_interval_of_0_turns_the_interval_off(start: Start) -> None:
 
 async def test_no_snapshot_is_kept_between_two_checks(start: Start) -> None:
     """Freeing a snapshot that many changes have replaced would block the event loop."""
-    running = start()
-    newest = running.published.newest
+    newest = start().published.newest
     held = sys.getrefcount(newest)
     await looked()
     assert sys.getrefcount(newest) == held

@@ -105,8 +105,7 @@ async def test_every_answer_yields_to_other_tasks(path: str) -> None:
 @pytest.mark.usefixtures("autojump_clock")
 async def test_metrics_are_collected_again_only_after_their_maximum_age() -> None:
     """Otherwise anyone who reaches the metrics port could use up the daemon's CPU time."""
-    counting = Counting()
-    handler = new_handler(counting, age_max_s=1)
+    handler = new_handler(Counting(), age_max_s=1)
     first = (await handler(REQUEST)).body
     assert b"listed 1.0" in first
     await trio.sleep(0.9)

@@ -256,8 +256,7 @@ async def test_worker_that_ends_at_once_is_restarted_with_growing_delays(
     running.processes.on_start = FakeWorker.kill
     running.workers[0].kill()
     await trio.sleep(100)
-    tries = running.pool.restarts
-    assert tries < 100 / REPLACE_SECONDS_MAX + 10
+    assert running.pool.restarts < 100 / REPLACE_SECONDS_MAX + 10
     assert "cannot start a process: Resource temporarily unavailable" in caplog.text
     running.processes.on_start = lambda worker: None
     await trio.sleep(REPLACE_SECONDS_MAX + 1)

@@ -110,8 +110,7 @@ def test_directory_without_a_cluster_gets_that_of_the_backup(log_dir: Path, back
 def test_dry_run_proves_and_changes_nothing(log_dir: Path, backup: Backup) -> None:
     write_own_log(log_dir, [added(9)])
     before = names(log_dir)
-    restored = restore(backup, examine(log_dir, backup), NOW, is_dry_run=True)
-    assert restored.replaced is None
+    assert restore(backup, examine(log_dir, backup), NOW, is_dry_run=True).replaced is None
     assert names(log_dir) == before
     assert set(read_acls(log_dir)) == {added(9).id}
 

@@ -88,8 +88,7 @@ def test_directory_without_a_log_is_rejected(tmp_path: Path) -> None:
 def test_epoch_without_a_leader_change_is_a_fault(tmp_path: Path) -> None:
     """Reading can continue, since the CRC does not cover the epoch. The right epoch is known."""
     write_sound_log(tmp_path)
-    last = data_batch(14, [removed(4)], epoch=3)
-    write_segment(tmp_path, 10, *SEGMENTS[10][:2], last)
+    write_segment(tmp_path, 10, *SEGMENTS[10][:2], data_batch(14, [removed(4)], epoch=3))
     (fault,) = faults_of(tmp_path, DISK)
     assert fault.kind is FaultKind.EPOCH
     assert (fault.position, fault.batch_position) == (start_of(10, 2) + 12, start_of(10, 2))

@@ -202,8 +202,7 @@ def test_copy_of_a_followed_log_reaches_back_to_its_checkpoint(tmp_path: Path) -
     assert len(history(tmp_path, 0).changes) == 3
     copy.begin_checkpoint()
     copy.append([acl_batch(5, 3)])
-    state = state_of(list(MetadataLog.open(tmp_path).batches())[:-1])
-    assert copy.write_checkpoint(state)
+    assert copy.write_checkpoint(state_of(list(MetadataLog.open(tmp_path).batches())[:-1]))
     assert history(tmp_path, 4, newest=5).changes == (past(5, "added", 3),)
     with pytest.raises(PastRangeError, match=r"offset 3 is too old: .* to offset 4 "):
         history(tmp_path, 3)

@@ -77,8 +77,7 @@ def test_any_moment_equals_a_daemon_stopped_then(
     for time_ms in range(min(times) - 1, max(times) + 2):
         until = [each.last_offset for each in batches if each.time_ms <= time_ms]
         if until and until[-1] >= oldest:
-            expected = snapshot_at(batches, until[-1])
-            assert state(log_dir, AsOf(time_ms=time_ms)) == expected
+            assert state(log_dir, AsOf(time_ms=time_ms)) == snapshot_at(batches, until[-1])
         else:
             with pytest.raises(PastRangeError, match="is too old: the log reaches back to"):
                 state(log_dir, AsOf(time_ms=time_ms))

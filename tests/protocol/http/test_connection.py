@@ -122,8 +122,7 @@ def test_events_do_not_depend_on_the_split(stream: bytes, places: list[int]) -> 
 @given(st.binary(max_size=200))
 def test_garbage_is_rejected(garbage: bytes) -> None:
     """It causes exactly one event."""
-    events = events_of([garbage, b"\r\n" * 4])
-    assert [type(event) for event in events] == [BadRequest]
+    assert [type(event) for event in events_of([garbage, b"\r\n" * 4])] == [BadRequest]
 
 
 def test_request_has_its_parts_as_sent() -> None:
@@ -406,8 +405,7 @@ def test_head_is_answered_with_the_length_but_without_the_body() -> None:
     connection = ServerConnection(LIMITS)
     connection.receive_data(b"HEAD / HTTP/1.1\r\nHost: x\r\n\r\n")
     assert isinstance(connection.next_event(), Request)
-    answer = connection.send(OK)
-    assert answer.endswith(b"\r\nContent-Length: 17\r\n\r\n")
+    assert connection.send(OK).endswith(b"\r\nContent-Length: 17\r\n\r\n")
 
 
 def test_request_stays_unanswered_if_the_response_is_invalid() -> None:

@@ -89,8 +89,7 @@ def test_any_principal_arrives(kind: str, name: str) -> None:
     ],
 )
 def test_address_arrives(host: str, arrives: str) -> None:
-    request = inner(3, JAVA_CREATE_V3)
-    body = encode_envelope(1, request, principal="User:a", host=host)
+    body = encode_envelope(1, inner(3, JAVA_CREATE_V3), principal="User:a", host=host)
     assert finish(open_envelope(bytearray(body))).host == arrives
 
 

@@ -163,8 +163,7 @@ def test_error_names_both_crcs() -> None:
 
 def test_record_headers_are_skipped() -> None:
     headers = varint(2) + varint(1) + b"h" + varint(3) + b"abc" + varint(0) + varint(-1)
-    record = b"\0\0\0" + varint(-1) + varint(2) + b"ab" + headers
-    batch = with_record(record)
+    batch = with_record(b"\0\0\0" + varint(-1) + varint(2) + b"ab" + headers)
     assert record_parts(decode_batch(batch)) == ([(b"", b"ab")], len(batch))
 
 

@@ -433,8 +433,7 @@ async def test_missing_right_is_logged_once_though_the_brokers_text_changes(
                 text = f"Request(session=Session@{second}) needs DESCRIBE permission."
                 broker.error = ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, text)
             await trio.sleep(1)
-        lines = [each for each in caplog.messages if "lacks DESCRIBE" in each]
-        assert 1 <= len(lines) <= 4
+        assert 1 <= len([each for each in caplog.messages if "lacks DESCRIBE" in each]) <= 4
         assert "Session@" not in caplog.text
 
 
@@ -463,8 +462,7 @@ async def test_lag_is_logged_once_though_offsets_grow(
             await trio.sleep(2)
             for broker in cluster.brokers.values():
                 broker.log_end += 1 if cluster.high_watermark % 4 == 0 else 0
-        lines = [each for each in caplog.messages if "retrying" in each]
-        assert 1 <= len(lines) <= 3
+        assert 1 <= len([each for each in caplog.messages if "retrying" in each]) <= 3
 
 
 async def test_another_cluster_stops_decisions(cluster: Cluster) -> None:
@@ -703,8 +701,7 @@ async def test_broker_that_left_counts_for_a_while(cluster: Cluster) -> None:
     """It may be about to return with another release."""
     async with cluster.follow() as follower:
         await follower.until(lambda: follower.rules == RULES_4_3)
-        two = cluster.brokers.pop(2)
-        two.is_down = True
+        cluster.brokers.pop(2).is_down = True
         await follower.until(lambda: follower.rules == ANY_RELEASE)
         await follower.until(lambda: follower.rules == RULES_4_3, FORGOTTEN_SECONDS + 30)
 
