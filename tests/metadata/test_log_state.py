@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from authorizerd.metadata.copy_directory import CopyMark, write_mark
-from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
+from authorizerd.metadata.directory import segment_name
 from authorizerd.metadata.errors import CorruptLogError, LogDirectoryError, PastNotReadError
 from authorizerd.metadata.live_files import TRIES_MAX
 from authorizerd.metadata.log_state import read_state
@@ -106,30 +106,22 @@ def test_damaged_log_is_an_error(tmp_path: Path) -> None:
         read_state(tmp_path)
 
 
-def write_two_segments(log_dir: Path) -> None:
-    write_log(log_dir, [added(1)])
-    write_segment(log_dir, 3, data_batch(3, [added(2)]))
-
-
-def put_checkpoint_in_place(log_dir: Path) -> None:
-    """Do as a daemon does: write a checkpoint, then remove what it covers, and go on writing."""
-    write_segment(log_dir, 4, data_batch(4, [added(3), removed(1)]))
-    write_checkpoint(log_dir, 4, [METADATA_VERSION, added(1), added(2)])
-    for base in (0, 3):
-        (log_dir / METADATA_TOPIC_DIRECTORY / segment_name(base)).unlink(missing_ok=True)
-
-
 @pytest.mark.parametrize("opened", [0, 3])
 def test_reading_begins_again_if_the_owner_replaces_files(tmp_path: Path, opened: int) -> None:
     """Whichever file is opened last before the change, the state is whole."""
-    write_two_segments(tmp_path)
+    write_log(tmp_path, [added(1)])
+    write_segment(tmp_path, 3, data_batch(3, [added(2)]))
     changes = 0
 
     def change(path: Path) -> None:
+        """Do as a daemon does: write a checkpoint, then remove what it covers, and go on."""
         nonlocal changes
         if path.name == segment_name(opened) and not changes:
             changes += 1
-            put_checkpoint_in_place(tmp_path)
+            write_segment(tmp_path, 4, data_batch(4, [added(3), removed(1)]))
+            write_checkpoint(tmp_path, 4, [METADATA_VERSION, added(1), added(2)])
+            for base in (0, 3):
+                (path.parent / segment_name(base)).unlink(missing_ok=True)
 
     state = read_state(tmp_path, ChangingDisk(change))
     assert changes == 1
