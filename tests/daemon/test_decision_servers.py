@@ -19,12 +19,7 @@ from authorizerd.daemon.decisions.paths import PathsHandler
 from authorizerd.daemon.endpoints import ADMIN_HTTP, DECISION_HTTP, METRICS_HTTP
 from authorizerd.protocol.http.messages import LOOPBACK_HOSTS, Request, Response
 from tests.daemon.decision_place import Place
-from tests.daemon.http_service import (
-    GET,
-    ask,
-    echo,
-    receive_until,
-)
+from tests.daemon.http_service import GET, ask, echo, receive_until
 from tests.daemon.serving import serve_in_memory
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")

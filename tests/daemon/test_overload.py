@@ -18,10 +18,7 @@ from authorizerd.protocol.http.messages import Request, Response
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from tests.daemon import http_service, kafka_listener_service, stream_service
 from tests.daemon.decision_place import Place
-from tests.daemon.http_service import (
-    GET,
-    receive_until,
-)
+from tests.daemon.http_service import GET, receive_until
 from tests.daemon.kafka_listener_service import Echo, free_echo, to_echo, until
 from tests.daemon.serving import MemoryListener, serve_in_memory
 from tests.daemon.stream_service import FRAME_BYTES_MAX, IDLE_TIMEOUT_S

@@ -6,12 +6,7 @@ import pytest
 
 from authorizerd.metadata.batch_file import TornTail
 from tests.metadata.reading import BATCHES, numbers, read, refusal
-from tests.support.log_files import (
-    added,
-    flipped,
-    write_log,
-    write_segment,
-)
+from tests.support.log_files import added, flipped, write_log, write_segment
 
 
 def test_cut_last_batch_is_ignored_and_reported(tmp_path: Path) -> None:

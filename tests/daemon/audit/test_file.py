@@ -276,9 +276,7 @@ def _descriptors_of(path: Path) -> list[str]:
     return found
 
 
-async def test_a_path_that_cannot_be_reopened_is_an_error_until_it_can(
-    tmp_path: Path,
-) -> None:
+async def test_a_path_that_cannot_be_reopened_is_an_error_until_it_can(tmp_path: Path) -> None:
     """No line goes to a file elsewhere."""
     folder, path = tmp_path / "logs", tmp_path / "logs" / "audit.log"
     folder.mkdir()

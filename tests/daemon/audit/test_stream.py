@@ -81,9 +81,7 @@ async def test_a_stuck_reader_does_not_block_the_event_loop(pipe: tuple[int, int
     assert os.read(pipe[0], 100) == b"one\ntwo\n"
 
 
-async def test_a_cancelled_write_abandons_its_thread(
-    pipe: tuple[int, int],
-) -> None:
+async def test_a_cancelled_write_abandons_its_thread(pipe: tuple[int, int]) -> None:
     """A stuck reader cannot prevent the daemon's end."""
     fill(pipe[1])
     stream = AuditStream(pipe[1], AuditLock(), is_ours=False)

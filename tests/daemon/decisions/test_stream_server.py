@@ -167,9 +167,7 @@ def test_decision_depends_only_on_its_own_question(
     ]
 
 
-async def test_a_long_frame_uses_one_state_while_other_tasks_run(
-    nursery: trio.Nursery,
-) -> None:
+async def test_a_long_frame_uses_one_state_while_other_tasks_run(nursery: trio.Nursery) -> None:
     """A change published meanwhile applies to the next frame."""
     place = Place(None, *ACLS)
     place.snapshot.publish(at_offset(7, *ACLS))

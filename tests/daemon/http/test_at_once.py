@@ -17,13 +17,7 @@ from authorizerd.config.bounds import FREE_BYTES
 from authorizerd.daemon.http.server import HttpServer
 from authorizerd.daemon.net import selector
 from authorizerd.protocol.http.messages import Request, Response, text_response
-from tests.daemon.http_service import (
-    connect,
-    new_server,
-    receive_all,
-    receive_until,
-    until,
-)
+from tests.daemon.http_service import connect, new_server, receive_all, receive_until, until
 from tests.daemon.serving import serve_in_memory, serve_on_loopback
 from tests.support.sizes import size
 
@@ -166,9 +160,7 @@ async def test_complete_request_needs_no_task(
     await client.aclose()
 
 
-async def test_silent_connection_times_out_while_the_selector_has_it(
-    nursery: trio.Nursery,
-) -> None:
+async def test_silent_connection_times_out_while_the_selector_has_it(nursery: trio.Nursery) -> None:
     """The idle time begins again with a request that is answered at once."""
     server = new_server(handle)
     port = await serve_on_loopback(nursery, server)

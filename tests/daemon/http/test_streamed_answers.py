@@ -90,9 +90,7 @@ async def begin_stream(
     return client
 
 
-async def test_streamed_answer_keeps_the_order_of_pipelined_requests(
-    nursery: trio.Nursery,
-) -> None:
+async def test_streamed_answer_keeps_the_order_of_pipelined_requests(nursery: trio.Nursery) -> None:
     streamer = Streamer(write_two_parts)
     server = new_server(streamer)
     async with await connect(await serve_on_loopback(nursery, server)) as client:

@@ -337,9 +337,7 @@ async def test_most_users_that_a_request_may_name_are_changed_in_turns(
         nursery.cancel_scope.cancel()
 
 
-async def test_forwarded_alteration_is_judged_by_the_inner_principal(
-    nursery: trio.Nursery,
-) -> None:
+async def test_forwarded_alteration_is_judged_by_the_inner_principal(nursery: trio.Nursery) -> None:
     rules = acl("User:broker", "CLUSTER_ACTION", cluster=True), MAY_ALTER
     service = await start(nursery, *rules, cluster_changes=(LEVEL,))
     asked = Fields(deletions=(), upsertions=(upsertion(),))

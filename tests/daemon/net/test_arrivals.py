@@ -22,14 +22,7 @@ from authorizerd.daemon.net.arrivals import (
 )
 from authorizerd.daemon.net.connection_server import SWEEP_SECONDS, ConnectionServer
 from authorizerd.daemon.net.handshakes import HANDSHAKES_STARTED_MAX
-from tests.daemon.net.echo_server import (
-    HELLO,
-    LOGIN_S,
-    PART,
-    Server,
-    ask,
-    is_closed,
-)
+from tests.daemon.net.echo_server import HELLO, LOGIN_S, PART, Server, ask, is_closed
 from tests.daemon.serving import serve_on_loopback
 from tests.support.certificates import Authority
 from tests.support.tls_servers import new_tls_server, server_settings
@@ -280,9 +273,7 @@ async def test_whole_requests_come_before_parts(nursery: trio.Nursery) -> None:
     assert began == [HELLO, PART, PART, PART]
 
 
-async def test_connection_that_is_closed_at_once_takes_nobodys_place(
-    nursery: trio.Nursery,
-) -> None:
+async def test_connection_that_is_closed_at_once_takes_nobodys_place(nursery: trio.Nursery) -> None:
     server = Server(connections_max=1)
     port = await serve_on_loopback(nursery, server)
     silent = await connect(port)
@@ -340,9 +331,7 @@ async def test_drain_answers_what_has_arrived_and_ends_the_others(nursery: trio.
         await each.aclose()
 
 
-async def test_drain_ends_connections_that_were_accepted_as_it_began(
-    nursery: trio.Nursery,
-) -> None:
+async def test_drain_ends_connections_that_were_accepted_as_it_began(nursery: trio.Nursery) -> None:
     """Otherwise it would wait for an authentication that nobody answers any more."""
     for _ in range(20):  # the order of tasks in a turn of the loop is random
         server = Server(connections_max=10)

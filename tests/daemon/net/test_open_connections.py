@@ -11,12 +11,7 @@ from hypothesis import strategies as st
 from authorizerd.daemon.net.connection import Connection, Phase
 from authorizerd.daemon.net.connection_limits import network_of
 from authorizerd.daemon.net.open_connections import Guest, OpenConnections
-from tests.daemon.net.echo_server import (
-    HELLO,
-    Server,
-    ask,
-    new_limits,
-)
+from tests.daemon.net.echo_server import HELLO, Server, ask, new_limits
 from tests.daemon.serving import serve_on_loopback
 
 NETWORKS = st.sampled_from("abc")

@@ -210,9 +210,7 @@ async def test_explanation_is_counted_and_audited_as_a_decision(place: SearchPla
     assert "for request = Explain with" in line
 
 
-async def test_explanation_shows_acls_so_it_needs_the_right_to_search(
-    tmp_path: Path,
-) -> None:
+async def test_explanation_shows_acls_so_it_needs_the_right_to_search(tmp_path: Path) -> None:
     """Even one of the caller's own rights."""
     place = SearchPlace(tmp_path, READ, cluster_action(PROXY))
     place.grant(search=OTHER, ask=PROXY, read=PROXY)
