@@ -17,13 +17,10 @@ from authorizerd.actors.published_state import UNCONFIRMED
 from authorizerd.actors.record_applier import CaughtUp, Message, RecordApplier, Renew
 from authorizerd.image.changes import TopicAdded
 from tests.support.acls import acl, snapshot_after, snapshot_of
+from tests.support.log_files import added
 from tests.support.strategies import logs
 
 MANY_BYTES = 1 << 20
-
-
-def added(number: int) -> AclAdded:
-    return AclAdded(number.to_bytes(16, "big"), acl(topic=f"t{number}"))
 
 
 def follow(journal: AclJournal, after: int) -> list[tuple[int, list[AclChange]]]:

@@ -10,7 +10,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from authorizerd.acl.errors import DuplicateIdError, UnknownIdError
 from authorizerd.acl.index.builder import build
-from authorizerd.acl.model import AclAdded, AclRemoved, ChangeBatch
+from authorizerd.acl.model import AclRemoved, ChangeBatch
 from authorizerd.acl.release_in_force import Evidence, judge_release
 from authorizerd.acl.releases import ANY_RELEASE, RULES_4_3, RULES_4_4
 from authorizerd.acl.snapshot import AclSnapshot
@@ -28,16 +28,13 @@ from authorizerd.actors.record_applier import (
     Suspend,
 )
 from authorizerd.image.changes import FeatureLevel, TopicAdded, TopicRemoved
-from tests.support.acls import acl, snapshot_after
+from tests.support.acls import snapshot_after
+from tests.support.log_files import added
 from tests.support.strategies import logs
 from tests.support.update_queue import send
 
 EMPTY_SNAPSHOT_AT_0 = build([])
 Feed = trio.MemorySendChannel[Message]
-
-
-def added(number: int) -> AclAdded:
-    return AclAdded(number.to_bytes(16, "big"), acl(topic=f"t{number}"))
 
 
 async def start(nursery: trio.Nursery) -> tuple[Feed, RecordApplier]:

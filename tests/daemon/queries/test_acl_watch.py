@@ -10,7 +10,7 @@ import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.acl.model import AclAdded, AclRemoved, ChangeBatch
+from authorizerd.acl.model import AclRemoved, ChangeBatch
 from authorizerd.acl.steps import finish
 from authorizerd.actors import acl_journal
 from authorizerd.actors.acl_journal import CHANGE_BYTES, CHANGES_PER_PART
@@ -24,17 +24,14 @@ from authorizerd.protocol.http.streamed import StreamedResponse
 from tests.daemon.decision_place import entry, settings_of
 from tests.daemon.decisions.acl_place import DESCRIBE, DESCRIBE_ID, AclPlace, Client
 from tests.support.acl_events import copy_of, shown, shown_id
-from tests.support.acls import acl, snapshot_of
+from tests.support.acls import snapshot_of
+from tests.support.log_files import added
 from tests.support.strategies import logs
 
 PROXY_TOKEN = "proxy.secret"
 ROOT_TOKEN_FILE = entry("root", "User:root")
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
-
-
-def added(number: int) -> AclAdded:
-    return AclAdded(number.to_bytes(16, "big"), acl(topic=f"t{number}"))
 
 
 ACTIONS = st.lists(

@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from authorizerd.acl.hosts import host_address
@@ -105,7 +105,6 @@ def test_fields_for_the_audit_are_optional() -> None:
     assert question == decoded(("requestContext.header", None))
 
 
-@settings(deadline=None)
 @given(
     address=st.one_of(st.ip_addresses(v=4), st.ip_addresses(v=6)),
     name=st.text("a-z.0", max_size=12),
@@ -124,7 +123,6 @@ def test_client_address_follows_the_last_slash(
     assert decoded(("requestContext.clientAddress", text)).host == expected
 
 
-@settings(deadline=None)
 @given(st.text())
 def test_any_client_address_is_an_address_or_rejected(text: str) -> None:
     body = json.dumps(asked(("requestContext.clientAddress", text))).encode()
@@ -255,7 +253,6 @@ def test_invalid_json_is_rejected_in_one_short_line(body: bytes) -> None:
     assert len(refusal(body)) < 200
 
 
-@settings(deadline=None)
 @given(st.integers(0, len(CAPTURED_BODY) - 1), st.binary(max_size=3))
 def test_damaged_json_is_a_question_or_rejected(position: int, damage: bytes) -> None:
     body = CAPTURED_BODY[:position] + damage + CAPTURED_BODY[position + len(damage) :]

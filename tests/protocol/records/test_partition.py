@@ -4,17 +4,13 @@ import pytest
 
 from authorizerd.image.changes import Partition, PartitionAdded, PartitionChanged
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.records.metadata import MetadataRecord, decode_value, encode_value
+from authorizerd.protocol.records.metadata import encode_value
+from tests.protocol.records.samples import ID, decode
 
-ID = bytes(range(16))
 FROM_A_REAL_CHECKPOINT = bytes.fromhex(
     "0103020000000028046a335ced4a72b151d2be4577238402000000010200000001010100000001000000000000"
     "00000244c1ee76bf1af6bac6c5011fea4f907400"
 )
-
-
-def decode(value: bytes) -> MetadataRecord | None:
-    return decode_value(value, 0, len(value))
 
 
 def test_partition_from_a_real_checkpoint_is_decoded() -> None:
