@@ -13,6 +13,7 @@ import trio
 from hypothesis import settings
 from trio.testing import MockClock
 
+from tests.support.certificates import Authority
 from tests.support.daemon_process import DaemonProcess, new_log, running
 from tests.support.sizes import size
 
@@ -175,6 +176,11 @@ def real_log_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with tarfile.open(REAL_LOG) as archive:
         archive.extractall(unpacked, filter="data")
     return unpacked / "kafka-4.3.1"
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
 
 
 @pytest.fixture

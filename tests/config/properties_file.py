@@ -1,10 +1,12 @@
 """Build a small server.properties for a test, and read it."""
 
+from collections.abc import Callable
+
 import pytest
 
 from authorizerd.config.configuration import Configuration, parse
 from authorizerd.config.endpoints import Endpoint
-from authorizerd.config.errors import ConfigurationError
+from authorizerd.config.errors import ConfigurationError, InvalidValueError
 from authorizerd.config.values import SecurityProtocol
 
 SOURCE = "server.properties"
@@ -18,6 +20,12 @@ def configure(*lines: str, overrides: tuple[str, ...] = ()) -> Configuration:
 def refuse(text: str, *, overrides: tuple[str, ...] = ()) -> str:
     with pytest.raises(ConfigurationError) as refusal:
         parse(text, source=SOURCE, overrides=overrides)
+    return str(refusal.value)
+
+
+def reason(parse: Callable[[str], object], text: str) -> str:
+    with pytest.raises(InvalidValueError) as refusal:
+        parse(text)
     return str(refusal.value)
 
 

@@ -1,6 +1,5 @@
 """Addresses that a daemon listens on, and their TLS."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -22,13 +21,7 @@ from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.jaas import PLAIN_LOGIN_MODULE
 from authorizerd.config.tls import ClientAuth, StoreType, TlsSettings
 from authorizerd.config.tls_keys import CIPHER_SUITES, SECRET_SSL_KEYS, cipher_suites, ssl_keys
-from tests.config.properties_file import BASE, configure, refuse
-
-
-def reason(parse: Callable[[str], object], text: str) -> str:
-    with pytest.raises(InvalidValueError) as refusal:
-        parse(text)
-    return str(refusal.value)
+from tests.config.properties_file import BASE, configure, reason, refuse
 
 
 @pytest.mark.parametrize(("text", "name", "host", "port"), [

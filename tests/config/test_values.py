@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from authorizerd.acl.audit.line import AuditLevel
 from authorizerd.acl.model import ResourceType
-from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.values import (
     IntegerParser,
     authorizer_class,
@@ -24,14 +23,9 @@ from authorizerd.config.values import (
     trim,
     words,
 )
+from tests.config.properties_file import reason
 
 STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-
-
-def reason(parse: Callable[[str], object], text: str) -> str:
-    with pytest.raises(InvalidValueError) as refusal:
-        parse(text)
-    return str(refusal.value)
 
 
 def test_trimming_is_javas() -> None:

@@ -75,11 +75,6 @@ def old_rig() -> Rig:
 
 
 @pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("certificates"))
-
-
-@pytest.fixture(scope="module")
 def zookeeper(
     old_rig: Rig, authority: Authority, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ZooKeeper]:

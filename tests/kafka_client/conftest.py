@@ -1,6 +1,8 @@
 import pytest
+import trio
 
 from authorizerd.kafka_client import mismatch, tls_stream
+from tests.kafka_client.tls_cluster import TlsCluster
 
 PATIENT_SECONDS = 30.0
 
@@ -11,3 +13,8 @@ def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mismatch, "PROBE_SECONDS", PATIENT_SECONDS)
     monkeypatch.setattr(tls_stream, "FETCH_TIMEOUT_SECONDS", PATIENT_SECONDS)
     monkeypatch.setattr(tls_stream, "PATIENCE_SECONDS", PATIENT_SECONDS)
+
+
+@pytest.fixture
+async def cluster(nursery: trio.Nursery) -> TlsCluster:
+    return TlsCluster(nursery)

@@ -29,16 +29,6 @@ ALERT = b"\x15\x03\x03\x00\x02\x02\x50"
 """The answer of a real Kafka 4.3.1 to bytes that are not TLS: internal_error."""
 
 
-@pytest.fixture
-async def cluster(nursery: trio.Nursery) -> TlsCluster:
-    return TlsCluster(nursery)
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("certificates"))
-
-
 async def refusal(
     cluster: TlsCluster,
     *bootstrap: Address,

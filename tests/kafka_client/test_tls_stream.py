@@ -66,11 +66,6 @@ async def describe(
     return node.names
 
 
-@pytest.fixture
-async def cluster(nursery: trio.Nursery) -> TlsCluster:
-    return TlsCluster(nursery)
-
-
 def tls_1_2(context: ssl.SSLContext) -> ssl.SSLContext:
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     return context

@@ -38,11 +38,6 @@ Pem = tuple[str, str]
 
 
 @pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("authority"))
-
-
-@pytest.fixture(scope="module")
 def pem(authority: Authority) -> Pem:
     text = authority.issue("server", "localhost").read_text()
     key, _, chain = text.partition("-----BEGIN CERTIFICATE-----")

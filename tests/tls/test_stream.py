@@ -74,11 +74,6 @@ class Peers:
 
 
 @pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("authority"))
-
-
-@pytest.fixture(scope="module")
 def peers(authority: Authority) -> Peers:
     return Peers(authority, authority.issue("server", "localhost"))
 

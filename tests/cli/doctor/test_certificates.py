@@ -16,11 +16,6 @@ from tests.support.sockets import accepting
 NOW = datetime.now(UTC)
 
 
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("certificates"))
-
-
 def configured(
     keystore: Path, *, port: int = 0, host: str = "127.0.0.1", **more: str | Path
 ) -> Configuration:

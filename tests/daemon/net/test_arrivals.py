@@ -343,11 +343,6 @@ async def test_drain_ends_connections_that_were_accepted_as_it_began(nursery: tr
                 await server.drain()
 
 
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("authority"))
-
-
 async def test_under_pressure_a_client_answers_before_a_thread_works(
     authority: Authority, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
