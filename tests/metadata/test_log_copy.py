@@ -21,7 +21,7 @@ from authorizerd.metadata.copy_directory import (
     write_mark,
 )
 from authorizerd.metadata.copy_snapshot import MemoryFile
-from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, checkpoint_name, segment_name
 from authorizerd.metadata.errors import CopyConflictError, CorruptLogError, LogDirectoryError
 from authorizerd.metadata.inspection.findings import Fault
 from authorizerd.metadata.inspection.inspection import Inspection
@@ -55,14 +55,6 @@ def log_warnings(caplog: pytest.LogCaptureFixture) -> None:
 
 def files_of(log_dir: Path) -> list[str]:
     return sorted(each.name for each in (log_dir / METADATA_TOPIC_DIRECTORY).iterdir())
-
-
-def segment(base_offset: int) -> str:
-    return f"{base_offset:020d}.log"
-
-
-def checkpoint(end_offset: int, epoch: int = 1) -> str:
-    return f"{end_offset:020d}-{epoch:010d}.checkpoint"
 
 
 def reopen(log_dir: Path) -> LogCopy:
@@ -175,7 +167,7 @@ def test_batch_that_does_not_follow_is_rejected(tmp_path: Path, batches: list[ob
 @pytest.mark.parametrize("size", range(1, 61, 7))
 def test_torn_tail_is_cut(tmp_path: Path, size: int) -> None:
     begun_copy(tmp_path, acl_batch(2, 1), acl_batch(3, 2))
-    path = tmp_path / METADATA_TOPIC_DIRECTORY / segment(0)
+    path = tmp_path / METADATA_TOPIC_DIRECTORY / segment_name(0)
     path.write_bytes(path.read_bytes()[:-size])
     again = reopen(tmp_path)
     assert again.last_offset == 2
@@ -194,7 +186,7 @@ def test_lost_part_is_cut_and_what_follows_it(
     copy = open_copy(tmp_path)
     batches = [acl_batch(number, number) for number in range(2, 100)]
     copy.append([*BEGINNING, *batches])
-    path = tmp_path / METADATA_TOPIC_DIRECTORY / segment(0)
+    path = tmp_path / METADATA_TOPIC_DIRECTORY / segment_name(0)
     data = path.read_bytes()
     base_offset = data.index((50).to_bytes(8))
     first, size = (4096, 4096) if is_page else (base_offset, 8)
@@ -213,14 +205,14 @@ def flip_last(log: Path) -> None:
 
 
 DAMAGES: dict[str, Callable[[Path, Path], object]] = {
-    "first segment": lambda _, log: (log / segment(0)).write_bytes(
-        flipped((log / segment(0)).read_bytes(), 100)
+    "first segment": lambda _, log: (log / segment_name(0)).write_bytes(
+        flipped((log / segment_name(0)).read_bytes(), 100)
     ),
-    "checkpoint": lambda _, log: (log / checkpoint(10)).write_bytes(
+    "checkpoint": lambda _, log: (log / checkpoint_name(10, 1)).write_bytes(
         snapshot_bytes([added(50)])[:-1]
     ),
-    "renamed segment": lambda _, log: (log / segment(0)).rename(log / segment(1)),
-    "other file": lambda _, log: (log / f"{segment(0)}.bak").touch(),
+    "renamed segment": lambda _, log: (log / segment_name(0)).rename(log / segment_name(1)),
+    "other file": lambda _, log: (log / f"{segment_name(0)}.bak").touch(),
     "epoch": lambda _, log: flip_last(log),
     "no properties": lambda folder, _: (folder / meta_properties.NAME).unlink(),
     "other properties": lambda folder, _: (folder / meta_properties.NAME).write_text("version=7\n"),
@@ -264,7 +256,7 @@ def test_unmarked_directory_is_never_opened(tmp_path: Path) -> None:
     copy = LogCopy(tmp_path, node_id=1, storage=PRIVATE_DISK, segment_bytes_max=1 << 30)
     with pytest.raises(LogDirectoryError, match=r"copy\.properties"):
         copy.open()
-    assert files_of(tmp_path) == [segment(0)]
+    assert files_of(tmp_path) == [segment_name(0)]
 
 
 def test_copy_belongs_to_one_cluster(tmp_path: Path) -> None:
@@ -296,7 +288,7 @@ def test_snapshot_replaces_older_files(tmp_path: Path) -> None:
     assert read_ids(copy.snapshot.batches()) == {5, 6}
     copy.install_snapshot()
     assert (copy.last_offset, copy.end.epochs.last, copy.end.epochs.find(99)) == (99, 3, 3)
-    assert files_of(tmp_path) == [checkpoint(100, 3)]
+    assert files_of(tmp_path) == [checkpoint_name(100, 3)]
     assert read_ids(reopen(tmp_path).batches()) == {5, 6}
     copy.append([acl_batch(100, 7, epoch=3)])
     copy.close()
@@ -315,7 +307,7 @@ def test_incomplete_snapshot_changes_nothing(tmp_path: Path, cut: int) -> None:
         copy.snapshot.verify()
     copy.abandon_snapshot(failed.value)
     assert (copy.last_offset, copy.fault) == (2, "")
-    assert files_of(tmp_path) == [segment(0)]
+    assert files_of(tmp_path) == [segment_name(0)]
     copy.append([acl_batch(3, 2)])
     assert read_ids(reopen(tmp_path).batches()) == {1, 2}
 
@@ -335,14 +327,14 @@ def test_abandoned_snapshot_leaves_no_file(tmp_path: Path) -> None:
     copy.begin_snapshot(100, 1)
     copy.snapshot.append(b"other data")
     copy.begin_snapshot(110, 1)
-    assert files_of(tmp_path) == [f"{checkpoint(110)}.part"]
+    assert files_of(tmp_path) == [f"{checkpoint_name(110, 1)}.part"]
     copy.snapshot.append(b"other data")
     install(copy, 110, snapshot_bytes([added(5)]))
     assert copy.last_offset == 109
     copy.begin_snapshot(120, 1)
     copy.abandon_snapshot()
     copy.abandon_snapshot()
-    assert files_of(tmp_path) == [checkpoint(110)]
+    assert files_of(tmp_path) == [checkpoint_name(110, 1)]
 
 
 def test_unfinished_snapshot_is_removed_at_the_next_start(tmp_path: Path) -> None:
@@ -350,7 +342,7 @@ def test_unfinished_snapshot_is_removed_at_the_next_start(tmp_path: Path) -> Non
     copy.begin_snapshot(100, 1)
     copy.snapshot.append(snapshot_bytes([])[:-5])
     assert reopen(tmp_path).last_offset == 1
-    assert files_of(tmp_path) == [segment(0)]
+    assert files_of(tmp_path) == [segment_name(0)]
 
 
 @pytest.mark.parametrize("end_offset", [2, 3])
@@ -383,7 +375,7 @@ def test_checkpoint_replaces_the_log(tmp_path: Path) -> None:
     state = state_of(saved(tmp_path))
     copy.append([acl_batch(5, 4)])
     assert copy.write_checkpoint(state)
-    assert files_of(tmp_path) == [segment(4), checkpoint(5)]
+    assert files_of(tmp_path) == [segment_name(4), checkpoint_name(5, 1)]
     assert not copy.is_checkpoint_due(300)
     copy.append([acl_batch(6, 5)])
     again = reopen(tmp_path)
@@ -425,7 +417,7 @@ def test_failed_checkpoint_changes_nothing(tmp_path: Path) -> None:
     storage.failing = "rename"
     with pytest.raises(OSError, match="error"):
         copy.write_checkpoint(state)
-    assert files_of(tmp_path) == [segment(0), segment(3)]
+    assert files_of(tmp_path) == [segment_name(0), segment_name(3)]
     copy.append([acl_batch(3, 2)])
     assert (copy.fault, read_ids(saved(tmp_path))) == ("", {1, 2})
 
@@ -461,7 +453,7 @@ def test_full_disk_does_not_stop_the_daemon(
     assert copy.fault == ""
     assert "complete again" in caplog.text
     copy.append([acl_batch(7, 6)])
-    assert files_of(tmp_path) == [segment(5), checkpoint(6)]
+    assert files_of(tmp_path) == [segment_name(5), checkpoint_name(6, 1)]
     assert read_ids(reopen(tmp_path).batches()) == {1, 2, 3, 4, 5, 6}
 
 
@@ -517,7 +509,7 @@ def test_snapshot_that_cannot_be_read_back_replaces_nothing(tmp_path: Path) -> N
     copy.append([acl_batch(3, 6)])
     copy.begin_snapshot(50, 1)
     copy.snapshot.append(snapshot_bytes([added(6)]))
-    assert files_of(tmp_path) == [segment(0)]
+    assert files_of(tmp_path) == [segment_name(0)]
     copy.snapshot.verify()
     assert read_ids(copy.snapshot.batches()) == {6}
     copy.install_snapshot()
@@ -607,7 +599,7 @@ def test_mark_is_removed_last(tmp_path: Path) -> None:
     storage = RecordingStorage()
     removed = [*remove_copy(tmp_path, storage), remove_mark(tmp_path, storage)]
     assert [each.name for each in removed] == [
-        segment(0), SET_ASIDE_NAME, meta_properties.NAME, MARK_NAME,
+        segment_name(0), SET_ASIDE_NAME, meta_properties.NAME, MARK_NAME,
     ]  # fmt: skip
     assert [each.name for each in tmp_path.iterdir()] == ["file of another program"]
     calls = storage.named("remove", "sync_directory")
