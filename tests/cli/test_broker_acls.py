@@ -1,6 +1,7 @@
 """The commands that answer questions read from a broker, or say which right is missing."""
 
-from collections.abc import Callable
+from __future__ import annotations
+
 from types import SimpleNamespace
 
 import pytest
@@ -14,7 +15,6 @@ from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.client import ClientSettings, KafkaClient
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from authorizerd.protocol.kafka.server_connection import KafkaRequest
 from tests.daemon.kafka_cluster import HANG_UP, SERVED, KafkaCluster, KafkaNode, answer, described
 from tests.support.acls import acl
 
@@ -22,8 +22,6 @@ ADDRESS = Address("broker", 9092)
 SERVERS = str(ADDRESS)
 ACLS = (acl("User:a", topic="t"), acl("User:b", "WRITE", topic="t", host="10.0.0.1", deny=True))
 STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-
-MakeAnswer = Callable[[KafkaRequest], object]
 
 
 def listing() -> SimpleNamespace:

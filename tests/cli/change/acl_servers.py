@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from random import Random
@@ -196,9 +196,6 @@ def random_race(chance: Random, plan: document.Plan, present: Sequence[Acl], mom
         kinds.append(lambda: ("create_allow", chance.choice(plan.changes.deleted)))
     step, changed = chance.choice(kinds)()
     return Race(AclRequest(step, (changed,)), moment)
-
-
-AsyncCheck = Callable[[], Awaitable[None]]
 
 
 @asynccontextmanager

@@ -24,7 +24,6 @@ from authorizerd.cli.policy.yaml_tree import (
 from authorizerd.management.policy.sentence import read_sentence
 from authorizerd.management.policy.words import Assertion
 
-yaml_like = st.text(" :-[]{},&*!|>'\"\n#ab", max_size=30)
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs/policy-tests.md"
 EXAMPLE = ROOT / "tools/example/access.yaml"

@@ -159,7 +159,6 @@ async def test_page_of_actions_counts_only_its_own() -> None:
 
 ANYWHERE = {"any": True, "except": [], "only": []}
 ELSEWHERE = {"any": True, "except": [HOST], "only": []}
-ONLY_THERE = {"any": False, "except": [], "only": [HOST]}
 
 
 def with_hosts(answer: Any) -> list[Any]:  # noqa: ANN401 - JSON
