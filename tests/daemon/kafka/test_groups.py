@@ -11,7 +11,7 @@ from authorizerd.acl.operations import NOT_REQUESTED, SUPPORTED, bit_field
 from authorizerd.acl.steps import ITEMS_PER_CHUNK
 from authorizerd.protocol.kafka.api import APIS, ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from tests.daemon.kafka_service import ALICE, ROOT, KafkaService, acl, on_cluster, start
+from tests.daemon.kafka_service import ALICE, ROOT, KafkaService, on_cluster, start
 
 VERSIONS = APIS[ApiKey.DESCRIBE_GROUPS].versions
 DEAD_VERSIONS = VERSIONS[:6]
@@ -25,13 +25,7 @@ def on_group(
     permission_type: PermissionType = PermissionType.ALLOW,
     pattern_type: PatternType = PatternType.LITERAL,
 ) -> Acl:
-    return acl(
-        name,
-        resource_type=ResourceType.GROUP,
-        operation=operation,
-        permission_type=permission_type,
-        pattern_type=pattern_type,
-    )
+    return Acl(ResourceType.GROUP, name, pattern_type, ALICE, "*", operation, permission_type)
 
 
 async def told(
