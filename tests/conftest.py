@@ -13,7 +13,6 @@ import trio
 from hypothesis import settings
 from trio.testing import MockClock
 
-from tests.support.certificates import Authority
 from tests.support.daemon_process import DaemonProcess, new_log, running
 from tests.support.sizes import size
 
@@ -179,7 +178,9 @@ def real_log_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+def authority(tmp_path_factory: pytest.TempPathFactory) -> object:
+    from tests.support.certificates import Authority  # few tests need what it loads
+
     return Authority(tmp_path_factory.mktemp("authority"))
 
 
