@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 import msgspec
@@ -72,6 +72,7 @@ class AclJournal:
         self._parts: Final[deque[JournalPart]] = deque()
         self._dropped = 0
         self._pending: list[JournalPart] = []
+        self._is_lost = False  # changes are pending that are not kept
         self._news: Final = Published(0)
         self.floor = -1
         """The journal has every change after this log offset."""
@@ -118,6 +119,20 @@ class AclJournal:
             )
         return self._parts[index] if index < len(self._parts) else None
 
+    def find_added(self, offset: int, acls: Collection[Acl]) -> Steps[set[Acl]]:
+        """Return, in steps, which ACLs were added after a log offset, even if removed since then.
+
+        Raises:
+            ExpiredError: as ``find``.
+        """
+        wanted, found = frozenset(acls), set[Acl]()
+        position = self.find(offset)
+        while (part := self.look_up(position)) is not None:
+            found |= wanted & {change.acl for change in part.changes if change.is_added}
+            position += 1
+            yield
+        return found
+
     # The applier alone calls the methods below.
 
     def begin(self, offset: int, stop_reason: str) -> None:
@@ -128,6 +143,7 @@ class AclJournal:
     def collect(self, before: AclSnapshot, changes: Iterable[Change]) -> Steps[None]:
         """Prepare changes that follow the state ``before``, in steps. None is visible yet."""
         if not self._bytes_max:
+            self._is_lost = self._is_lost or any(True for _ in changes)
             return
         added: dict[bytes, Acl] = {}
         part: list[AclChange] = []
@@ -154,9 +170,8 @@ class AclJournal:
     def commit(self, offset: int) -> None:
         """Make the prepared changes visible: they are applied now, up to this log offset."""
         self.offset = offset
-        if not self._bytes_max:
-            self.floor = offset
-            return
+        if self._is_lost:
+            self.floor, self._is_lost = offset, False
         if not self._pending:
             return
         for part in self._pending:

@@ -52,7 +52,7 @@ class PublishedState:
         why_expired: str,
         clock: Clock,
     ) -> None:
-        self._journal = journal
+        self.journal: Final = journal
         self._judge = judge
         self._stops_if_newer = stops_if_newer
         self._is_loaded = False
@@ -114,7 +114,7 @@ class PublishedState:
             snapshot.publish_until(None, snapshot.deadline)  # wakes those who wait for this
             if not self._why_stopped:
                 _logger.error("decisions stop: %s", self._why_expired)
-                self._journal.stop(self._why_expired)
+                self.journal.stop(self._why_expired)
 
     def _publish(self, snapshot: AclSnapshot, cluster: ClusterImage) -> AclSnapshot:
         """Publish both, and return the published snapshot, which has the rules in force.
@@ -147,9 +147,9 @@ class PublishedState:
         self._withhold_or_show(self._snapshot.deadline)
 
     def _renew(self, deadline: float) -> None:
-        had_expired = self._journal.stop_reason == self._why_expired
+        had_expired = self.journal.stop_reason == self._why_expired
         self._withhold_or_show(deadline)
-        if had_expired and not self._journal.stop_reason:
+        if had_expired and not self.journal.stop_reason:
             _logger.warning("decisions resume: the ACLs are confirmed again")
 
     @property
@@ -166,10 +166,10 @@ class PublishedState:
         """Publish the newest snapshot, or none while there is a reason not to."""
         self._snapshot.publish_until(None if self._why_stopped else self._applied.newest, deadline)
         reason = self._why_withheld
-        if reason and reason != self._journal.stop_reason:
-            self._journal.stop(reason)
-        elif not reason and self._journal.stop_reason:
-            self._journal.resume()
+        if reason and reason != self.journal.stop_reason:
+            self.journal.stop(reason)
+        elif not reason and self.journal.stop_reason:
+            self.journal.resume()
 
 
 def _evidence(cluster: ClusterImage) -> tuple[int, int, int]:

@@ -168,21 +168,21 @@ class RecordApplier(PublishedState):
         del loaded  # otherwise this task would keep the first snapshot forever
         snapshot = self._publish(snapshot, cluster)
         self._is_loaded = True
-        self._journal.begin(snapshot.offset, self._why_withheld)
+        self.journal.begin(snapshot.offset, self._why_withheld)
         replaced: list[AclSnapshot | ClusterImage] = []
         async for message in self._inbox:
             match message:
                 case ChangeBatch():
-                    await finish_in_turns(self._journal.collect(snapshot, message.changes))
+                    await finish_in_turns(self.journal.collect(snapshot, message.changes))
                     self._note_change(message)
                     snapshot = await self._apply(snapshot, message, replaced)
                     cluster = await self._apply_to_cluster(cluster, message, replaced)
                     if message.is_end:
                         snapshot = at_offset(snapshot, message.last_offset)
                         snapshot = self._publish(snapshot, cluster)
-                        self._journal.commit(snapshot.offset)
+                        self.journal.commit(snapshot.offset)
                         await _free_states(replaced)
-                        await finish_in_turns(self._journal.trim())
+                        await finish_in_turns(self.journal.trim())
                 case Suspend(reason):
                     self._suspend(reason)
                 case Renew(deadline):

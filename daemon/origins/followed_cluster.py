@@ -96,6 +96,7 @@ class FollowedCluster:
             destination=self.source,
             open_node=self._opener.open,
             snapshot=applier.applied,
+            journal=applier.journal,
             is_super_user=is_super_user,
             may_alter=may_alter,
             requests_max=configuration.queued_max_requests,

@@ -200,3 +200,23 @@ def test_journal_without_memory_keeps_nothing() -> None:
     assert follow(journal, 1) == []
     with pytest.raises(ExpiredError):
         journal.find(0)
+    finish(journal.collect(snapshot_of(), []))
+    journal.commit(2)
+    assert follow(journal, 1) == []  # nothing was lost since
+
+
+def test_an_added_acl_is_found_although_it_was_removed() -> None:
+    first, second, third = added(1), added(2), added(3)
+    acls = [first.acl, second.acl, third.acl]
+    journal = AclJournal(MANY_BYTES)
+    journal.begin(0, "")
+    before = snapshot_of()
+    changes: list[Change] = [first, second, AclRemoved(first.id)]
+    for offset, change in enumerate(changes, 1):
+        finish(journal.collect(before, [change]))
+        before = apply_changes(before, [change])
+        journal.commit(offset)
+    found = [finish(journal.find_added(offset, acls)) for offset in range(4)]
+    assert found == [{first.acl, second.acl}, {second.acl}, set(), set()]
+    with pytest.raises(ExpiredError):
+        finish(journal.find_added(-1, acls))

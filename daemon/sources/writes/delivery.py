@@ -23,6 +23,7 @@ from typing import Final, assert_never
 import trio
 
 from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.actors.acl_journal import AclJournal, ExpiredError
 from authorizerd.actors.errors import UpdateRefusedError
 from authorizerd.actors.published import View
 from authorizerd.actors.steps import finish_in_turns
@@ -88,6 +89,7 @@ class Means:
     """The parts that every delivery uses.
 
     Args:
+        journal: the latest changes that are applied here.
         request_timeout_ms: how long a node may take to answer.
         no_right: the text if the daemon's own principal lacks ALTER on the cluster; empty if
             the caller's right is checked.
@@ -97,6 +99,7 @@ class Means:
     destination: Destination
     submission: Submission
     snapshot: View[AclSnapshot | None]
+    journal: AclJournal
     request_timeout_ms: int
     no_right: str
     applied_everywhere: Callable[[], Awaitable[None]]
@@ -116,6 +119,7 @@ class Delivery:
         self._trouble = _NO_ANSWER
         self._answers: Answers | None = None
         self._before: AclSnapshot | None = None
+        self._sent_after = -1  # the offset applied here when the request was last sent
 
     async def run(self) -> None:
         """Return once the request is completed: at its deadline, or when it is cancelled."""
@@ -164,8 +168,11 @@ class Delivery:
             address = self._means.destination.address
             if address is None:
                 return None, _NOBODY
+            newest = self._means.snapshot.newest
+            self._sent_after = -1 if newest is None else newest.offset
             if isinstance(self._update, Deletions):  # to find later what it may have removed
-                self._before = self._means.snapshot.newest
+                self._before = newest
+            del newest
             timeout_ms = self._means.request_timeout_ms
             return address, await self._means.submission.send(address, self._update, timeout_ms)
 
@@ -223,7 +230,15 @@ class Delivery:
         match self._update:
             case Creations(items=acls) if after is not None:
                 visible = await finish_in_turns(find_created(after, acls))
-                return all(visible), judge_created(visible, reason)
+                try:
+                    added = await finish_in_turns(
+                        self._means.journal.find_added(self._sent_after, acls)
+                    )
+                except ExpiredError:
+                    return True, judge_created(visible, reason)
+                # What was added may have been removed since, by somebody else.
+                is_done = [each or acl in added for each, acl in zip(visible, acls, strict=True)]
+                return bool(added) or all(is_done), judge_created(is_done, reason)
             case Deletions(items=filters) if after is not None and self._before is not None:
                 removals = await finish_in_turns(find_removed(self._before, after, filters))
                 judged = await finish_in_turns(judge_removed(removals, reason))

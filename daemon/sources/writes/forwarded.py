@@ -17,6 +17,7 @@ import trio
 from authorizerd.acl.model import Acl, AclFilter
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.updates import Deleted
+from authorizerd.actors.acl_journal import AclJournal
 from authorizerd.actors.authorizer import RequestContext
 from authorizerd.actors.completion import Completion, ItemCompletions
 from authorizerd.actors.errors import RejectedUpdateError, UpdateRefusedError
@@ -156,6 +157,7 @@ def new_updates(
     destination: Destination,
     open_node: OpenNode,
     snapshot: View[AclSnapshot | None],
+    journal: AclJournal,
     is_super_user: Callable[[str], bool],
     may_alter: Callable[[RequestContext], bool],
     requests_max: int,
@@ -184,6 +186,7 @@ def new_updates(
         destination=destination,
         submission=submission,
         snapshot=snapshot,
+        journal=journal,
         request_timeout_ms=settings.write_timeout_ms,
         no_right="" if forwards else missing_alter(settings.username),
         applied_everywhere=applied_everywhere,

@@ -17,6 +17,7 @@ from authorizerd.acl.model import Acl, AclFilter, Change
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes, at_offset
 from authorizerd.acl.steps import finish
 from authorizerd.acl.updates import AclTail, Deleted, plan_creations, plan_deletions
+from authorizerd.actors.acl_journal import AclJournal
 from authorizerd.actors.authorizer import Authentication, RequestContext
 from authorizerd.actors.completion import Completion
 from authorizerd.actors.published import Published
@@ -69,6 +70,8 @@ class AclCluster:
         self._network = KafkaCluster(nursery)
         self._ids = itertools.count(1)
         self.snapshot = at_offset(EMPTY_SNAPSHOT, 0)
+        self.journal = AclJournal(1 << 20)
+        self.journal.begin(0, "")
         self.forwarded: list[Forwarded] = []
 
     @property
@@ -100,8 +103,10 @@ class AclCluster:
     # Changes, as the active controller makes them.
 
     def commit(self, changes: Sequence[Change]) -> None:
+        finish(self.journal.collect(self.snapshot, changes))
         changed = apply_changes(self.snapshot, changes)
         self.snapshot = at_offset(changed, self.snapshot.offset + len(changes))
+        self.journal.commit(self.snapshot.offset)
 
     def create(self, acls: Sequence[Acl]) -> list[AclError | None]:
         plan = finish(
@@ -129,6 +134,12 @@ class AclCluster:
     def apply_and_resign(self, request: KafkaRequest) -> bytes:
         """Make the change, and answer as a controller that has lost its role meanwhile."""
         self.apply(request)
+        return self.fail(ErrorCode.NOT_CONTROLLER)(request)
+
+    def apply_lose_and_resign(self, request: KafkaRequest) -> bytes:
+        """Do the same, but another client deletes all ACLs before the answer."""
+        self.apply(request)
+        self.delete([AclFilter()])
         return self.fail(ErrorCode.NOT_CONTROLLER)(request)
 
     def fail(self, code: ErrorCode, text: str | None = None) -> Callable[[KafkaRequest], bytes]:
@@ -234,6 +245,7 @@ class Follower:
             destination=self,
             open_node=cluster.open_node,
             snapshot=self.snapshot,
+            journal=cluster.journal,
             is_super_user=lambda principal: principal == "User:root",
             may_alter=self.may_alter,
             requests_max=requests_max,

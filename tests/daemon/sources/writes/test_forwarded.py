@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from trio.testing import wait_all_tasks_blocked
 
 from authorizerd.acl.model import AclFilter
+from authorizerd.actors.acl_journal import AclJournal
 from authorizerd.actors.errors import RejectedUpdateError, UpdateRefusedError
 from authorizerd.config.follow.settings import LogIn, SourceKind, Writes
 from authorizerd.daemon.sources.remedies import missing_alter
@@ -228,14 +229,31 @@ async def test_refused_change_is_given_up_in_time(cluster: AclCluster, code: Err
     assert follower.updates.statistics.results == {"not_sent": 1}
 
 
+@pytest.mark.parametrize("is_deleted_since", [False, True])
 async def test_creation_that_a_former_controller_committed_is_not_repeated(
-    cluster: AclCluster,
+    cluster: AclCluster, *, is_deleted_since: bool
 ) -> None:
     """It answers NOT_CONTROLLER, although its change is committed."""
-    cluster.add(FIRST, cluster.apply_and_resign)
+    cluster.add(
+        FIRST, cluster.apply_lose_and_resign if is_deleted_since else cluster.apply_and_resign
+    )
     second = cluster.add(SECOND)
     follower = await cluster.follow(FIRST, SECOND)
     assert await follower.create(ONE) == [None]
+    assert second.asked == []
+    assert cluster.acls == (set() if is_deleted_since else {ONE})
+
+
+async def test_creation_is_not_repeated_once_changes_have_left_the_journal(
+    cluster: AclCluster,
+) -> None:
+    cluster.journal = AclJournal(0)
+    cluster.journal.begin(0, "")
+    cluster.add(FIRST, cluster.apply_lose_and_resign)
+    second = cluster.add(SECOND)
+    follower = await cluster.follow(FIRST, SECOND)
+    (error,) = await follower.create(ONE)
+    assert "The ACL is not visible" in unknown(error)
     assert second.asked == []
 
 

@@ -46,6 +46,7 @@ class Daemon:
             destination=self.following.source,
             open_node=NodeOpener(settings, quorum.connect).open,
             snapshot=self.following.applier.snapshot,
+            journal=self.following.applier.journal,
             is_super_user=lambda _: False,
             may_alter=lambda _: True,
             requests_max=100,
