@@ -90,6 +90,11 @@ COMMANDS: Final[dict[str, Command]] = {
     "replay": Command(
         "commands", "become_replay", "use Spark to check recorded traffic against other ACLs", True
     ),
+    "verify": Command(
+        "verify",
+        "add_verify_arguments",
+        "compare brokers' recorded decisions with the ACLs of their time",
+    ),
     "explain": Command(
         "questions.explain",
         "add_explain_arguments",

@@ -85,6 +85,8 @@ def places(tmp_path: Path) -> dict[str, Path]:
     ("restore --help", VALUES),
     ("features --help", VALUES),
     ("format --config {config}", VALUES),
+    ("verify --help", VALUES),
+    ("verify --logs {listing} --log-dir {log}", VALUES),
     ("explain --help", VALUES),
     ("explain --log-dir {log} --principal User:a --operation read --topic t", VALUES),
     ("who-can --help", VALUES),

@@ -24,7 +24,7 @@ NEW_ACL = (
 
 @pytest.mark.parametrize(
     "pages",
-    [("change.md",), ("prove.md",), ("replay.md", "replay-whatif.md")],
+    [("change.md",), ("replay.md", "replay-whatif.md")],
     ids=" ".join,
 )
 def test_commands_run_on_this_machine(

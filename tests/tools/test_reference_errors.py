@@ -101,6 +101,7 @@ def test_every_exit_code_is_explained() -> None:
         **dict.fromkeys(("backup", "restore", "features", "history", "shell"), general),
         **dict.fromkeys(("explain", "who-can", "what-can", "can"), general | {output.EXIT_DENIED}),
         "test": general | exit_codes(policy_command),
+        "verify": general | {messages.EXIT_DENIED},
         "import-config": general | {import_config.EXIT_INCOMPLETE},
         "acls": {0} | exit_codes(acl_command),
         "acls plan": general | exit_codes(planning),

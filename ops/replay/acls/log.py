@@ -9,16 +9,17 @@ date: they are older than the log.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from msgspec.structs import astuple
 
 from authorizerd.acl.as_of import AsOf
 from authorizerd.acl.errors import DuplicateAclError, DuplicateIdError, UnknownIdError
 from authorizerd.acl.model import Acl, AclAdded, Change
-from authorizerd.metadata.directory import OFFSET_MAX, LogFiles
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, OFFSET_MAX, LogFiles
 from authorizerd.metadata.errors import MetadataLogError
 from authorizerd.metadata.live_files import read_live
 from authorizerd.metadata.past.past_log import PastLog, check_time
@@ -38,6 +39,12 @@ class LogState:
     stamped_ms: int | None = None
 
 
+def find_log(path: Path) -> Path:
+    """Return the log directory of a path, which may be that of the metadata topic in it."""
+    is_topic = path.name == METADATA_TOPIC_DIRECTORY and not (path / path.name).is_dir()
+    return path.parent if is_topic else path
+
+
 def read_log(path: Path, as_of: AsOf | None = None) -> LogState:
     """Return the state of a log directory, or of a checkpoint file; blocks.
 
@@ -50,21 +57,44 @@ def read_log(path: Path, as_of: AsOf | None = None) -> LogState:
     """
     if as_of is not None:
         check_time(as_of, time.time_ns() // 1_000_000)
-    return read_live(path, lambda files: _read(files, as_of))
+    return read_live(
+        path,
+        lambda files: read_earliest(
+            files, lambda start: _read_from(start, as_of), is_whole=as_of is None
+        ),
+    )
 
 
-def _read(files: LogFiles, as_of: AsOf | None) -> LogState:
+class _Reached(Protocol):
+    """What was read; ``offset`` is the last one."""
+
+    @property
+    def offset(self) -> int | None: ...
+
+
+R = TypeVar("R", bound=_Reached)
+
+
+def read_earliest(files: LogFiles, read: Callable[[LogFiles], R], *, is_whole: bool) -> R:
+    """Return what ``read`` returns for the files from the earliest intact start on.
+
+    Args:
+        is_whole: whether ``read`` reads to the end of the log.
+
+    Raises:
+        MetadataLogError: no start is intact.
+    """
     # A log that ends below a checkpoint has lost its end. Reading both reports the error.
     end_min = max((checkpoint.end_offset for checkpoint in files.checkpoints), default=0)
     for start in _starts(files):
         try:
-            state = _read_from(start, as_of)
+            state = read(start)
         # Try a later start. If no start is intact, the last line raises the error.
         except MetadataLogError:
             continue
-        if as_of is not None or (state.offset is not None and state.offset + 1 >= end_min):
+        if not is_whole or (state.offset is not None and state.offset + 1 >= end_min):
             return state
-    return _read_from(files, as_of)
+    return read(files)
 
 
 def _starts(files: LogFiles) -> Iterator[LogFiles]:
@@ -85,11 +115,11 @@ def _read_from(files: LogFiles, as_of: AsOf | None) -> LogState:
     for timed in log.read(OFFSET_MAX) if as_of is None else log.read_until(as_of):
         offset = timed.changes.last_offset
         stamped_ms = None if timed.is_checkpoint else timed.time_ms
-        _apply(acls, bindings, timed.changes.changes, stamped_ms)
+        apply_dated(acls, bindings, timed.changes.changes, stamped_ms)
     return LogState(sort_acls(acls.values()), offset, stamped_ms)
 
 
-def _apply(
+def apply_dated(
     acls: dict[bytes, DatedAcl],
     bindings: set[Acl],
     changes: Iterable[Change],

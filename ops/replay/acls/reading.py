@@ -17,15 +17,14 @@ from authorizerd.image.errors import ChangeError
 from authorizerd.management.formats.catalogue import read_acl_text
 from authorizerd.management.formats.model import AclTextError
 from authorizerd.metadata.bounded_file import read_file
-from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from authorizerd.metadata.errors import MetadataLogError, PastRangeError
 from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
 from authorizerd.replay.acls.errors import AclSourceError
 from authorizerd.replay.acls.live import PROFILE, SCHEME, list_acls
-from authorizerd.replay.acls.log import LogState, read_log, sort_acls
+from authorizerd.replay.acls.log import LogState, find_log, read_log, sort_acls
 from authorizerd.replay.text import parse_time
 
-_CHECKPOINT_SUFFIX = ".checkpoint"
+CHECKPOINT_SUFFIX = ".checkpoint"
 
 
 def read_acl_source(
@@ -75,8 +74,8 @@ def _read(source: str, as_of: str | None, command_config: Path | None) -> LogSta
     try:
         if is_live:
             return _parse(source, list_acls(source, command_config), "")
-        if is_log or path.suffix == _CHECKPOINT_SUFFIX:
-            return read_log(_find_log(path), None if as_of is None else parse_moment(as_of))
+        if is_log or path.suffix == CHECKPOINT_SUFFIX:
+            return read_log(find_log(path), None if as_of is None else parse_moment(as_of))
         return _parse(source, read_file(path).decode("utf-8-sig"), path.suffix)
     except AclTextError as error:
         raise AclSourceError(source, error.reason, error.place) from error
@@ -92,12 +91,6 @@ def _read(source: str, as_of: str | None, command_config: Path | None) -> LogSta
         raise AclSourceError(
             source, str(error) if is_log else error.strerror or str(error)
         ) from error
-
-
-def _find_log(path: Path) -> Path:
-    """Return the log directory of a path, which may be that of the metadata topic in it."""
-    is_topic = path.name == METADATA_TOPIC_DIRECTORY and not (path / path.name).is_dir()
-    return path.parent if is_topic else path
 
 
 def parse_moment(text: str) -> AsOf:

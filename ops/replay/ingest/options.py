@@ -46,10 +46,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="for a kafka:// input: Kafka's client properties, for TLS and authentication",
     )
-    _add_reading_arguments(parser)
+    add_reading_arguments(parser)
 
 
-def _add_reading_arguments(parser: argparse.ArgumentParser) -> None:
+def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how the lines of audit logs are read."""
     parser.add_argument(
         "--format",
         default=_READING_DEFAULTS["format"],
@@ -106,7 +107,7 @@ def add_recorded_arguments(parser: argparse.ArgumentParser, *, is_followed: bool
         choices=("auto", "local", "spark"),
         help="what evaluates them: this process (local) or Spark; default: auto, by their size",
     )
-    _add_reading_arguments(parser)
+    add_reading_arguments(parser)
 
 
 def make_plan(parsed: argparse.Namespace, *, is_local: bool) -> IngestPlan:

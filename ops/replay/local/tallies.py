@@ -1,4 +1,4 @@
-"""Sum up the events of audit logs by tuple, answer and rule, line by line.
+"""Sum up the events of audit logs by tuple, answer and rule, line by line; if asked, also by time.
 
 **Invariant:** every line is counted as blank, as an event, or under the reason why it was set
 aside, and its event is what ``parse_line`` reads in it. Lines that differ only in a plain beginning
@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, tzinfo
 from functools import partial
 from operator import attrgetter
@@ -77,11 +78,28 @@ class Summand(NamedTuple):
 
 
 class Tally(msgspec.Struct, gc=False):
-    """A number of lines, and the first and last of their times, in milliseconds since 1970."""
+    """A number of lines, and the first and last of their times, in milliseconds since 1970.
+
+    With ``breaks``, the lines are in ``parts`` instead: by file, and by how many breaks are not
+    later than their time.
+    """
 
     lines: int = 0
     first_ms: int = sys.maxsize
     last_ms: int = -sys.maxsize
+    breaks: Sequence[int] | None = None
+    parts: dict[tuple[str, int], Part] = {}
+
+
+class Part(Tally):
+    """The lines of a tally in one file and between two breaks; ``line`` is the first one's number.
+
+    Attributes:
+        line: counts from 1.
+    """
+
+    file: str = ""
+    line: int = 0
 
 
 _get_summand: Final = attrgetter(*Summand._fields)
@@ -116,6 +134,8 @@ class Tallies:
 
     Events before ``since_ms`` are not counted; a tally may then have no lines.
 
+    ``find_breaks`` returns the times, in order, at which the tally of a key is split.
+
     ``is_sampled`` is True once a line says that only a sample of the decisions was logged.
     """
 
@@ -125,8 +145,11 @@ class Tallies:
         line_format: LineFormat = "auto",
         field: str | None = None,
         since_ms: int = -sys.maxsize,
+        find_breaks: Callable[[Summand], Sequence[int]] | None = None,
     ) -> None:
         self._since_ms = since_ms
+        self._find_breaks = find_breaks
+        self._file, self._lines, self._parts = "", 0, 0
         self._zone = zone
         self._field = field
         self._line_format: LineFormat = line_format
@@ -139,8 +162,16 @@ class Tallies:
         self.is_sampled = False
 
     def __iter__(self) -> Iterator[tuple[Counted, Tally]]:
-        """Yield what was counted, each once."""
-        return iter(self._tallies.items())
+        """Yield what was counted, each once, or each part of it."""
+        for counted, tally in self._tallies.items():
+            if tally.breaks is None:
+                yield counted, tally
+            else:
+                yield from ((counted, part) for part in tally.parts.values())
+
+    def begin_file(self, name: str) -> None:
+        """Say that the next line is the first one of a file."""
+        self._file, self._lines = name, 0
 
     def add(self, lines: Iterable[bytes]) -> None:
         """Add lines of a log.
@@ -148,7 +179,8 @@ class Tallies:
         Raises:
             NeedsSparkError: there are too many distinct requests to keep.
         """
-        for line in lines:
+        number = self._lines
+        for number, line in enumerate(lines, self._lines + 1):
             # A container's timestamp differs in each line, so no memory would help.
             container = _match_container(line) if line[:1] == b"2" else None
             own = line if container is None else line[container.end() :]
@@ -156,27 +188,32 @@ class Tallies:
             found, ms = self._heads[head], _MILLISECONDS.get(rest[:3])
             tally = None if found is None or ms is None else found[1][rest[3:]]
             if found is None or ms is None or tally is None:
-                self._add_parsed(line)
+                self._add_parsed(line, number)
                 continue
             at_ms = found[0] + ms
             if at_ms < self._since_ms:
                 continue
+            if tally.breaks is not None:
+                tally = self._part_of(tally, at_ms, number)
             # Not a method of the tally: its call would take as long as all the other steps.
             tally.lines += 1
             if at_ms > tally.last_ms:
                 tally.last_ms = at_ms
             if at_ms < tally.first_ms:
                 tally.first_ms = at_ms
+        self._lines = number
 
     def set_aside(self, reason: Reason) -> None:
         """Count one line that is set aside unread."""
         self._tally_of(reason, 0).lines += 1
 
-    def _add_parsed(self, line: bytes) -> None:
+    def _add_parsed(self, line: bytes, number: int) -> None:
         parsed = self._parse(line)
         if isinstance(parsed, Event) and parsed.at_ms < self._since_ms:
             return
         tally = self._tally_of(parsed, len(line))
+        if isinstance(parsed, Event) and tally.breaks is not None:
+            tally = self._part_of(tally, parsed.at_ms, number)
         tally.lines += 1
         if isinstance(parsed, Event):
             tally.last_ms = max(tally.last_ms, parsed.at_ms)
@@ -220,10 +257,26 @@ class Tallies:
         tally = self._tallies.get(key)
         if tally is None:
             self._text_bytes_left -= size
-            if len(self._tallies) >= TALLIES_MAX or self._text_bytes_left < 0:
-                raise NeedsSparkError(
-                    f"more than {len(self._tallies):,} distinct requests, too many for the memory "
-                    "of one process"
-                )
+            self._check_size()
             tally = self._tallies[key] = Tally()
+            if isinstance(key, Summand) and self._find_breaks is not None:
+                tally.breaks = self._find_breaks(key)
         return tally
+
+    def _part_of(self, tally: Tally, at_ms: int, number: int) -> Part:
+        """Return the part of a tally for an event of the line ``number``."""
+        assert tally.breaks is not None, "the tally is split"
+        key = self._file, bisect_right(tally.breaks, at_ms)
+        part = tally.parts.get(key)
+        if part is None:
+            self._check_size()
+            self._parts += 1
+            part = tally.parts[key] = Part(file=self._file, line=number)
+        return part
+
+    def _check_size(self) -> None:
+        size = len(self._tallies) + self._parts
+        if size >= TALLIES_MAX or self._text_bytes_left < 0:
+            raise NeedsSparkError(
+                f"more than {size:,} distinct requests, too many for the memory of one process"
+            )

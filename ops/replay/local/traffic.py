@@ -9,9 +9,9 @@ from __future__ import annotations
 import stat
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -63,33 +63,55 @@ def read_traffic(logs: IngestPlan, since_ms: int = -sys.maxsize) -> Traffic:
         NeedsSparkError: there is too much traffic for one process.
         TrafficError: a file cannot be read, or ``time_zone`` is not a time zone.
     """
-    try:
-        zone = find_zone(logs.layout.time_zone)
-    except ValueError as error:
-        raise TrafficError(str(error)) from error
-    tallies = Tallies(zone, logs.layout.format, logs.layout.field, since_ms)
-    files: list[TrafficFile] = []
-    damaged: list[str] = []
-    found = find_logs(logs.inputs)
-    copies = find_copies(found)
     with collector_off():
-        for path in (path for path in found if path not in copies):
-            reader = LogReader(path)
-            try:
-                for lines in reader.lines():
-                    tallies.add(lines)
-            except DamagedArchiveError:
-                tallies.set_aside(Reason.BROKEN_ARCHIVE)
-                damaged.append(str(path))
-            files.append(reader.file)
+        tallies, read = count_logs(logs, since_ms)
         tuples = merge_tuples(
             Part(*counted[:8], tally.lines, tally.first_ms, tally.last_ms)
             for counted, tally in tallies
             if isinstance(counted, Summand) and tally.lines
         )
-    left_out = tuple(f"left out {path}: {other} has its lines" for path, other in copies.items())
-    ingested = sum_lines(tallies, logs, len(tuples), damaged)
-    return Traffic(ingested, tuples, tuple(files), left_out, tallies.is_sampled)
+    ingested = sum_lines(tallies, logs, len(tuples), read.damaged)
+    return Traffic(ingested, tuples, read.files, read.left_out, tallies.is_sampled)
+
+
+class FilesRead(NamedTuple):
+    """The files that were read, those of them that are damaged, and what was left out."""
+
+    files: tuple[TrafficFile, ...]
+    damaged: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+
+def count_logs(
+    logs: IngestPlan,
+    since_ms: int = -sys.maxsize,
+    find_breaks: Callable[[Summand], Sequence[int]] | None = None,
+) -> tuple[Tallies, FilesRead]:
+    """Return the counts of the lines in the logs that a plan names; see ``Tallies``. Blocks.
+
+    Raises as ``read_traffic``.
+    """
+    try:
+        zone = find_zone(logs.layout.time_zone)
+    except ValueError as error:
+        raise TrafficError(str(error)) from error
+    tallies = Tallies(zone, logs.layout.format, logs.layout.field, since_ms, find_breaks)
+    files: list[TrafficFile] = []
+    damaged: list[str] = []
+    found = find_logs(logs.inputs)
+    copies = find_copies(found)
+    for path in (path for path in found if path not in copies):
+        reader = LogReader(path)
+        tallies.begin_file(str(path))
+        try:
+            for lines in reader.lines():
+                tallies.add(lines)
+        except DamagedArchiveError:
+            tallies.set_aside(Reason.BROKEN_ARCHIVE)
+            damaged.append(str(path))
+        files.append(reader.file)
+    left_out = (f"left out {path}: {other} has its lines" for path, other in copies.items())
+    return tallies, FilesRead(tuple(files), tuple(damaged), tuple(left_out))
 
 
 def sum_lines(

@@ -14,6 +14,7 @@ from authorizerd.acl.decision import is_allowed
 from authorizerd.acl.model import Acl, Operation, Question, ResourceType
 from authorizerd.acl.releases import Release
 from authorizerd.management.plan.names import parse_acl
+from authorizerd.replay.ingest.parse.beginnings import parse_second
 from authorizerd.replay.ingest.parse.columns import EventReader
 from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, Reason
 from authorizerd.replay.ingest.parse.times import find_zone
@@ -21,7 +22,7 @@ from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.local import tallies as tallies_module
 from authorizerd.replay.local.causes import OF_RESOURCE_MAX, ChangedAcls
 from authorizerd.replay.local.errors import TrafficError
-from authorizerd.replay.local.tallies import Summand, Tallies
+from authorizerd.replay.local.tallies import Part, Summand, Tallies
 from authorizerd.replay.plans import LineFormat
 from authorizerd.replay.whatif.report import Detail
 from tests.ops.replay.acl_sets import acl_set_of, topic_read
@@ -214,6 +215,33 @@ def test_too_many_distinct_requests_are_rejected(
     tallies.add(lines[:3] * 10)
     with pytest.raises(TrafficError, match=r"more than 3 distinct .*authorizerd replay ingest"):
         tallies.add(lines[3:])
+
+
+def test_breaks_split_a_tally_by_file_and_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line at a break is after it; a part has the number of its first line."""
+    second_ms = parse_second(b"2026-11-21 16:26:00", UTC)
+    assert second_ms is not None
+    breaks = {"User:a": [second_ms + 2_966, second_ms + 4_000], "User:b": []}
+    tallies = Tallies(UTC, find_breaks=lambda summand: breaks[summand.principal])
+    for name in ("x", "y"):
+        tallies.begin_file(name)
+        for seconds in (range(3), range(3, 6)):
+            tallies.add([STAMP % at + MESSAGE % each for at in seconds for each in (b"a", b"b")])
+    tallies.add([b"no event", STAMP.replace(b",966", b",96") % 59 + MESSAGE % b"a"])
+    parts = [
+        (counted.principal, part.file, part.line, part.lines, part.last_ms - second_ms)
+        for counted, part in tallies
+        if isinstance(counted, Summand) and isinstance(part, Part)
+    ]
+    assert parts == [
+        ("User:a", "x", 1, 2, 1_966), ("User:a", "x", 5, 2, 3_966), ("User:a", "x", 9, 2, 5_966),
+        ("User:a", "y", 1, 2, 1_966), ("User:a", "y", 5, 2, 3_966), ("User:a", "y", 9, 3, 59_960),
+        ("User:b", "x", 2, 6, 5_966), ("User:b", "y", 2, 6, 5_966),
+    ]  # fmt: skip
+    assert {counted: tally.lines for counted, tally in tallies}[Reason.NO_DECISION] == 1
+    monkeypatch.setattr(tallies_module, "TALLIES_MAX", 10)  # two tallies and eight parts
+    with pytest.raises(TrafficError, match="more than"):
+        tallies.add([STAMP % 0 + MESSAGE % b"c"])
 
 
 READ_T = Question("User:a", "10.0.0.1", Operation.READ, ResourceType.TOPIC, "t")

@@ -1,0 +1,247 @@
+"""Find the likely cause of each difference: tests in a fixed order, of which the first one counts.
+
+A state outside the window is a cause only if the record shows that the broker came to it, or left
+it: there is a later, or an earlier, event of the same request with the answer of the state in
+force. Otherwise any state that happens to give the recorded answer would do.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from typing import Final, TypeAlias
+
+import msgspec
+
+from authorizerd.acl.decision import DefaultRule, Rule, get_acl
+from authorizerd.acl.model import Acl
+from authorizerd.acl.releases import Release
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.replay.text import format_time
+from authorizerd.replay.verify.history import ALWAYS, describe_state
+from authorizerd.replay.verify.judging import Case, Judge, Match
+
+CLOCK_CHANGES_MIN: Final = 2
+"""A broker that is late by the same time after this many changes has another clock."""
+
+SUPER_USER: Final = DefaultRule.SUPER_USER
+_SECOND_MS: Final = 1000
+_Request: TypeAlias = tuple[str | None, ...]
+"""A file, and the fields of a request in it."""
+
+
+class Cause(StrEnum):
+    """Why a decision differs, as the page names it. Tests are in this order."""
+
+    PLUG_IN = "another authorizer decided"
+    SUPER_USERS = "super.users differ"
+    DEFAULT = "allow.everyone.if.no.acl.found differs"
+    RELEASE = "another Kafka release decided"
+    CLOCK = "the clock of the broker differs"
+    OTHER_TIME = "the broker decided by an earlier or later state"
+    AFTER_END = "the log ends before the decision"
+    HISTORY_LACKS = "an ACL that the history lacks"
+    BROKER_LACKED = "an ACL that the broker lacked"
+    UNKNOWN = "unknown"
+
+
+_OF_STATES: Final = frozenset(list(Cause)[list(Cause).index(Cause.OTHER_TIME) :])
+"""The causes that another clock of the broker may explain."""
+
+
+class Difference(msgspec.Struct):
+    """A case that no possible state explains.
+
+    Attributes:
+        detail: what the cause is in this case, for people.
+        release: another release that explains it.
+        earlier: the last state before the window that explains it; ``later`` is the first after it.
+        delay_ms: the least and the greatest time by which the broker was behind the state
+            ``change``; it was ahead if they are negative. None if the record does not show it.
+    """
+
+    case: Case
+    cause: Cause = Cause.UNKNOWN
+    detail: str = ""
+    release: Release | None = None
+    earlier: int | None = None
+    later: int | None = None
+    delay_ms: tuple[int, int] | None = None
+    change: int = 0
+
+
+def find_differences(judge: Judge, cases: Sequence[Case]) -> list[Difference]:
+    """Return what no possible state explains, with the causes.
+
+    Raises:
+        ChangeError: as ``Judge.judge``.
+    """
+    found = [Difference(case) for case in cases if case.not_judged is None and case.is_different]
+    judge.visit(((each, each.case.states) for each in found), _Search(judge).look)
+    requests = {_same_request(each.case) for each in found}
+    grouped = _group_by_request(case for case in cases if _same_request(case) in requests)
+    for each in found:
+        _find_delay(judge, each, grouped[_same_request(each.case)])
+        each.cause, each.detail = _find_cause(judge, each)
+    _set_clocks(judge, found)
+    return found
+
+
+class _Search:
+    """Look at the states that concern each difference, within the window and outside it."""
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+        # Only ranges of addresses make releases differ.
+        others = tuple(Release) if judge.history.depends_on_release else ()
+        self._others = [each for each in others if each not in judge.releases]
+
+    def look(self, difference: Difference, number: int, snapshot: AclSnapshot) -> bool:
+        """Note whether a state explains a difference; return True if no later one matters."""
+        case = difference.case
+        is_possible = case.possible[0] <= number <= case.possible[-1]
+        explained = [
+            release
+            for release in (self._others if is_possible else self._judge.releases)
+            if self._judge.rule(case, number, snapshot, release).match is not Match.DIFFERENT
+        ]
+        if not explained:
+            return False
+        if is_possible:
+            difference.release = explained[0]
+        elif number < case.possible[0]:
+            difference.earlier = number
+        else:
+            difference.later = number
+        return difference.later is not None
+
+
+def _same_request(case: Case) -> _Request:
+    return case.part.file, *case.summand[:6]
+
+
+def _group_by_request(cases: Iterable[Case]) -> dict[_Request, list[Case]]:
+    grouped: defaultdict[_Request, list[Case]] = defaultdict(list)
+    for case in cases:
+        grouped[_same_request(case)].append(case)
+    return grouped
+
+
+def _find_delay(judge: Judge, difference: Difference, others: Iterable[Case]) -> None:
+    """Find by how much the broker was behind the change that led to the state in force, or before.
+
+    Args:
+        others: the events of the same request in the same file.
+    """
+    case, states = difference.case, judge.history.states
+    assert case.ruling is not None, "a difference was judged"
+    parts = [
+        other.part
+        for other in others
+        if other.summand.allowed == case.ruling.decision.allowed
+        and other.summand[6:8] != case.summand[6:8]
+    ]
+    first_ms, last_ms = case.part.first_ms, case.part.last_ms
+    if difference.earlier is not None:
+        change = case.states[case.states.index(difference.earlier) + 1]
+        after = [part.first_ms for part in parts if part.first_ms > last_ms]
+        if after:
+            begin_ms = states[change].time_ms
+            difference.change = change
+            difference.delay_ms = last_ms - begin_ms, min(after) - begin_ms
+            return
+    if difference.later is not None:
+        before = [part.last_ms for part in parts if part.last_ms < first_ms]
+        begin_ms = states[difference.later].time_ms
+        # A line that names an ACL proves that the broker had it.
+        if before or case.recorded_acl is not None:
+            difference.change = difference.later
+            difference.delay_ms = max(before, default=ALWAYS) - begin_ms, first_ms - begin_ms
+
+
+def _find_cause(judge: Judge, difference: Difference) -> tuple[Cause, str]:
+    """Return the cause of a difference, and what it is in this case."""
+    case = difference.case
+    assert case.ruling is not None, "a difference was judged"
+    rule, ours = case.summand.rule, case.ruling.decision.rule
+    if rule is not None and not case.names_kafkas_rule:
+        return Cause.PLUG_IN, rule
+    if str(SUPER_USER) in (rule, str(ours)):
+        whose = "here" if ours is SUPER_USER else "of the broker"
+        return Cause.SUPER_USERS, f"{case.summand.principal} is one only {whose}"
+    if _is_of_default(rule, ours, is_open=judge.known.allow_everyone_if_no_acl_found):
+        return Cause.DEFAULT, f"the broker has {'true' if case.summand.allowed else 'false'}"
+    if difference.release is not None:
+        return Cause.RELEASE, f"Kafka {difference.release}"
+    return _find_cause_in_states(judge, difference, get_acl(ours))
+
+
+def _find_cause_in_states(
+    judge: Judge, difference: Difference, own_acl: Acl | None
+) -> tuple[Cause, str]:
+    """Return the cause if the states of the broker and of the history differ."""
+    case, history, acl = difference.case, judge.history, difference.case.recorded_acl
+    if difference.delay_ms is not None:
+        least, greatest = difference.delay_ms
+        seconds, when = (greatest, "before") if greatest < 0 else (least, "after")
+        return Cause.OTHER_TIME, (
+            f"the broker decided so {abs(seconds) / _SECOND_MS:.1f} s {when} the change at "
+            f"{describe_state(history, difference.change)}"
+        )
+    if history.end_ms is not None and case.part.last_ms > history.end_ms + judge.window_ms:
+        return Cause.AFTER_END, f"the last record is of {format_time(history.end_ms)}"
+    if acl is not None and acl not in history.texts:
+        return Cause.HISTORY_LACKS, "the recorded one is in no state"
+    if own_acl is not None:
+        return Cause.BROKER_LACKED, "the one that decides here"
+    if acl is not None:
+        return Cause.HISTORY_LACKS, "the recorded one is only in states of other times"
+    if case.summand.rule == str(DefaultRule.DEFAULT_ALLOW):
+        return Cause.BROKER_LACKED, "one whose pattern matches the resource"
+    return Cause.UNKNOWN, ""
+
+
+def _is_of_default(rule: str | None, ours: Rule, *, is_open: bool | None) -> bool:
+    """Return True if the broker has another value of allow.everyone.if.no.acl.found."""
+    if rule == str(DefaultRule.DEFAULT_ALLOW):
+        return is_open is False
+    is_default_deny = rule in (None, str(DefaultRule.DEFAULT_DENY))
+    return is_default_deny and ours is DefaultRule.DEFAULT_ALLOW
+
+
+def _set_clocks(judge: Judge, differences: Iterable[Difference]) -> None:
+    """Replace the causes in files whose brokers were late by one time after most changes."""
+    by_file: defaultdict[str, list[Difference]] = defaultdict(list)
+    for each in differences:
+        if each.cause in _OF_STATES:
+            by_file[each.case.part.file].append(each)
+    for file, some in by_file.items():
+        delay_ms = _find_common_delay(some)
+        if delay_ms is None:
+            continue
+        where = "ahead of" if delay_ms > 0 else "behind"
+        text = f"the broker of {file} is about {abs(delay_ms) / _SECOND_MS:.0f} s {where} the log"
+        for each in some:
+            at_ms = each.case.part.first_ms - delay_ms
+            shifted = judge.history.find_possible(each.case.states, at_ms, judge.window_ms)
+            if each.earlier in shifted or each.later in shifted:
+                each.cause, each.detail = Cause.CLOCK, text
+
+
+def _find_common_delay(differences: Iterable[Difference]) -> int | None:
+    """Return the delay that fits most differences with one, and several changes; else None."""
+    delayed = [each for each in differences if each.delay_ms is not None]
+    ranges = [each.delay_ms for each in delayed if each.delay_ms is not None]
+    lows, highs = sorted(low for low, _ in ranges), sorted(high for _, high in ranges)
+    best = max(lows, key=lambda ms: bisect_right(lows, ms) - bisect_left(highs, ms), default=0)
+    fitting = [
+        (each.change, high)
+        for each, (low, high) in zip(delayed, ranges, strict=True)
+        if low <= best <= high
+    ]
+    are_most = 2 * len(fitting) > len(ranges)
+    if not are_most or len({change for change, _ in fitting}) < CLOCK_CHANGES_MIN:
+        return None
+    return (best + min(high for _, high in fitting)) // 2

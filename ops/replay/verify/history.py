@@ -1,0 +1,210 @@
+"""The states of the ACLs over time, and which of them may have decided a recorded request.
+
+**Invariant:** only states that a request does not depend on are left out: no ACL that may match it
+differs between them. A clock of the log that was set back adds possible states, and removes none.
+"""
+
+from __future__ import annotations
+
+import sys
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import accumulate, chain
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from authorizerd.acl.host_ranges import find_range
+from authorizerd.acl.index.builder import build
+from authorizerd.acl.model import (
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
+    Acl,
+    AclAdded,
+    Change,
+    PatternType,
+)
+from authorizerd.acl.patterns import is_wildcard
+from authorizerd.acl.snapshot import AclSnapshot, apply_changes
+from authorizerd.metadata.directory import OFFSET_MAX, LogFiles
+from authorizerd.metadata.live_files import read_live
+from authorizerd.metadata.past.past_log import PastLog, TimedBatch
+from authorizerd.replay.acl_set import DatedAcl
+from authorizerd.replay.acls.log import apply_dated, find_log, read_earliest
+from authorizerd.replay.judging.asking import RESOURCE_TYPE_CODES, Asked
+from authorizerd.replay.text import format_time
+
+ALWAYS: Final = -sys.maxsize
+"""The time of a state that has none: it is in force from the beginning."""
+
+
+class State(msgspec.Struct, frozen=True):
+    """The ACLs after ``changes``, which became visible at ``offset`` and ``time_ms``.
+
+    ``acls`` are those of the changes, also of removals. The first state has all of its ACLs as
+    changes. ``offset`` is None for a source without offsets.
+    """
+
+    changes: tuple[Change, ...]
+    acls: tuple[Acl, ...]
+    time_ms: int
+    offset: int | None = None
+
+
+class History(msgspec.Struct, frozen=True, dict=True):
+    """The states of ``source`` in order. The last record that was read has ``offset`` and time."""
+
+    source: str
+    states: Sequence[State]
+    offset: int | None = None
+    end_ms: int | None = None
+
+    def snapshots(self) -> Iterator[AclSnapshot]:
+        """Yield the ACLs of each state; a caller keeps one of them at a time.
+
+        Raises:
+            ChangeError: a change contradicts an earlier one.
+        """
+        snapshot: AclSnapshot | None = None
+        for state in self.states:
+            if snapshot is None:
+                snapshot = build(each for each in state.changes if isinstance(each, AclAdded))
+            else:
+                snapshot = apply_changes(snapshot, state.changes)
+            yield snapshot
+
+    @property
+    def acls(self) -> Iterator[Acl]:
+        """All ACLs of all states; some occur several times."""
+        return chain.from_iterable(state.acls for state in self.states)
+
+    @cached_property
+    def depends_on_release(self) -> bool:
+        """Whether releases may differ: an ACL's host is a range of addresses."""
+        return any(find_range(acl.host) is not None for acl in self.acls)
+
+    @cached_property
+    def texts(self) -> frozenset[str]:
+        """All ACLs as audit lines name them."""
+        return frozenset(map(str, self.acls))
+
+    @cached_property
+    def _begins(self) -> tuple[list[int], list[int]]:
+        """The latest and the earliest time at which each state may have begun.
+
+        They are equal if the times of the log never go back.
+        """
+        times = [state.time_ms for state in self.states]
+        earliest = list(accumulate(reversed(times), min))
+        return list(accumulate(times, max)), earliest[::-1]
+
+    @cached_property
+    def _changed(self) -> dict[tuple[int, bool, str], list[tuple[str, int]]]:
+        """By resource type, whether the pattern is literal, and its name: principals and states."""
+        changed: defaultdict[tuple[int, bool, str], list[tuple[str, int]]] = defaultdict(list)
+        for number, state in enumerate(self.states[1:], 1):
+            for acl in state.acls:
+                name, is_literal = acl.resource_name, acl.pattern_type == PatternType.LITERAL
+                for is_exact in {is_literal, is_literal or is_wildcard(acl.pattern_type, name)}:
+                    changed[acl.resource_type, is_exact, name].append((acl.principal, number))
+        return dict(changed)
+
+    def find_states(self, asked: Asked, *, any_principal: bool) -> list[int]:
+        """Return the first state, and each with a change of an ACL that may match a request.
+
+        Args:
+            any_principal: also of ACLs of other principals, by which
+                allow.everyone.if.no.acl.found depends on the resource.
+        """
+        kind, name = RESOURCE_TYPE_CODES[asked.resource_type], asked.resource_name
+        places = [(kind, True, name), (kind, True, WILDCARD)]
+        places += ((kind, False, name[:length]) for length in range(len(name) + 1))
+        own = (asked.principal, WILDCARD_PRINCIPAL)
+        found = {
+            number
+            for place in places
+            for principal, number in self._changed.get(place, ())
+            # Kafka cannot judge an ACL without a colon, whoever asks.
+            if any_principal or principal in own or ":" not in principal
+        }
+        return [0, *sorted(found)]
+
+    def find_breaks(self, states: Iterable[int], window_ms: int) -> list[int]:
+        """Return the times at which the result of ``find_possible`` may change."""
+        latest, earliest = self._begins
+        return sorted(
+            {time for n in states for time in (latest[n] + window_ms, earliest[n] - window_ms)}
+        )
+
+    def find_possible(self, states: Sequence[int], at_ms: int, window_ms: int) -> Sequence[int]:
+        """Return which of some states may have been in force within a window around a time."""
+        latest, earliest = self._begins
+        first = bisect_right(states, at_ms - window_ms, key=latest.__getitem__) - 1
+        last = bisect_right(states, at_ms + window_ms, key=earliest.__getitem__)
+        return states[max(first, 0) : last]
+
+
+def describe_state(history: History, number: int) -> str:
+    """Return the offset and the time of a state of a log."""
+    state = history.states[number]
+    time = "an unknown time" if state.time_ms == ALWAYS else format_time(state.time_ms)
+    return f"offset {state.offset} at {time}"
+
+
+def read_history(path: Path, source: str) -> History:
+    """Return all states of a log directory, or of a checkpoint file. Blocks.
+
+    Raises:
+        MetadataLogError, ChangeError: there is no log, or it is damaged.
+    """
+
+    def read(files: LogFiles) -> History:
+        return _read_states(files, source)
+
+    return read_live(find_log(path), lambda files: read_earliest(files, read, is_whole=True))
+
+
+def _read_states(files: LogFiles, source: str) -> History:
+    states: list[State] = []
+    live: dict[bytes, DatedAcl] = {}
+    bindings: set[Acl] = set()
+    offset, end_ms, first_ms = None, None, None
+    for changes, timed in _read_visible(PastLog(files)):
+        offset, end_ms = timed.changes.last_offset, timed.time_ms
+        if first_ms is None and not timed.is_checkpoint:
+            first_ms = end_ms
+        if states and not changes:
+            continue
+        acls: list[Acl] = []
+        for change in changes:
+            if isinstance(change, AclAdded):
+                acls.append(change.acl)
+            elif change.id in live:
+                acls.append(live[change.id].acl)
+            apply_dated(live, bindings, (change,), None)
+        time_ms = ALWAYS if end_ms is None else end_ms
+        states.append(State(tuple(changes), tuple(acls), time_ms, offset))
+    if states and states[0].time_ms == ALWAYS and first_ms is not None:
+        states[0] = replace(states[0], time_ms=first_ms)
+    return History(source, states, offset, end_ms)
+
+
+def _read_visible(log: PastLog) -> Iterator[tuple[list[Change], TimedBatch]]:
+    """Yield the changes of a whole checkpoint, then of each batch, with the last part of each."""
+    changes: list[Change] = []
+    last: TimedBatch | None = None
+    for timed in log.read(OFFSET_MAX):
+        if last is not None and last.is_checkpoint and not timed.is_checkpoint:
+            yield changes, last
+            changes = []
+        changes += timed.changes.changes
+        if timed.changes.is_end and not timed.is_checkpoint:
+            yield changes, timed
+            changes = []
+        last = timed
+    if last is not None and last.is_checkpoint:
+        yield changes, last

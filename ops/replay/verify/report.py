@@ -1,0 +1,265 @@
+"""The document of ``authorizerd verify``, and the page that shows it.
+
+**Invariant:** each event is in exactly one of ``agreed``, ``other_rule``, ``not_judged`` and
+``differences``. Lists are in one order: most events first, then by name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, TypeAlias
+
+import msgspec
+
+from authorizerd.acl.known_settings import KnownSettings
+from authorizerd.acl.text.printable import escape_unprintable
+from authorizerd.replay.ingest.report import Ingested, by_frequency
+from authorizerd.replay.text import format_count, format_time
+from authorizerd.replay.verify.causes import Cause, Difference
+from authorizerd.replay.verify.history import ALWAYS, History
+from authorizerd.replay.verify.judging import Case, Judge, Match
+
+LISTED_MAX: Final = 1_000
+SHOWN_MAX: Final = 10
+
+_Key: TypeAlias = tuple[str | bool | None, ...]
+
+
+class Moment(msgspec.Struct, frozen=True):
+    """A place in the history; None where the source has none."""
+
+    offset: int | None
+    at: str | None
+
+
+class Listed(msgspec.Struct, frozen=True, kw_only=True):
+    """Equal decisions that differ; ``line`` is the first of them, ``state`` what judged it.
+
+    ``recorded_rule`` is None if the line has none.
+    """
+
+    line: str
+    first_at: str
+    last_at: str
+    events: int
+    principal: str
+    host: str | None
+    operation: str
+    resource_type: str
+    resource_name: str
+    recorded_allowed: bool
+    recorded_rule: str | None
+    allowed: bool
+    rule: str
+    state: Moment
+    detail: str
+
+
+class Group(msgspec.Struct, frozen=True, kw_only=True):
+    """The differences of one cause: the most frequent, and how many others there are."""
+
+    cause: Cause
+    events: int
+    listed: Sequence[Listed]
+    left_out: int
+
+
+class Verified(msgspec.Struct, frozen=True, kw_only=True):
+    """The result. Numbers are those of events; ``only_by_release`` agree by one release only."""
+
+    logs: Ingested
+    acls: str
+    states: int
+    oldest: Moment
+    newest: Moment
+    window_s: int
+    super_users: tuple[str, ...] | None
+    allow_everyone_if_no_acl_found: bool | None
+    kafka_releases: tuple[str, ...] | msgspec.UnsetType
+    agreed: int
+    other_rule: int
+    not_judged: dict[str, int]
+    not_judged_max: float
+    only_by_release: dict[str, int]
+    differences: Sequence[Group]
+
+    @property
+    def judged(self) -> int:
+        return self.agreed + self.other_rule + sum(group.events for group in self.differences)
+
+    @property
+    def lacks_evidence(self) -> bool:
+        """Whether nothing was judged, or too little."""
+        not_judged = sum(self.not_judged.values())
+        return not self.judged or not_judged > self.not_judged_max * self.logs.events
+
+
+def make_report(
+    judge: Judge,
+    cases: Sequence[Case],
+    differences: Iterable[Difference],
+    logs: Ingested,
+    not_judged_max: float,
+) -> Verified:
+    """Return the result of judged cases."""
+    agreed = Counter[Match]()
+    not_judged, by_release = Counter[str](), Counter[str]()
+    for case in cases:
+        if case.not_judged is not None:
+            not_judged[case.not_judged] += case.part.lines
+        elif case.ruling is not None and not case.is_different:
+            agreed[case.ruling.match] += case.part.lines
+            if len(case.releases) < len(judge.releases):
+                by_release[str(case.releases[0])] += case.part.lines
+    history, known = judge.history, judge.known
+    users = known.super_users
+    releases = tuple(map(str, judge.releases))
+    return Verified(
+        logs=logs,
+        acls=history.source,
+        states=len(history.states),
+        oldest=_moment(history, 0),
+        newest=Moment(
+            history.offset, None if history.end_ms is None else format_time(history.end_ms)
+        ),
+        window_s=judge.window_ms // 1000,
+        super_users=None if users is None else tuple(sorted(users)),
+        allow_everyone_if_no_acl_found=known.allow_everyone_if_no_acl_found,
+        kafka_releases=releases if history.depends_on_release else msgspec.UNSET,
+        agreed=agreed[Match.SAME],
+        other_rule=agreed[Match.OTHER_RULE],
+        not_judged=by_frequency(not_judged),
+        not_judged_max=not_judged_max,
+        only_by_release=by_frequency(by_release),
+        differences=_group(history, differences),
+    )
+
+
+def _moment(history: History, number: int) -> Moment:
+    state = history.states[number]
+    return Moment(state.offset, None if state.time_ms == ALWAYS else format_time(state.time_ms))
+
+
+def _group(history: History, differences: Iterable[Difference]) -> list[Group]:
+    alike: defaultdict[_Key, list[Difference]] = defaultdict(list)
+    for each in differences:
+        case = each.case
+        assert case.ruling is not None, "a difference was judged"
+        key = (each.cause, *case.summand[:8], str(case.ruling.decision.rule))
+        alike[key].append(each)
+    groups: defaultdict[Cause, list[Listed]] = defaultdict(list)
+    for some in alike.values():
+        groups[some[0].cause].append(_list(history, some))
+    found = []
+    for cause in filter(groups.__contains__, Cause):
+        listed = sorted(groups[cause], key=lambda one: (-one.events, one.line))
+        found.append(
+            Group(
+                cause=cause,
+                events=sum(one.events for one in listed),
+                listed=listed[:LISTED_MAX],
+                left_out=len(listed[LISTED_MAX:]),
+            )
+        )
+    return found
+
+
+def _list(history: History, alike: Sequence[Difference]) -> Listed:
+    first = min(alike, key=lambda each: each.case.part.first_ms)
+    part, recorded, ruling = first.case.part, first.case.summand, first.case.ruling
+    assert ruling is not None, "a difference was judged"
+    return Listed(
+        line=f"{part.file}:{part.line}",
+        first_at=format_time(part.first_ms),
+        last_at=format_time(max(each.case.part.last_ms for each in alike)),
+        events=sum(each.case.part.lines for each in alike),
+        principal=recorded.principal,
+        host=recorded.host,
+        operation=recorded.operation,
+        resource_type=recorded.resource_type,
+        resource_name=recorded.resource_name,
+        recorded_allowed=recorded.allowed,
+        recorded_rule=recorded.rule,
+        allowed=ruling.decision.allowed,
+        rule=str(ruling.decision.rule),
+        state=_moment(history, ruling.state),
+        detail=first.detail,
+    )
+
+
+def page_lines(verified: Verified) -> Iterator[str]:
+    """Yield the lines of the page, which may hold unprintable characters."""
+    logs = verified.logs
+    times = f", from {logs.first_at} to {logs.last_at}" if logs.events else ""
+    yield f"{format_count(logs.events, 'event')} of {format_count(logs.lines, 'line')}{times}"
+    yield (
+        f"{format_count(verified.states, 'state')} of the ACLs ({verified.acls}), from "
+        f"{_name(verified.oldest)} to {_name(verified.newest)}; window {verified.window_s} s"
+        if verified.newest.offset is not None
+        else f"one state of the ACLs for all times ({verified.acls})"
+    )
+    users = None if verified.super_users is None else frozenset(verified.super_users)
+    known = KnownSettings(users, verified.allow_everyone_if_no_acl_found)
+    for key in known.unknown:
+        yield f"{key} is unknown: pass --{key.replace('.', '-')}"
+    if logs.events and not logs.allowed_events:
+        yield "the record contains no allowed request: Kafka logs them only at DEBUG"
+    yield f"judged: {format_count(verified.judged, 'event')}"
+    yield f"agreed: {format_count(verified.agreed, 'event')}"
+    if verified.other_rule:
+        yield f"agreed, by another ACL that matches: {format_count(verified.other_rule, 'event')}"
+    yield from _shortfall_lines(verified)
+    if not verified.differences:
+        yield "differences: none"
+    for group in verified.differences:
+        yield from _group_lines(group)
+
+
+def _shortfall_lines(verified: Verified) -> Iterator[str]:
+    """Yield what limits the proof."""
+    for release, events in verified.only_by_release.items():
+        yield (
+            f"agreed only by the rules of Kafka {release}: {format_count(events, 'event')}: "
+            "pass --kafka-release"
+        )
+    for reason, events in verified.not_judged.items():
+        yield f"not judged, {reason}: {format_count(events, 'event')}"
+    if not verified.judged:
+        yield "this proves nothing: no event was judged"
+    elif verified.lacks_evidence:
+        share = f"{verified.not_judged_max:.0%}"
+        yield f"this proves little: more than {share} of the events were not judged"
+
+
+def _group_lines(group: Group) -> Iterator[str]:
+    yield f"differences, {group.cause}: {format_count(group.events, 'event')}"
+    for one in group.listed[:SHOWN_MAX]:
+        host = "an unknown host" if one.host is None else one.host
+        yield (
+            f"  {one.line}: {one.principal} {one.operation} {one.resource_type} "
+            f"{one.resource_name} from {host}, {format_count(one.events, 'event')}"
+        )
+        yield f"    recorded: {_answer(one.recorded_allowed, one.recorded_rule)}"
+        since = "" if one.state.offset is None else f", since {_name(one.state)}"
+        yield f"    here: {_answer(one.allowed, one.rule)}{since}"
+        if one.detail:
+            yield f"    likely: {one.detail}"
+    others = len(group.listed) + group.left_out - SHOWN_MAX
+    if others > 0:
+        yield f"  and {others:,} more"
+
+
+def _answer(is_allowed: bool, rule: str | None) -> str:
+    return f"{'Allowed' if is_allowed else 'Denied'}, {rule or 'no rule recorded'}"
+
+
+def _name(moment: Moment) -> str:
+    offset = f"offset {moment.offset}"
+    return offset if moment.at is None else f"{offset} at {moment.at}"
+
+
+def print_page(verified: Verified) -> None:
+    """Print the page."""
+    for line in page_lines(verified):
+        print(escape_unprintable(line))

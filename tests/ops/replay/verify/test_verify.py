@@ -1,0 +1,486 @@
+"""``authorizerd verify``: agreement, faults that it must find, and what it must not claim."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import random
+import subprocess
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from authorizerd.acl.decision import MatchingAcl
+from authorizerd.acl.model import Acl, AclAdded, AclRemoved, Question
+from authorizerd.acl.releases import Release
+from authorizerd.cli.main import main
+from authorizerd.replay.local.tallies import Summand
+from authorizerd.replay.verify.causes import Cause
+from authorizerd.replay.verify.history import History, State
+from authorizerd.replay.verify.judging import OLDEST
+from tests.end_to_end.example_daemon import Ports
+from tests.end_to_end.page_shell import Names, Shell, run_page
+from tests.ops.replay.verify.scripted_broker import (
+    SETTINGS,
+    Broker,
+    Step,
+    acls_at,
+    causes,
+    make_line,
+    run,
+    write_history,
+    write_lines,
+)
+from tests.oracles.scan import decide, speaks
+from tests.support.acls import acl, question
+from tests.support.daemon_process import COMMAND
+from tests.support.fixture_types import Capture
+from tests.support.log_files import added, removed
+from tests.support.sizes import size
+
+END_S = 400.0
+RANGE = acl("User:d", topic="ranged", host="10.0.0.0/8")
+MORE = added(9, acl("User:c", topic="v"))
+STEPS = (
+    Step(0, (added(1, acl(topic="t")), added(2, acl("User:b", topic="u")), added(3, RANGE))),
+    Step(100, (added(4, acl(operation="WRITE", topic="t")),)),
+    Step(200, (removed(1),)),
+    Step(300, (added(5, acl("User:b", "WRITE", topic="u")),)),
+)
+QUESTIONS = (
+    question(topic="t"),
+    question(operation="WRITE", topic="t"),
+    question("User:b", topic="u"),
+    question("User:b", "WRITE", topic="u"),
+    question("User:c", topic="v"),
+)
+
+
+def record(broker: Broker, questions: Sequence[Question] = QUESTIONS) -> Broker:
+    """Let a broker answer all questions every 7 seconds."""
+    for at_s in range(10, int(END_S), 7):
+        for each in questions:
+            broker.answer(at_s, each)
+    return broker
+
+
+def lost(number: int) -> tuple[Step, ...]:
+    """Return ``STEPS`` without the changes of one of them."""
+    return tuple(Step(each.at_s) if n == number else each for n, each in enumerate(STEPS))
+
+
+def moved(number: int, by_s: float) -> tuple[Step, ...]:
+    """Return ``STEPS`` with one of them at another time."""
+    return tuple(
+        Step(each.at_s + by_s, each.changes) if n == number else each
+        for n, each in enumerate(STEPS)
+    )
+
+
+def test_real_broker_agrees_with_the_acls_of_each_moment(
+    real_log_dir: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    """The page shows it. The log's end has 150 ACLs more than the moment of most lines."""
+    with lzma.open(real_log_dir / "kafka-authorizer.log.xz", "rt") as log:
+        lines = write_lines(tmp_path / "kafka-authorizer.log", log.read().splitlines())
+    names = Names({"/var/lib/kafka/metadata": str(real_log_dir)}, Ports())
+    with Shell(tmp_path) as shell:
+        run_page("prove.md", "tests/ops/replay/verify/test_verify.py", shell, names)
+    words = ("--super-users", "User:admin", "--allow-everyone-if-no-acl-found", "false")
+    listed = real_log_dir / "acls-list.txt"
+    code, document = run(capsys, "--logs", lines, "--acls", listed, *words)
+    assert (code, document["agreed"]) == (3, 13_512)
+    assert causes(document) == {Cause.BROKER_LACKED: 6}
+
+
+@pytest.mark.parametrize(("history", "broker", "words", "cause"), [
+    pytest.param(STEPS, Broker(STEPS), (), None, id="none"),
+    pytest.param(
+        (*STEPS[:1], Step(50, (MORE,)), *STEPS[1:]), Broker(STEPS), (), Cause.BROKER_LACKED,
+        id="an ACL more",
+    ),
+    pytest.param(
+        STEPS, Broker((*STEPS[:1], Step(50, (MORE,)), *STEPS[1:])), (), Cause.HISTORY_LACKS,
+        id="an ACL less",
+    ),
+    pytest.param(
+        STEPS, Broker(STEPS, release=Release.KAFKA_4_4), ("--kafka-release", "4.3"), Cause.RELEASE,
+        id="another release",
+    ),
+    pytest.param(
+        STEPS, Broker(STEPS, super_users=["User:c"]), (), Cause.SUPER_USERS, id="a super user"
+    ),
+    pytest.param(
+        STEPS, Broker(STEPS), ("--super-users", "User:c"), Cause.SUPER_USERS,
+        id="a super user only here",
+    ),
+    pytest.param(
+        STEPS, Broker(STEPS, plug_in="com.example.Opa"), (), Cause.PLUG_IN, id="a plug-in"
+    ),
+    pytest.param(STEPS, Broker(STEPS, is_open=True), (), Cause.DEFAULT, id="an open default"),
+    pytest.param(
+        STEPS, Broker(STEPS), ("--allow-everyone-if-no-acl-found", "true"), Cause.DEFAULT,
+        id="a default that is open only here",
+    ),
+    pytest.param(lost(1), Broker(STEPS), (), Cause.HISTORY_LACKS, id="a lost addition"),
+    pytest.param(lost(2), Broker(STEPS), (), Cause.BROKER_LACKED, id="a lost removal"),
+    pytest.param(STEPS, Broker(STEPS, clock_s=60), (), Cause.CLOCK, id="a clock that is ahead"),
+    pytest.param(STEPS, Broker(STEPS, clock_s=-60), (), Cause.CLOCK, id="a clock that is behind"),
+    pytest.param(STEPS, Broker(moved(1, 60)), (), Cause.OTHER_TIME, id="a late addition"),
+    pytest.param(STEPS, Broker(moved(2, 60)), (), Cause.OTHER_TIME, id="a late removal"),
+    pytest.param(STEPS, Broker(moved(1, -60)), (), Cause.OTHER_TIME, id="an early addition"),
+    pytest.param(STEPS, Broker(moved(2, -60)), (), Cause.OTHER_TIME, id="an early removal"),
+])  # fmt: skip
+def test_planted_fault_is_found_and_its_cause_is_named(
+    history: Sequence[Step], broker: Broker, words: tuple[str, ...], cause: Cause | None,
+    tmp_path: Path, capsys: Capture,
+) -> None:  # fmt: skip
+    ranged = question("User:d", topic="ranged")
+    broker = replace(broker, lines=[])
+    record(broker, (*QUESTIONS, ranged))
+    log = write_history(tmp_path, history, END_S + 100)
+    path = write_lines(tmp_path / "audit.log", broker.lines)
+    code, document = run(capsys, "--logs", path, "--log-dir", log, *SETTINGS, *words)
+    assert set(causes(document)) == (set() if cause is None else {cause})
+    assert code == (0 if cause is None else 3)
+    differing = sum(causes(document).values())
+    assert document["agreed"] + differing + sum(document["not_judged"].values()) == len(
+        broker.lines
+    )
+    for one in (one for group in document["differences"] for one in group["listed"]):
+        name, _, number = one["line"].rpartition(":")
+        line = broker.lines[int(number) - 1]
+        assert name == str(path)
+        assert (
+            f"= {one['principal']} is {'Allowed' if one['recorded_allowed'] else 'Denied'}" in line
+        )
+        assert (one["allowed"], one["rule"]) != (one["recorded_allowed"], one["recorded_rule"])
+
+
+def test_decision_after_the_last_record_says_that_the_log_is_old(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    log = write_history(tmp_path, STEPS[:1], 50)
+    path = write_lines(tmp_path / "audit.log", record(Broker(STEPS)).lines)
+    _, document = run(capsys, "--logs", path, "--log-dir", log, *SETTINGS)
+    assert set(causes(document)) == {Cause.AFTER_END}
+
+
+def test_clock_is_that_of_one_file(tmp_path: Path, capsys: Capture) -> None:
+    log = write_history(tmp_path, STEPS, END_S + 100)
+    right = write_lines(tmp_path / "right.log", record(Broker(STEPS)).lines)
+    wrong = write_lines(tmp_path / "wrong.log", record(Broker(STEPS, clock_s=60)).lines)
+    _, document = run(capsys, "--logs", right, wrong, "--log-dir", log, *SETTINGS)
+    (group,) = document["differences"]
+    assert {one["line"].rpartition(":")[0] for one in group["listed"]} == {str(wrong)}
+    (detail,) = {one["detail"] for one in group["listed"]}
+    seconds = int(detail.partition(" about ")[2].partition(" ")[0])
+    assert detail.startswith(f"the broker of {wrong} ")
+    assert abs(seconds - 60) <= 7  # the broker is asked every 7 seconds
+
+
+def random_acl(chance: random.Random) -> Acl:
+    return acl(
+        chance.choice(("User:a", "User:b", "User:*")), chance.choice(("READ", "WRITE", "ALL")),
+        topic=chance.choice(("a", "ab", "b", "*")), deny=chance.random() < 0.3,
+        pattern=chance.choice(("LITERAL", "PREFIXED")), host=chance.choice(("*", "10.0.0.1")),
+    )  # fmt: skip
+
+
+def random_steps(chance: random.Random, count: int, seconds: float) -> list[Step]:
+    """Return that many additions and removals, some at the same time."""
+    live: dict[int, Acl] = {}
+    steps = [Step(0)]
+    for number in range(1, count + 1):
+        new = random_acl(chance)
+        if new in live.values() or len(live) > 12:
+            change: AclAdded | AclRemoved = removed(gone := chance.choice(list(live)))
+            del live[gone]
+        else:
+            live[number], change = new, added(number, new)
+        steps.append(
+            Step(round(chance.uniform(steps[-1].at_s, seconds * number / count), 1), (change,))
+        )
+    return steps
+
+
+def random_question(chance: random.Random) -> Question:
+    name, host = chance.choice(("a", "ab", "b", "c")), chance.choice(("10.0.0.1", "10.0.0.2"))
+    return question(
+        chance.choice(("User:a", "User:b")),
+        chance.choice(("READ", "DESCRIBE")),
+        topic=name,
+        host=host,
+    )
+
+
+def expect(steps: Sequence[Step], asked: Question, line: str, at_s: float, window_s: float) -> str:
+    """Return what a line is by plain scans: agreed, a difference, or before the oldest state."""
+    for number, step in enumerate(steps):
+        ends_s = steps[number + 1].at_s if number + 1 < len(steps) else float("inf")
+        if step.at_s > at_s + window_s or ends_s <= at_s - window_s:
+            continue
+        acls = acls_at(steps[: number + 1], step.at_s)
+        allowed, found = decide(acls, False, asked)
+        named = [str(MatchingAcl(each)) for each in acls if speaks(each, asked)] if found else []
+        rules = named or ["DefaultDeny"]
+        if f"is {'Allowed' if allowed else 'Denied'} " in line and any(
+            f"based on rule {rule} (" in line for rule in rules
+        ):
+            return "agreed"
+    return "early" if at_s - window_s < steps[0].at_s else "different"
+
+
+@pytest.mark.parametrize("seconds", [60, 2_000])
+@pytest.mark.parametrize("seed", range(size(2, 40)))
+def test_result_is_that_of_plain_scans(
+    seed: int, seconds: int, tmp_path: Path, capsys: Capture
+) -> None:
+    """A broker within the window never differs from a history of 200 changes."""
+    chance = random.Random(seed)
+    steps = random_steps(chance, 200, seconds)
+    log = write_history(tmp_path, steps, seconds + 100)
+    for delay_s, is_within in ((5, True), (20, False)):
+        broker = Broker(steps)
+        expected = []
+        for _ in range(size(200, 3000)):
+            at_s, asked = round(chance.uniform(0, seconds), 3), random_question(chance)
+            broker.answer(at_s, asked, chance.uniform(-delay_s, delay_s))
+            expected.append(expect(steps, asked, broker.lines[-1], at_s, 5))
+        path = write_lines(tmp_path / "audit.log", broker.lines)
+        _, document = run(capsys, "--logs", path, "--log-dir", log, *SETTINGS)
+        found = (
+            document["agreed"] + document["other_rule"],
+            document["not_judged"].get(OLDEST, 0),
+            sum(causes(document).values()),
+        )
+        assert found == tuple(map(expected.count, ("agreed", "early", "different")))
+        assert (found[2] == 0) is is_within
+
+
+DEPENDS_ON_USERS = "depends on super.users, which is not given"
+DEPENDS_ON_DEFAULT = "depends on allow.everyone.if.no.acl.found, which is not given"
+DEPENDS_ON_BOTH = "depends on super.users and allow.everyone.if.no.acl.found, which is not given"
+OPEN = "--allow-everyone-if-no-acl-found"
+
+
+@pytest.mark.parametrize(("rule", "allowed", "words", "expected"), [
+    ("SuperUser", True, (), DEPENDS_ON_USERS),
+    ("SuperUser", True, ("--super-users", "User:c"), "agreed"),
+    ("DefaultAllow", True, (), "agreed"),
+    ("DefaultAllow", True, (OPEN, "false"), Cause.DEFAULT),
+    ("DefaultDeny", False, (), "agreed"),
+    ("DefaultDeny", False, (OPEN, "true"), Cause.DEFAULT),
+    (str(MatchingAcl(MORE.acl)), True, (), Cause.HISTORY_LACKS),
+    (None, False, (), "agreed"),
+    (None, False, (OPEN, "true"), Cause.DEFAULT),
+    (None, True, (), DEPENDS_ON_BOTH),
+    (None, True, (OPEN, "false"), DEPENDS_ON_USERS),
+    (None, True, ("--super-users=",), DEPENDS_ON_DEFAULT),
+    (None, True, SETTINGS, Cause.UNKNOWN),
+    ("com.example.Opa", True, (), DEPENDS_ON_BOTH),
+    ("com.example.Opa", True, SETTINGS, Cause.PLUG_IN),
+    ("com.example.Opa", False, (), "agreed"),
+])  # fmt: skip
+def test_unknown_setting_is_never_taken_for_a_value(
+    rule: str | None, allowed: bool, words: tuple[str, ...], expected: str, tmp_path: Path,
+    capsys: Capture,
+) -> None:  # fmt: skip
+    log = write_history(tmp_path, STEPS, END_S)
+    line = make_line(20, question("User:c", topic="v"), rule, allowed=allowed)
+    path = write_lines(tmp_path / "audit.log", [line])
+    code, document = run(capsys, "--logs", path, "--log-dir", log, *words)
+    found = {**document["not_judged"], **causes(document), "agreed": document["agreed"]}
+    assert {name for name, events in found.items() if events} == {expected}
+    assert code == (0 if expected == "agreed" else 3)
+
+
+BOTH = (acl(topic="t"), acl(topic="t", pattern="PREFIXED"))
+
+
+@pytest.mark.parametrize(("rule", "found"), [
+    (str(MatchingAcl(BOTH[1])), (1, 0)),
+    (str(MatchingAcl(BOTH[1])).replace("[", "(").replace("]", ")"), (1, 0)),
+    (str(MatchingAcl(BOTH[0])), (0, 1)),
+    (str(MatchingAcl(acl(operation="WRITE", topic="t"))), (0, 0)),
+    ("DefaultAllow", (0, 0)),
+])  # fmt: skip
+def test_rule_must_be_possible_too(
+    rule: str, found: tuple[int, int], tmp_path: Path, capsys: Capture
+) -> None:
+    log = write_history(tmp_path, [Step(0, tuple(map(added, (1, 2), BOTH)))], END_S)
+    path = write_lines(
+        tmp_path / "audit.log", [make_line(20, question(topic="t"), rule, allowed=True)]
+    )
+    code, document = run(capsys, "--logs", path, "--log-dir", log, *SETTINGS)
+    assert (document["agreed"], document["other_rule"]) == found
+    assert code == (0 if any(found) else 3)
+
+
+@pytest.mark.parametrize(("release", "words", "only"), [
+    (Release.KAFKA_4_3, (), {"4.3": 1}),
+    (Release.KAFKA_4_4, (), {"4.4": 1}),
+    (Release.KAFKA_4_4, ("--kafka-release", "4.4"), {}),
+])  # fmt: skip
+def test_page_says_which_release_alone_explains_a_decision(
+    release: Release, words: tuple[str, ...], only: dict[str, int], tmp_path: Path, capsys: Capture
+) -> None:
+    broker = Broker(STEPS, release=release)
+    broker.answer(20, question("User:d", topic="ranged"))
+    log = write_history(tmp_path, STEPS, END_S)
+    path = write_lines(tmp_path / "audit.log", broker.lines)
+    code, document = run(capsys, "--logs", path, "--log-dir", log, *SETTINGS, *words)
+    assert (code, document["only_by_release"]) == (0, only)
+
+
+@pytest.mark.parametrize(("times", "words", "code"), [
+    ((20,), (), 0),
+    ((), (), 3),  # no evidence
+    ((-60,), (), 3),
+    ((*[20] * 19, -60), (), 0),
+    ((*[20] * 18, -60), (), 3),
+    ((20, -60), ("--max-not-judged", "0.5"), 0),
+    ((20, -4), ("--max-not-judged", "0"), 0),  # within the window, and explained
+])  # fmt: skip
+def test_too_little_evidence_is_no_success(
+    times: tuple[float, ...], words: tuple[str, ...], code: int, tmp_path: Path, capsys: Capture
+) -> None:
+    asked = question(topic="t")
+    rule = str(MatchingAcl(acl(topic="t")))
+    path = write_lines(
+        tmp_path / "audit.log", [make_line(at_s, asked, rule, allowed=True) for at_s in times]
+    )
+    log = write_history(tmp_path, STEPS, END_S)
+    assert run(capsys, "--logs", path, "--log-dir", log, *SETTINGS, *words)[0] == code
+
+
+def test_difference_near_the_oldest_state_may_be_by_one_before_it(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    line = make_line(4, question("User:c", topic="v"), str(MatchingAcl(MORE.acl)), allowed=True)
+    path = write_lines(tmp_path / "audit.log", [line])
+    log = write_history(tmp_path, STEPS, END_S)
+    _, document = run(capsys, "--logs", path, "--log-dir", log, *SETTINGS)
+    assert (document["not_judged"], document["differences"]) == ({OLDEST: 1}, [])
+    assert run(capsys, "--logs", path, "--log-dir", log, "--window", "1s")[1]["differences"]
+
+
+@pytest.mark.parametrize(("changed", "any_principal", "concerns"), [
+    (acl(topic="ab"), False, True),
+    (acl(topic="a"), False, False),
+    (acl(topic="a", pattern="PREFIXED"), False, True),
+    (acl(topic="", pattern="PREFIXED"), False, True),
+    (acl(topic="ab", pattern=99), False, True),
+    (acl(topic="*"), False, True),
+    (acl(topic="*", pattern=99), False, True),
+    (acl(topic="*", pattern="PREFIXED"), False, False),
+    (acl(group="ab"), False, False),
+    (acl("User:*", topic="ab"), False, True),
+    (acl("User:b", topic="ab"), False, False),
+    (acl("User:b", topic="ab"), True, True),
+    (acl("colonless", topic="ab"), False, True),
+])  # fmt: skip
+def test_state_concerns_a_request_if_its_change_may_match(
+    changed: Acl, any_principal: bool, concerns: bool
+) -> None:
+    states = [State((), (), 0), State((added(1, changed),), (changed,), 1)]
+    asked = Summand("User:a", "h", "READ", "TOPIC", "ab", "LITERAL", True, None, "INFO")
+    found = History("log", states).find_states(asked, any_principal=any_principal)
+    assert found == ([0, 1] if concerns else [0])
+
+
+@pytest.mark.parametrize("words", [(), ("--allow-everyone-if-no-acl-found", "true")])
+def test_open_default_ends_with_the_first_acl_of_anybody(
+    words: tuple[str, ...], tmp_path: Path, capsys: Capture
+) -> None:
+    steps = (
+        Step(0),
+        Step(100, (added(1, acl("User:other", topic="v")),)),
+        Step(200, (removed(1),)),
+    )
+    broker = record(Broker(steps, is_open=True), [question("User:c", topic="v")])
+    path = write_lines(tmp_path / "audit.log", broker.lines)
+    log = write_history(tmp_path, steps, END_S)
+    code, document = run(capsys, "--logs", path, "--log-dir", log, "--super-users=", *words)
+    assert (code, document["agreed"]) == (0, len(broker.lines))
+
+
+def test_clock_of_the_log_that_was_set_back_adds_states() -> None:
+    """Any state may be in force while the times overlap."""
+    times = (0, 100, 50, 120)
+    states = [State((), (), time_ms) for time_ms in times]
+    history = History("log", states)
+    found = [list(history.find_possible(range(4), ms, 5)) for ms in (20, 60, 101, 110, 130)]
+    assert found == [[0], [0, 1, 2], [0, 1, 2], [2], [3]]
+
+
+def test_archive_in_a_folder_is_a_log(tmp_path: Path, capsys: Capture) -> None:
+    log = write_history(tmp_path, STEPS, END_S + 100)
+    (tmp_path / "logs").mkdir()
+    packed = gzip.compress("\n".join(record(Broker(STEPS, clock_s=60)).lines).encode())
+    (tmp_path / "logs/audit.log.gz").write_bytes(packed)
+    _, document = run(capsys, "--logs", tmp_path / "logs", "--log-dir", log, *SETTINGS)
+    assert document["logs"]["events"] == 280
+    assert "audit.log.gz:" in document["differences"][0]["listed"][0]["line"]
+
+
+@pytest.mark.parametrize(("words", "code", "text"), [
+    ((), 2, "--logs"),
+    (("--logs", "{log}"), 2, "--log-dir"),
+    (("--logs", "{log}", "--log-dir", "{dir}", "--acls", "{log}"), 2, "not allowed"),
+    (("--logs", "{log}", "--acls", "kafka://h:1"), 2, "expected a file"),
+    (("--logs", "{log}", "--log-dir", "{dir}", "--window", "5"), 2, "--window"),
+    (("--logs", "{log}", "--log-dir", "{dir}", "--max-not-judged", "2"), 2, "--max-not-judged"),
+    (("--logs", "{log}", "--log-dir", "{log}"), 1, "expected the directory"),
+    (("--logs", "{log}", "--log-dir", "{dir}/empty"), 1, "empty"),
+    (("--logs", "{log}", "--acls", "{dir}/none"), 1, "No such file"),
+    (("--logs", "{dir}/none", "--log-dir", "{dir}"), 1, "none"),
+    (("--logs", "{other}", "--log-dir", "{dir}"), 1, "not accepted"),
+    (("--logs", "{log}", "--log-dir", "{dir}/bad"), 1, "already present"),
+])  # fmt: skip
+def test_fault_is_named(
+    words: tuple[str, ...], code: int, text: str, tmp_path: Path, capsys: Capture
+) -> None:
+    folder = write_history(tmp_path, STEPS, END_S)
+    (tmp_path / "empty").mkdir()
+    write_history(tmp_path / "bad", [Step(0, (added(1),)), Step(1, (added(1),))])
+    log = write_lines(tmp_path / "audit.log", record(Broker(STEPS)).lines)
+    other = write_lines(tmp_path / "other.log", ["no audit line"])
+    given = [word.format(log=log, dir=folder, other=other) for word in words]
+    try:
+        found = main(["verify", *given])
+    except SystemExit as end:
+        found = int(str(end.code))
+    assert (found, text in capsys.readouterr().err) == (code, True)
+
+
+def test_page_shows_each_difference_in_standard_input(tmp_path: Path) -> None:
+    broker = Broker((*STEPS[:2], Step(150, (MORE,)), *STEPS[2:]))
+    for at_s in (10, 205, 206):
+        for each in (question(topic="t"), question("User:c", topic="v")):
+            broker.answer(at_s, each)
+    log = write_history(tmp_path, STEPS, END_S)
+    words = ("verify", "--logs", "-", "--log-dir", str(log), "--super-users=")
+    text = "\n".join(broker.lines)
+    done = subprocess.run(
+        [*COMMAND, *words], input=text, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (3, "")
+    assert (
+        done.stdout
+        == f"""\
+6 events of 6 lines, from 2026-10-14T17:46:50.000Z to 2026-10-14T17:50:06.000Z
+4 states of the ACLs ({log}), from offset 2 at 2026-10-14T17:46:40.000Z to offset 6 at \
+2026-10-14T17:53:20.000Z; window 5 s
+allow.everyone.if.no.acl.found is unknown: pass --allow-everyone-if-no-acl-found
+judged: 6 events
+agreed: 4 events
+differences, an ACL that the history lacks: 2 events
+  /dev/stdin:4: User:c READ TOPIC v from 10.0.0.1, 2 events
+    recorded: Allowed, {MatchingAcl(MORE.acl)}
+    here: Denied, DefaultDeny, since offset 2 at 2026-10-14T17:46:40.000Z
+    likely: the recorded one is in no state
+"""
+    )
