@@ -5,6 +5,28 @@ from typing import Final
 from tests.mutants.mutant import Mutant
 
 TOOL_MUTANTS: Final = (
+    # Verification
+    Mutant(
+        name="a state that was replaced within the window counts as a difference",
+        file="ops/replay/verify/history.py",
+        text="bisect_right(states, at_ms - window_ms,",
+        becomes="bisect_right(states, at_ms,",
+        found_by="tests/ops/replay/verify/test_verify.py::test_result_is_that_of_plain_scans",
+    ),
+    Mutant(
+        name="an agreement without evidence is a success",
+        file="ops/replay/verify/report.py",
+        text="return not self.judged or not_judged",
+        becomes="return not_judged",
+        found_by="tests/ops/replay/verify/test_verify.py::test_too_little_evidence_is_no_success",
+    ),
+    Mutant(
+        name="a recorded rule that is impossible counts as agreement",
+        file="ops/replay/verify/judging.py",
+        text="if not case.names_kafkas_rule or recorded.rule == str(decision.rule):",
+        becomes="if True:",
+        found_by="tests/ops/replay/verify/test_verify.py::test_rule_must_be_possible_too",
+    ),
     # Import and export
     Mutant(
         name="an ALLOW is sent together with a DENY",

@@ -218,7 +218,7 @@ def _set_clocks(judge: Judge, differences: Iterable[Difference]) -> None:
         if each.cause in _OF_STATES:
             by_file[each.case.part.file].append(each)
     for file, some in by_file.items():
-        delay_ms = _find_common_delay(some)
+        delay_ms = find_common_delay(some)
         if delay_ms is None:
             continue
         where = "ahead of" if delay_ms > 0 else "behind"
@@ -230,7 +230,7 @@ def _set_clocks(judge: Judge, differences: Iterable[Difference]) -> None:
                 each.cause, each.detail = Cause.CLOCK, text
 
 
-def _find_common_delay(differences: Iterable[Difference]) -> int | None:
+def find_common_delay(differences: Iterable[Difference]) -> int | None:
     """Return the delay that fits most differences with one, and several changes; else None."""
     delayed = [each for each in differences if each.delay_ms is not None]
     ranges = [each.delay_ms for each in delayed if each.delay_ms is not None]

@@ -16,10 +16,10 @@ from authorizerd.acl.decision import MatchingAcl
 from authorizerd.acl.model import Acl, AclAdded, AclRemoved, Question
 from authorizerd.acl.releases import Release
 from authorizerd.cli.main import main
-from authorizerd.replay.local.tallies import Summand
-from authorizerd.replay.verify.causes import Cause
+from authorizerd.replay.local.tallies import Part, Summand
+from authorizerd.replay.verify.causes import Cause, Difference, find_common_delay
 from authorizerd.replay.verify.history import History, State
-from authorizerd.replay.verify.judging import OLDEST
+from authorizerd.replay.verify.judging import OLDEST, Case
 from tests.end_to_end.example_daemon import Ports
 from tests.end_to_end.page_shell import Names, Shell, run_page
 from tests.ops.replay.verify.scripted_broker import (
@@ -56,6 +56,9 @@ QUESTIONS = (
     question("User:b", "WRITE", topic="u"),
     question("User:c", topic="v"),
 )
+
+
+ASKED = Summand("User:a", "h", "READ", "TOPIC", "ab", "LITERAL", True, None, "INFO")
 
 
 def record(broker: Broker, questions: Sequence[Question] = QUESTIONS) -> Broker:
@@ -179,6 +182,30 @@ def test_clock_is_that_of_one_file(tmp_path: Path, capsys: Capture) -> None:
     seconds = int(detail.partition(" about ")[2].partition(" ")[0])
     assert detail.startswith(f"the broker of {wrong} ")
     assert abs(seconds - 60) <= 7  # the broker is asked every 7 seconds
+
+
+def test_acl_in_a_line_proves_that_the_broker_had_it(tmp_path: Path, capsys: Capture) -> None:
+    """No earlier line of the request shows that the broker was ahead."""
+    broker = Broker(moved(1, -60))
+    broker.answer(50, QUESTIONS[1])
+    path = write_lines(tmp_path / "audit.log", broker.lines)
+    log = write_history(tmp_path, STEPS, END_S)
+    _, document = run(capsys, "--logs", path, "--log-dir", log, *SETTINGS)
+    assert causes(document) == {Cause.OTHER_TIME: 1}
+
+
+@pytest.mark.parametrize(("others", "expected"), [(1, 17_500), (2, None)])
+def test_delay_is_that_of_a_clock_if_most_changes_have_it(
+    others: int, expected: int | None
+) -> None:
+    delays = [(10_000, 20_000), (15_000, 25_000), (90_000, 95_000), (60_000, 65_000)]
+    found = [
+        Difference(Case(ASKED, Part()), delay_ms=delay_ms, change=number)
+        for number, delay_ms in enumerate(delays[: 2 + others])
+    ]
+    assert find_common_delay(found) == expected
+    found[1].change = found[0].change
+    assert find_common_delay(found) is None
 
 
 def random_acl(chance: random.Random) -> Acl:
@@ -386,8 +413,7 @@ def test_state_concerns_a_request_if_its_change_may_match(
     changed: Acl, any_principal: bool, concerns: bool
 ) -> None:
     states = [State((), (), 0), State((added(1, changed),), (changed,), 1)]
-    asked = Summand("User:a", "h", "READ", "TOPIC", "ab", "LITERAL", True, None, "INFO")
-    found = History("log", states).find_states(asked, any_principal=any_principal)
+    found = History("log", states).find_states(ASKED, any_principal=any_principal)
     assert found == ([0, 1] if concerns else [0])
 
 
