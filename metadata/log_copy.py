@@ -52,8 +52,7 @@ _logger = logging.getLogger(__name__)
 class LogCopy:
     """One copy. The caller holds the directory's lock. Every call blocks on the disk.
 
-    Calls may come from several threads. Only ``write_checkpoint`` runs concurrently with other
-    calls.
+    Calls may come from several threads. Only ``write_checkpoint`` runs beside other calls.
 
     Args:
         log_dir: the directory, which is marked as a copy.
@@ -246,8 +245,7 @@ class LogCopy:
             self.end = LogEnd.of_checkpoint(snapshot.reader, self.end.voters)
 
     def abandon_snapshot(self, error: Exception | None = None) -> None:
-        """Remove the snapshot being fetched. After an ``error`` of the disk, do not use the disk
-        again."""
+        """Remove the snapshot being fetched. After an ``error`` of the disk, stop using it."""
         with self._lock:
             snapshot, self._snapshot = self._snapshot, None
             if snapshot is not None:

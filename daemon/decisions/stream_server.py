@@ -56,7 +56,7 @@ from authorizerd.tls.server import TlsServer
 SURFACE: Final = "Stream"
 NEEDS: Final = DECISIONS  # the rights that the stream requires of its callers
 QUESTIONS_PER_TURN: Final = 120
-QUESTIONS_PER_TURN_MIN: Final = 32  # an upper bound, for when very many connections wait
+QUESTIONS_PER_TURN_MIN: Final = 32  # even while very many connections wait for their turn
 QUESTION_NS: Final = 2000
 """About how long a question takes."""
 LOOKUPS_PER_QUESTION: Final = 8

@@ -62,9 +62,7 @@ _LISTING_APIS: Final = frozenset(
         ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
     )
 )
-"""APIs whose answers may be much larger than their requests. Only a few are answered at once: the
-size of an unfinished answer is unknown, so no memory can be reserved for it.
-"""
+"""APIs with long answers. Few are answered at once, as no memory can be reserved for them."""
 
 
 @dataclass(slots=True)

@@ -119,8 +119,7 @@ class WorkerPool:
 
     @property
     def is_ready(self) -> bool:
-        """True once all workers have listened, as long as one still does; dead ones are
-        replaced."""
+        """True once all workers have listened, as long as one still does."""
         return self.is_complete and self.listening > 0
 
     @property
