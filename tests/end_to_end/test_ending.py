@@ -123,6 +123,7 @@ _ENDED: Mapping[str, str] = {
     "test": "{pipe} --acls none",
     "history": "--config {pipe}",
     "shell": "--config {pipe} ls",
+    "verify": "--acls {pipe} --logs {pipe}",
     "acls": "--list --bootstrap-server localhost:1 --command-config {pipe}",
     "acls plan": "--acls none {pipe}",
     "acls apply": "{pipe} --bootstrap-server localhost:1",
