@@ -170,7 +170,8 @@ class Node:
                 if not received:
                     raise self._closed()
                 self._connection.receive_data(received)
-        except trio.BrokenResourceError as error:
+        # Another task may close the connection meanwhile, such as that of a lost leader.
+        except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
             raise self._closed() from error
         except OSError as error:
             raise ConnectionFailedError(f"{self.address}: {error}") from error

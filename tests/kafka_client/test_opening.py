@@ -5,10 +5,13 @@ from datetime import timedelta
 
 import pytest
 import trio
+import trio.testing
 from trio.testing import MockClock
 
+from authorizerd.kafka_client.errors import ConnectionFailedError
 from authorizerd.kafka_client.log_in import Credentials, Mechanism, open_node
-from tests.daemon.kafka_cluster import KafkaCluster, addresses, answer
+from tests.daemon.kafka_cluster import SILENCE, KafkaCluster, addresses, answer
+from tests.kafka_client.calls import describe_acls
 
 [FIRST] = addresses(1)
 ALICE = Credentials(mechanism=Mechanism.PLAIN, username="alice", password="alice-secret")
@@ -31,3 +34,17 @@ async def test_session_without_a_log_in_has_no_end(nursery: trio.Nursery) -> Non
     cluster = KafkaCluster(nursery)
     cluster.add(FIRST)
     assert (await open_node(FIRST, None, "tests", cluster.connect)).renewal_time == math.inf
+
+
+async def test_a_request_fails_if_another_task_closes_its_connection(nursery: trio.Nursery) -> None:
+    cluster = KafkaCluster(nursery)
+    cluster.add(FIRST, SILENCE)
+    node = await open_node(FIRST, None, "tests", cluster.connect)
+
+    async def close() -> None:
+        await trio.testing.wait_all_tasks_blocked()
+        await node.aclose()
+
+    nursery.start_soon(close)
+    with pytest.raises(ConnectionFailedError, match="closed the connection"):
+        await node.request(describe_acls(), 60_000)
