@@ -91,7 +91,7 @@ class Flooded:
         started = time.monotonic()
         names = [f'{name}_connections{{listener="{of}"}}' for name, of in _CONNECTIONS]
 
-        def are_closed() -> bool:  # but for the connection of this request
+        def are_closed() -> bool:  # except the connection of this request
             return sum(self.daemon.metric(f"authorizerd_{name}") for name in names) <= 1
 
         wait_until(are_closed, "no connection is open after a flood", _TIMEOUT_SECONDS, 0.1)

@@ -66,7 +66,7 @@ def read_log(path: Path, as_of: AsOf | None = None) -> LogState:
 
 
 class _Reached(Protocol):
-    """What was read; ``offset`` is the last one."""
+    """The result of reading a log; ``offset`` is the last one read."""
 
     @property
     def offset(self) -> int | None: ...

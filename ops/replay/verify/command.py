@@ -99,8 +99,8 @@ def run(parsed: argparse.Namespace) -> int:
 
     Raises:
         AclSourceError: the ACLs cannot be read.
-        TrafficError: a log cannot be read, is too much for one process, or has too many lines that
-            are no events.
+        TrafficError: a log cannot be read, is too much for one process, or has too many lines
+            without an event.
     """
     inputs = tuple(_STDIN if text == _STANDARD_INPUT else text for text in parsed.logs)
     logs = make_ingest_plan(parsed, inputs, "")

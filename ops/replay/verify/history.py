@@ -128,7 +128,7 @@ class History(msgspec.Struct, frozen=True, dict=True):
             number
             for place in places
             for principal, number in self._changed.get(place, ())
-            # Kafka cannot judge an ACL without a colon, whoever asks.
+            # Kafka cannot judge an ACL without a colon, for any principal.
             if any_principal or principal in own or ":" not in principal
         }
         return [0, *sorted(found)]

@@ -58,7 +58,7 @@ class Case(msgspec.Struct):
         states: those that concern the request, in order; ``possible`` are some of them.
         ruling: the best of the possible states and releases, None if nothing was judged.
         releases: those by which the state of ``ruling`` agrees.
-        doubt: why a state that gives another answer is no proof of a difference.
+        doubt: why a state that gives another answer does not prove a difference.
         not_judged: why the events cannot be judged.
     """
 
