@@ -88,6 +88,11 @@ def test_repeated_key_is_found(text: str) -> None:
     assert is_rejected(text)
 
 
+def test_error_names_the_repeated_key() -> None:
+    with pytest.raises(JsonKeysError, match="the key 'id' occurs twice in an object"):
+        check_keys(b'{"a":{"type":0,"id":1,"id":2}}')
+
+
 @pytest.mark.parametrize(
     "text",
     [
