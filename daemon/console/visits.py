@@ -128,7 +128,6 @@ class Visit:
             query=urlencode(query or {}),
             headers=headers,
             body=body,
-            keep_alive=True,
             principal=self.request.principal,
             address=self.request.address,
             view=view,

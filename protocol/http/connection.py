@@ -334,7 +334,6 @@ class ServerConnection:
             head.query,
             headers,
             body,
-            head.keep_alive,
             self._principal,
             self._address,
         )

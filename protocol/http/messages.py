@@ -51,7 +51,6 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     query: str
     headers: Mapping[bytes, bytes]
     body: bytes
-    keep_alive: bool
     principal: str | None = None
     address: str | None = None
     view: View | None = None

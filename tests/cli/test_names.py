@@ -160,7 +160,7 @@ class Asked:
         async def ask() -> Response:
             headers = {b"host": b"localhost", b"content-type": b"application/json"}
             body = json.dumps(document).encode()
-            request = Request("POST", "/access/v1/evaluation", "", headers, body, keep_alive=True)
+            request = Request("POST", "/access/v1/evaluation", "", headers, body)
             return await answer_of(self.place().decisions(request))
 
         return json.loads(trio.run(ask).body)["decision"] is True

@@ -74,9 +74,7 @@ async def test_every_path_of_the_admin_port_is_played() -> None:
     document = ApiDocument(ADMIN_API, frozenset)
     handler = AdminHandler(CollectorRegistry(), cast(Readiness, None), document=document)
     answer = await answer_of(
-        handler(
-            HttpMessage(method="GET", path="/", query="", headers={}, body=b"", keep_alive=True)
-        )
+        handler(HttpMessage(method="GET", path="/", query="", headers={}, body=b""))
     )
     listed = answer.body.decode().partition("expected one of ")[2].partition(";")[0]
     assert set(listed.split(", ")) == set(ADMIN_PATHS)

@@ -28,7 +28,7 @@ def http_request(
     if caller:
         lines[b"authorization"] = f"Bearer {caller}.secret".encode()
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return Request(method, path, query, lines, data, keep_alive=True)
+    return Request(method, path, query, lines, data)
 
 
 def evaluation(

@@ -18,7 +18,7 @@ from authorizerd.daemon.telemetry.admin import AdminHandler
 from authorizerd.daemon.telemetry.readiness import Readiness
 from authorizerd.protocol.http.messages import Request
 
-REQUEST = Request(method="GET", path="/metrics", query="", headers={}, body=b"", keep_alive=True)
+REQUEST = Request(method="GET", path="/metrics", query="", headers={}, body=b"")
 
 
 class NotAsked(Readiness):

@@ -42,7 +42,7 @@ from tests.support.answers import answer_of
 from tests.support.audit import RecordingAuditLog
 from tests.support.authorizers import Plug
 
-READYZ = Request(method="GET", path="/readyz", query="", headers={}, body=b"", keep_alive=True)
+READYZ = Request(method="GET", path="/readyz", query="", headers={}, body=b"")
 
 
 class Followed(Source):

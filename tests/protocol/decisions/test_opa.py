@@ -61,7 +61,7 @@ def test_captured_request_is_read_completely() -> None:
             connection.receive_data(data[position : position + 1])
         request = connection.next_event()
         assert isinstance(request, Request)
-        assert (request.path, request.body, request.keep_alive) == (PATH, CAPTURED_BODY, True)
+        assert (request.path, request.body) == (PATH, CAPTURED_BODY)
         answer = connection.send(text_response(200, "x"))
         assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
         assert b"pgrade" not in answer

@@ -87,9 +87,7 @@ def written_requests(draw: st.DrawFn) -> tuple[bytes, Request]:
     lines = [name(key) + b":" + space + value + space for key, value in headers.items()]
     target = path + ("?" + query if query else "")
     head = b"\r\n".join([b"POST %b HTTP/1.1" % target.encode(), *lines, b"", b""])
-    request = Request(
-        method="POST", path=path, query=query, headers=headers, body=body, keep_alive=True
-    )
+    request = Request(method="POST", path=path, query=query, headers=headers, body=body)
     return draw(st.sampled_from([b"", b"\r\n", b"\r\n\r\n"])) + head + written, request
 
 
@@ -136,7 +134,6 @@ def test_request_has_its_parts_as_sent() -> None:
         query="c=%3F?&d",
         headers=request.headers,
         body=b"",
-        keep_alive=True,
     )
     assert dict(request.headers) == {b"host": b"x", b"accept": b"a, b"}
 
@@ -289,9 +286,7 @@ def test_client_decides_whether_the_connection_stays(keeps: bool, line_and_optio
     """HTTP/1.1 keeps it by default, HTTP/1.0 does not."""
     request_bytes = line_and_options + b"Host: x\r\n\r\n"
     events = events_of([request_bytes * 2])
-    assert [isinstance(event, Request) and event.keep_alive for event in events] == (
-        [True, True] if keeps else [False]
-    )
+    assert [type(event) for event in events] == [Request] * (2 if keeps else 1)
 
 
 def test_answer_says_whether_the_connection_stays() -> None:
