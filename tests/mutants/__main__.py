@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -30,25 +31,26 @@ def main(arguments: list[str] | None = None) -> int:
         return _try_all(mutants, Copy(_ROOT, Path(folder)))
 
 
-def _select(names: list[str]) -> list[Mutant]:
-    return [each for each in MUTANTS if not names or any(name in each.name for name in names)]
+def _select(parts: list[str]) -> dict[str, Mutant]:
+    selected = (name for name in MUTANTS if not parts or any(part in name for part in parts))
+    return {name: MUTANTS[name] for name in selected}
 
 
-def _try_all(mutants: list[Mutant], copy: Copy) -> int:
+def _try_all(mutants: Mapping[str, Mutant], copy: Copy) -> int:
     _print("running all tests without a mutant:")
-    if not copy.passes([mutant.found_by for mutant in mutants]):
+    if not copy.passes([mutant.found_by for mutant in mutants.values()]):
         _print(f"{copy.output}\nthe tests fail without a mutant")
         return 1
     _print(copy.output.rstrip().rpartition("\n")[2])
-    verdicts = [_try(mutant, copy) for mutant in mutants]
+    verdicts = [_try(*each, copy) for each in mutants.items()]
     counts = Counter(verdict.outcome.value for verdict in verdicts)
     _print(", ".join(f"{count} {what}" for what, count in counts.items()))
     return 0 if all(verdict.is_found for verdict in verdicts) else 1
 
 
-def _try(mutant: Mutant, copy: Copy) -> Verdict:
+def _try(name: str, mutant: Mutant, copy: Copy) -> Verdict:
     verdict = copy.try_mutant(mutant)
-    _print(f"{verdict.seconds:6.1f} s  {verdict.outcome.value}  {mutant.name}: {mutant.found_by}")
+    _print(f"{verdict.seconds:6.1f} s  {verdict.outcome.value}  {name}: {mutant.found_by}")
     if not verdict.is_found:
         _print(copy.output)
     return verdict

@@ -1,7 +1,6 @@
 """All mutants by area, and the list that ``python -m tests.mutants --document`` prints."""
 
-from collections.abc import Mapping, Sequence
-from itertools import chain
+from collections.abc import Mapping
 from typing import Final
 
 from tests.mutants.caller_mutants import CALLER_MUTANTS
@@ -16,7 +15,7 @@ from tests.mutants.setting_mutants import SETTING_MUTANTS
 from tests.mutants.state_mutants import STATE_MUTANTS
 from tests.mutants.tool_mutants import TOOL_MUTANTS
 
-CATALOGUE: Final[Mapping[str, Sequence[Mutant]]] = {
+CATALOGUE: Final[Mapping[str, Mapping[str, Mutant]]] = {
     "Log, copies and backups": LOG_MUTANTS,
     "Decisions": DECISION_MUTANTS,
     "Gating and order": STATE_MUTANTS,
@@ -28,7 +27,8 @@ CATALOGUE: Final[Mapping[str, Sequence[Mutant]]] = {
     "Settings": SETTING_MUTANTS,
     "Commands, replay and clients": TOOL_MUTANTS,
 }
-MUTANTS: Final = tuple(chain.from_iterable(CATALOGUE.values()))
+MUTANTS: Final = {name: each for area in CATALOGUE.values() for name, each in area.items()}
+"""All mutants by what is broken."""
 
 _HEAD: Final = """\
 # Mutants
@@ -46,11 +46,11 @@ def document() -> str:
     lines = [_HEAD]
     for title, mutants in CATALOGUE.items():
         lines += [f"## {title}\n", "| what is broken | where | found by |", "|---|---|---|"]
-        lines += map(_row, mutants)
+        lines += (_row(name, each) for name, each in mutants.items())
         lines.append("")
     return "\n".join(lines)
 
 
-def _row(mutant: Mutant) -> str:
+def _row(name: str, mutant: Mutant) -> str:
     file, _, test = mutant.found_by.partition("::")
-    return f"| {mutant.name} | `{mutant.file}` | `{file}` `{test}` |"
+    return f"| {name} | `{mutant.file}` | `{file}` `{test}` |"

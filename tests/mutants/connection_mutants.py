@@ -4,135 +4,116 @@ from typing import Final
 
 from tests.mutants.mutant import Mutant
 
-CONNECTION_MUTANTS: Final = (
+CONNECTION_MUTANTS: Final = {
     # Connections
-    Mutant(
-        name="connections are unbounded",
+    "connections are unbounded": Mutant(
         file="daemon/net/accepting.py",
         text="slots.taken < limits.unreserved_max",
         becomes="slots.taken >= 0",
         found_by="tests/daemon/kafka/test_listener_limits.py::test_connections_above_the_limit_are_closed",
     ),
-    Mutant(
-        name="silent connections block new ones",
+    "silent connections block new ones": Mutant(
         file="daemon/net/accepting.py",
         text="                and slots.evict(newcomer.network)\n",
         becomes="                and limits is None\n",
         found_by="tests/daemon/net/test_connection_server.py::test_newcomer_replaces_the_oldest_silent_connection",
     ),
-    Mutant(
-        name="clients that do not read block new ones before their log-in",
+    "clients that do not read block new ones before their log-in": Mutant(
         file="daemon/net/connection.py",
         text="self.is_confined and self.phase is Phase.SENDING",
         becomes="self.is_confined and self.phase is Phase.IDLE",
         found_by="tests/daemon/kafka/test_listener_limits.py::test_unauthenticated_client_that_does_not_read_gives_way",
     ),
-    Mutant(
-        name="one address may have any number of connections",
+    "one address may have any number of connections": Mutant(
         file="daemon/net/accepting.py",
         text="slots.count(source) >= limits.of_address(address)",
         becomes="slots.count(source) < 0",
         found_by="tests/daemon/net/test_open_connections.py::test_one_address_has_no_more_connections_than_its_limit",
     ),
-    Mutant(
-        name="a network with many connections takes the slots of others",
+    "a network with many connections takes the slots of others": Mutant(
         file="daemon/net/open_connections.py",
         text="most >= len(self._strangers.get(network, ())):",
         becomes="most >= 0:",
         found_by="tests/daemon/net/test_open_connections.py::test_no_network_loses_a_place_to_one_with_more",
     ),
-    Mutant(
-        name="silent connections stay for ever",
+    "silent connections stay for ever": Mutant(
         file="daemon/net/connection_server.py",
         text="            self._end_late_arrivals(now)\n",
         found_by="tests/daemon/net/test_arrivals.py::test_silent_connection_ends_at_the_login_timeout",
     ),
-    Mutant(
-        name="connections above the rate are accepted at once",
+    "connections above the rate are accepted at once": Mutant(
         file="daemon/net/accepting.py",
         text="if pause > 0:",
         becomes="if pause < 0:",
         found_by="tests/daemon/net/test_connection_server.py::test_delayed_connections_are_served_one_after_another",
     ),
-    Mutant(
-        name="any user may use a connection that is reserved for super users",
+    "any user may use a connection that is reserved for super users": Mutant(
         file="daemon/net/connection_server.py",
         text="if not limits.reserved or may_use_reserve:",
         becomes="if limits:",
         found_by="tests/daemon/kafka/test_listener_limits.py::test_super_user_logs_in_on_a_reserved_place",
     ),
-    Mutant(
-        name="a fault of a connection ends the daemon",
+    "a fault of a connection ends the daemon": Mutant(
         file="daemon/net/connection_server.py",
         text="        except Exception:\n",
         becomes="        except ValueError:\n",
         found_by="tests/daemon/net/test_connection_server.py::test_fault_of_any_kind_ends_its_own_connection_only",
     ),
-    Mutant(
-        name="an error of accept ends the daemon",
+    "an error of accept ends the daemon": Mutant(
         file="daemon/net/accepting.py",
         text="except OSError as error:",
         becomes="except TimeoutError as error:",
         found_by="tests/daemon/net/test_connection_server.py::test_failed_accept_is_retried_and_logged_once_a_minute",
     ),
-    Mutant(
-        name="an incomplete log-in reserves memory",
+    "an incomplete log-in reserves memory": Mutant(
         file="daemon/net/connection.py",
         text="size = FREE_BYTES - bytes_left if self.is_confined else RECEIVE_BYTES",
         becomes="size = RECEIVE_BYTES",
         found_by="tests/daemon/test_overload.py::test_hello_above_its_limit_is_refused_and_uses_only_free_bytes",
     ),
-    Mutant(
-        name="connections use the descriptors of the log",
+    "connections use the descriptors of the log": Mutant(
         file="daemon/net/fd_limit.py",
         text="max(most - OTHER_FILES_MIN, most // 4)",
         becomes="most",
         found_by="tests/daemon/net/test_resource_limits.py::test_connections_are_capped_by_too_low_a_hard_limit",
     ),
-    Mutant(
-        name="parts of streamed answers take memory that nobody counts",
+    "parts of streamed answers take memory that nobody counts": Mutant(
         file="daemon/http/body_writer.py",
         text="        connection.hold_answer(len(data))\n",
         found_by="tests/daemon/http/test_streamed_answers.py::test_part_without_memory_ends_its_connection",
     ),
     # TLS
-    Mutant(
-        name="a resumed session outlives the client's certificate",
+    "a resumed session outlives the client's certificate": Mutant(
         file="tls/server.py",
         text="if not identity.is_valid(time.time()):",
         becomes="if identity.not_after is None:",
         found_by="tests/tls/test_server.py::test_resumed_session_does_not_outlive_the_certificate",
     ),
-    Mutant(
-        name="a CA that leaves the truststore is not noticed",
+    "a CA that leaves the truststore is not noticed": Mutant(
         file="tls/server.py",
         text="prepared.trusted - self.current.trusted",
         becomes="self.current.trusted - prepared.trusted",
         found_by="tests/tls/test_server.py::test_clients_are_identified_again_only_for_lost_cas_and_new_rules",
     ),
-    Mutant(
-        name="a CA that leaves the truststore during a handshake is still trusted",
+    "a CA that leaves the truststore during a handshake is still trusted": Mutant(
         file="tls/server.py",
         text="if self._identifies_otherwise(settings, prepared):",
         becomes="if settings is None:",
         found_by="tests/tls/test_server.py::test_truststore_replaced_during_a_handshake_counts",
     ),
-    Mutant(
-        name="a credential that is replaced during a log-in still counts",
+    "a credential that is replaced during a log-in still counts": Mutant(
         file="daemon/kafka/login/sasl_scram.py",
         text="if challenge.candidate != self._look_up(challenge.user, self._mechanism):",
         becomes="if challenge is None:",
         found_by="tests/daemon/kafka/login/test_sasl_scram.py::test_credential_replaced_during_the_log_in_is_invalid",
     ),
-    Mutant(
-        name="any number of handshakes begins at once",
+    "any number of handshakes begins at once": Mutant(
         file="daemon/net/handshakes.py",
         text="if self.started < HANDSHAKES_STARTED_MAX:",
         becomes="if self.started >= 0:",
         found_by="tests/daemon/net/test_arrivals.py::test_no_handshake_begins_while_many_wait_for_threads",
     ),
-    Mutant(
-        name="a retried handshake asks for no client certificate",
+    "a retried handshake asks for no client certificate": Mutant(
         file="tls/context.py",
         text="    context.set_ecdh_curve(RETRY_CURVE)\n",
         becomes=(
@@ -140,102 +121,88 @@ CONNECTION_MUTANTS: Final = (
         ),
         found_by="tests/tls/test_server.py::test_retried_client_is_identified_all_the_same",
     ),
-    Mutant(
-        name="records without data have no limit",
+    "records without data have no limit": Mutant(
         file="tls/stream.py",
         text="if records_without_data > RECORDS_WITHOUT_DATA_MAX:",
         becomes="if records_without_data is None:",
         found_by="tests/tls/test_stream.py::test_flood_of_records_without_data_ends_the_connection",
     ),
-    Mutant(
-        name="a client may demand keys of 8192 bits",
+    "a client may demand keys of 8192 bits": Mutant(
         file="tls/client_hello.py",
         text="_LARGE_FIELDS: Final = range(0x0101, 0x0200)",
         becomes="_LARGE_FIELDS: Final = range(0x0200, 0x0200)",
         found_by="tests/tls/test_client_hello.py::test_large_key_share_reaches_no_thread",
     ),
-    Mutant(
-        name="a ClientHello of any size is accepted",
+    "a ClientHello of any size is accepted": Mutant(
         file="tls/client_hello.py",
         text="if size > CLIENT_HELLO_BYTES_MAX:",
         becomes="if size is None:",
         found_by="tests/tls/test_client_hello.py::test_costly_message_is_refused",
     ),
-    Mutant(
-        name="clients need no certificate although one is required",
+    "clients need no certificate although one is required": Mutant(
         file="tls/context.py",
         text="ClientAuth.REQUIRED: ssl.CERT_REQUIRED",
         becomes="ClientAuth.REQUIRED: ssl.CERT_OPTIONAL",
         found_by="tests/tls/test_stream.py::test_client_is_refused_by_name",
     ),
-    Mutant(
-        name="ssl.enabled.protocols has no effect",
+    "ssl.enabled.protocols has no effect": Mutant(
         file="tls/context.py",
         text="context.minimum_version, context.maximum_version = min(versions), max(versions)",
         becomes="context.minimum_version = ssl.TLSVersion.TLSv1_2",
         found_by="tests/tls/test_stream.py::test_only_enabled_protocols_are_spoken",
     ),
-    Mutant(
-        name="a listener with TLS speaks to clients in clear",
+    "a listener with TLS speaks to clients in clear": Mutant(
         file="daemon/net/connection_server.py",
         text="await self._handshakes.secure(connection)",
         becomes="pass",
         found_by="tests/end_to_end/test_tls.py::test_client_without_tls_gets_an_alert",
     ),
-    Mutant(
-        name="client certificates are asked for without a truststore",
+    "client certificates are asked for without a truststore": Mutant(
         file="config/tls.py",
         text="settings.client_auth is not ClientAuth.NONE and settings.truststore is None",
         becomes="settings.client_auth is None",
         found_by="tests/config/test_endpoints.py::test_contradictory_settings_are_rejected",
     ),
-    Mutant(
-        name="TLS without credentials opens a port to others",
+    "TLS without credentials opens a port to others": Mutant(
         file="config/tls_rules.py",
         text="(endpoint.is_tls and _has_client_auth(keys))",
         becomes="endpoint.is_tls",
         found_by="tests/config/test_endpoints.py::test_encryption_alone_opens_no_port_to_others",
     ),
-    Mutant(
-        name="a certificate admits a caller with a wrong token",
+    "a certificate admits a caller with a wrong token": Mutant(
         file="daemon/decisions/callers.py",
         text="return None if found is None else _Known(",
         becomes="return _Known(self, certified) if found is None and certified else "
         "None if found is None else _Known(",
         found_by="tests/daemon/decisions/test_callers.py::test_wrong_token_is_refused_despite_a_certificate",
     ),
-    Mutant(
-        name="callers without credentials are trusted although TLS asks for certificates",
+    "callers without credentials are trusted although TLS asks for certificates": Mutant(
         file="daemon/decisions/callers.py",
         text="if tokens_file is None and not has_client_auth else None",
         becomes="if tokens_file is None else None",
         found_by="tests/end_to_end/test_tls.py::test_client_certificates_close_the_unix_socket_to_callers_without_credentials",
     ),
-    Mutant(
-        name="the admin port answers everyone on a non-loopback address",
+    "the admin port answers everyone on a non-loopback address": Mutant(
         file="daemon/servers.py",
         text="handler = require_credentials(handler, parts.callers)",
         becomes="pass",
         found_by="tests/end_to_end/test_tls.py::test_admin_port_on_other_addresses_needs_credentials",
     ),
-    Mutant(
-        name="a certificate's rights outlive it on open connections",
+    "a certificate's rights outlive it on open connections": Mutant(
         file="daemon/net/connection_server.py",
         text="if is_open and connection.has_expired:",
         becomes="if is_open and connection.expires_at is None:",
         found_by="tests/daemon/net/test_connection_server.py::test_identity_ends_with_its_certificate",
     ),
-    Mutant(
-        name="a certificate that has expired identifies a Kafka request",
+    "a certificate that has expired identifies a Kafka request": Mutant(
         file="daemon/kafka/listener.py",
         text="        _ = self._connection.certified  # raises once the certificate has expired\n",
         found_by="tests/daemon/kafka/test_listener.py::test_certificate_that_has_expired_identifies_no_further_request",
     ),
-    Mutant(
-        name="a certificate that has expired identifies an HTTP request",
+    "a certificate that has expired identifies an HTTP request": Mutant(
         file="daemon/http/server.py",
         text="        if connection.has_expired:  #",
         becomes="        if False:  #",
         found_by="tests/daemon/http/test_server.py::test_client_that_never_pauses_ends_with_its_certificate",
     ),
-)
+}

@@ -4,45 +4,39 @@ from typing import Final
 
 from tests.mutants.mutant import Mutant
 
-DECISION_MUTANTS: Final = (
+DECISION_MUTANTS: Final = {
     # Rules
-    Mutant(
-        name="a range with a network interface allows",
+    "a range with a network interface allows": Mutant(
         file="acl/snapshot.py",
         text="counts = addresses.is_certain or weights.denial",
         becomes="counts = True",
         found_by="tests/acl/test_host_ranges.py::test_range_with_an_interface_denies_and_does_not_allow",
     ),
-    Mutant(
-        name="by resource type, a range with a network interface allows",
+    "by resource type, a range with a network interface allows": Mutant(
         file="acl/by_resource_type.py",
         text="(rule.hosts[text], is_certain(text))",
         becomes="(rule.hosts[text], True)",
         found_by="tests/acl/test_host_ranges.py::test_range_with_an_interface_denies_and_does_not_allow",
     ),
-    Mutant(
-        name="an ACL on which Kafka fails is skipped",
+    "an ACL on which Kafka fails is skipped": Mutant(
         file="acl/index/bits.py",
         text="        ),\n        UNJUDGEABLE_BITS,\n    )\n",
         becomes="        ),\n    )\n",
         found_by="tests/cli/test_failing_acls.py::test_nobody_but_super_users_may_do_anything_there",
     ),
-    Mutant(
-        name="an ACL on which Kafka fails does not count for a whole resource type",
+    "an ACL on which Kafka fails does not count for a whole resource type": Mutant(
         file="acl/by_resource_type.py",
         text="for acl in chain(*index.unjudgeable.values())",
         becomes="for acl in index.unjudgeable if False",
         found_by="tests/cli/test_failing_acls.py::test_no_resource_of_a_type_is_allowed_from_a_host_of_such_an_acl",
     ),
-    Mutant(
-        name="an ALLOW on which Kafka fails counts as a grant",
+    "an ALLOW on which Kafka fails counts as a grant": Mutant(
         file="acl/snapshot.py",
         text="acl.permission_type == PermissionType.ALLOW and not is_unjudgeable(acl)",
         becomes="acl.permission_type == PermissionType.ALLOW",
         found_by="tests/management/plan/test_changes.py::test_steps_are_in_the_safe_order",
     ),
-    Mutant(
-        name="ALLOW beats DENY",
+    "ALLOW beats DENY": Mutant(
         file="acl/decision.py",
         text=(
             "    if bits & DENIES[operation]:\n"
@@ -58,29 +52,25 @@ DECISION_MUTANTS: Final = (
         ),
         found_by="tests/acl/test_standard_authorizer_answers.py::test_authorize_and_explain_agree",
     ),
-    Mutant(
-        name="the first ALLOW decides although a DENY for everyone matches",
+    "the first ALLOW decides although a DENY for everyone matches": Mutant(
         file="acl/decision.py",
         text="if bits & allows and not (own.denials or everyone.denials):",
         becomes="if bits & allows and not own.denials:",
         found_by="tests/acl/test_standard_authorizer_answers.py::test_authorize_and_explain_agree",
     ),
-    Mutant(
-        name="the first ALLOW decides although a DENY for the host matches",
+    "the first ALLOW decides although a DENY for the host matches": Mutant(
         file="acl/snapshot.py",
         text="    denials = rules.denials + sign * weights.denial\n",
         becomes="    denials = rules.denials + sign * weights.denial * (acl.host == WILDCARD)\n",
         found_by="tests/acl/test_snapshot.py::test_single_updates_and_the_bulk_load_reach_one_state",
     ),
-    Mutant(
-        name="a prefix with a new last character is not looked up",
+    "a prefix with a new last character is not looked up": Mutant(
         file="acl/patterns.py",
         text="    if len(characters) != len(before):\n",
         becomes="    if not before or not characters:\n",
         found_by="tests/acl/test_snapshot.py::test_large_tables_become_the_same_change_by_change",
     ),
-    Mutant(
-        name="a prefix does not match the equal name",
+    "a prefix does not match the equal name": Mutant(
         file="acl/patterns.py",
         text=(
             "            if length <= size and (characters is None or name[last] in characters):\n"
@@ -92,8 +82,7 @@ DECISION_MUTANTS: Final = (
         ),
         found_by="tests/acl/test_standard_authorizer_answers.py::test_every_decision_equals_kafkas",
     ),
-    Mutant(
-        name="a principal's prefix does not match the equal name",
+    "a principal's prefix does not match the equal name": Mutant(
         file="acl/decision.py",
         text=(
             "if length <= size and (characters is None or resource_name[last] in characters):\n"
@@ -105,126 +94,108 @@ DECISION_MUTANTS: Final = (
         ),
         found_by="tests/acl/test_standard_authorizer_answers.py::test_authorize_and_explain_agree",
     ),
-    Mutant(
-        name="READ does not imply DESCRIBE",
+    "READ does not imply DESCRIBE": Mutant(
         file="acl/index/bits.py",
         text="Operation.DESCRIBE: (Operation.READ, ",
         becomes="Operation.DESCRIBE: (",
         found_by="tests/acl/test_standard_authorizer_answers.py::test_every_decision_equals_kafkas",
     ),
-    Mutant(
-        name="DENY of READ implies DENY of DESCRIBE",
+    "DENY of READ implies DENY of DESCRIBE": Mutant(
         file="acl/index/bits.py",
         text="return (Operation.ALL, *own)",
         becomes="return (Operation.ALL, *own, *_IMPLYING.get(operation, ()))",
         found_by="tests/acl/test_standard_authorizer_answers.py::test_every_decision_equals_kafkas",
     ),
-    Mutant(
-        name="the literal * for one host matches nothing",
+    "the literal * for one host matches nothing": Mutant(
         file="acl/patterns.py",
         text="        bits |= patterns.wildcard\n    if patterns.probes:",
         becomes="        bits |= 0\n    if patterns.probes:",
         found_by="tests/acl/test_standard_authorizer_answers.py::test_every_decision_equals_kafkas",
     ),
-    Mutant(
-        name="the literal * matches nothing",
+    "the literal * matches nothing": Mutant(
         file="acl/decision.py",
         text="            bits |= patterns.wildcard",
         becomes="            bits |= 0",
         found_by="tests/acl/test_decision.py::test_the_wildcard_matches_every_other_name",
     ),
-    Mutant(
-        name="the literal * of everyone matches names that begin with it",
+    "the literal * of everyone matches names that begin with it": Mutant(
         file="acl/patterns.py",
         text="return name < AFTER_WILDCARD and name > WILDCARD",
         becomes="return False",
         found_by="tests/acl/test_decision.py::test_decisions_agree_with_a_scan",
     ),
-    Mutant(
-        name="a principal's literal * matches names that begin with it",
+    "a principal's literal * matches names that begin with it": Mutant(
         file="acl/decision.py",
         text="if patterns.wildcard and not (resource_name < AFTER_WILDCARD and",
         becomes="if patterns.wildcard and not (resource_name > AFTER_WILDCARD and",
         found_by="tests/acl/test_decision.py::test_the_wildcard_does_not_match_names_that_begin_with_it",
     ),
-    Mutant(
-        name="a host is compared by its prefix",
+    "a host is compared by its prefix": Mutant(
         file="acl/decision.py",
         text="patterns = rules.hosts.get(host)",
         becomes="patterns = next((p for h, p in rules.hosts.items() if host.startswith(h)), None)",
         found_by="tests/acl/test_decision.py::test_a_host_is_exact_text",
     ),
-    Mutant(
-        name="an unknown host is allowed by a rule for one host",
+    "an unknown host is allowed by a rule for one host": Mutant(
         file="acl/decision.py",
         text="return DENIES[operation] if denied else 0",
         becomes="return DENIES[operation] if denied else ALLOWS[operation]",
         found_by="tests/acl/test_decision.py::test_an_unknown_host_is_allowed_only_by_rules_for_every_host",
     ),
-    Mutant(
-        name="a DENY for one host does not apply to an unknown host",
+    "a DENY for one host does not apply to an unknown host": Mutant(
         file="acl/decision.py",
         text="return DENIES[operation] if denied else 0",
         becomes="return 0",
         found_by="tests/acl/test_decision.py::test_an_unknown_host_is_denied_by_a_rule_for_one_host",
     ),
-    Mutant(
-        name="a DENY of a range does not count",
+    "a DENY of a range does not count": Mutant(
         file="acl/decision.py",
         text="if in_range & HOST_DENIES[operation]:",
         becomes="if in_range & 0:",
         found_by="tests/acl/test_host_ranges.py::test_decision_follows_the_release",
     ),
-    Mutant(
-        name="an ALLOW of a range counts while releases are unknown",
+    "an ALLOW of a range counts while releases are unknown": Mutant(
         file="acl/decision.py",
         text="if in_range & RANGE_ALLOWS[operation] and releases.range_allows:",
         becomes="if in_range & RANGE_ALLOWS[operation]:",
         found_by="tests/acl/test_host_ranges.py::test_decision_follows_the_release",
     ),
-    Mutant(
-        name="Kafka 4.3 reads ranges",
+    "Kafka 4.3 reads ranges": Mutant(
         file="acl/releases.py",
         text="range_denies=bool(named & READS_RANGES)",
         becomes="range_denies=True",
         found_by="tests/acl/test_host_ranges.py::test_decision_follows_the_release",
     ),
-    Mutant(
-        name="a range of IPv6 matches IPv4",
+    "a range of IPv6 matches IPv4": Mutant(
         file="acl/host_ranges.py",
         text="_IPV6_MARK: Final = 0b11 << _IPV6_BITS",
         becomes="_IPV6_MARK: Final = 0b10 << _IPV6_BITS",
         found_by="tests/acl/test_host_ranges.py::test_decision_follows_the_release",
     ),
-    Mutant(
-        name="an ACL whose principal has no colon denies nobody",
+    "an ACL whose principal has no colon denies nobody": Mutant(
         file="acl/index/bits.py",
         text="        UNJUDGEABLE_BITS,\n    )",
         becomes="        0,\n    )",
         found_by="tests/acl/test_host_ranges.py::test_decision_follows_the_release",
     ),
-    Mutant(
-        name="allow.everyone does not see the ACLs of other principals",
+    "allow.everyone does not see the ACLs of other principals": Mutant(
         file="acl/decision.py",
         text="    return settings.allow_everyone_if_no_acl_found and not look_up(index.resources",
         becomes="    return settings.allow_everyone_if_no_acl_found and not (bits",
         found_by="tests/acl/test_decision.py::test_any_matching_pattern_turns_the_default_to_deny",
     ),
-    Mutant(
-        name="a denied super user is denied",
+    "a denied super user is denied": Mutant(
         file="acl/decision.py",
         text="    if principal in settings.super_users:\n        return True\n",
         found_by="tests/acl/test_decision.py::test_a_super_user_is_allowed_whatever_is_denied",
     ),
-    Mutant(
-        name="a search takes an ALLOW whose range brokers may not read for one that allows",
+    "a search takes an ALLOW whose range brokers may not read for one that allows": Mutant(
         file="acl/search/joined_rules.py",
         text="if bits & allows and is_certain(host)]",
         becomes="if bits & allows]",
         found_by="tests/acl/search/test_subjects.py::test_results_agree_with_every_decision",
     ),
-    Mutant(
-        name="User:* is answered like a user",
+    "User:* is answered like a user": Mutant(
         file="acl/decision.py",
         text=(
             "    if principal == WILDCARD_PRINCIPAL:\n"
@@ -238,8 +209,7 @@ DECISION_MUTANTS: Final = (
         ),
         found_by="tests/acl/test_decision.py::test_a_question_about_everyone_is_rejected",
     ),
-    Mutant(
-        name="an unknown permission allows",
+    "an unknown permission allows": Mutant(
         file="acl/index/bits.py",
         text=("if acl.permission_type == PermissionType.ALLOW:\n        return 1 << acl.operation"),
         becomes=(
@@ -247,57 +217,49 @@ DECISION_MUTANTS: Final = (
         ),
         found_by="tests/acl/test_decision.py::test_an_unknown_permission_denies",
     ),
-    Mutant(
-        name="a deleted ACL still decides",
+    "a deleted ACL still decides": Mutant(
         file="acl/snapshot.py",
         text="_change_types(snapshot.types, acl, weights, -1)",
         becomes="snapshot.types",
         found_by="tests/acl/test_snapshot.py::test_a_removed_binding_can_be_added_again",
     ),
-    Mutant(
-        name="a loaded DENY for one host does not apply to unknown hosts",
+    "a loaded DENY for one host does not apply to unknown hosts": Mutant(
         file="acl/index/builder.py",
         text="        if not denial:\n",
         becomes="        if True:\n",
         found_by="tests/acl/test_decision.py::test_an_unknown_host_is_denied_by_a_rule_for_one_host",
     ),
-    Mutant(
-        name="by resource type, a fully denied prefix is allowed",
+    "by resource type, a fully denied prefix is allowed": Mutant(
         file="acl/by_resource_type.py",
         text="denials_at(_PREFIXED, name[:length])",
         becomes="denials_at(_LITERAL, )",
         found_by="tests/acl/test_standard_authorizer_answers.py::test_every_answer_by_resource_type_equals_kafkas",
     ),
-    Mutant(
-        name="MATCH treats a prefix as a literal",
+    "MATCH treats a prefix as a literal": Mutant(
         file="acl/filters.py",
         text="return name.startswith(pattern_name)",
         becomes="return name == pattern_name",
         found_by="tests/acl/test_filters.py::test_pattern_types_match_as_kip_290_says",
     ),
-    Mutant(
-        name="an ACL that was removed and created again in one flush stays removed",
+    "an ACL that was removed and created again in one flush stays removed": Mutant(
         file="acl/updates.py",
         text="        if acl in self.added:\n            return True\n",
         found_by="tests/acl/test_updates.py::test_plans_at_the_tail_equal_plans_after_the_changes_are_applied",
     ),
-    Mutant(
-        name="a deletion reports any number of matches",
+    "a deletion reports any number of matches": Mutant(
         file="acl/updates.py",
         text="elif self._count > MATCHES_PER_REQUEST_MAX or",
         becomes="elif",
         found_by="tests/acl/test_updates.py::test_deletions_that_report_too_much_are_refused_whole",
     ),
-    Mutant(
-        name="a deletion may remove any number of ACLs",
+    "a deletion may remove any number of ACLs": Mutant(
         file="acl/updates.py",
         text="if len(self.removed) > RECORDS_PER_REQUEST_MAX:",
         becomes="if not self.removed:",
         found_by="tests/actors/test_update_queue.py::test_too_many_removals_delete_nothing",
     ),
     # The past
-    Mutant(
-        name="anyone may ask about the past of others",
+    "anyone may ask about the past of others": Mutant(
         file="daemon/decisions/authzen.py",
         text=(
             '"it is about an earlier moment"\n'
@@ -306,75 +268,65 @@ DECISION_MUTANTS: Final = (
         becomes='"it is about an earlier moment"\n',
         found_by="tests/daemon/decisions/test_past_requests.py::test_question_about_the_past_needs_the_right_to_read",
     ),
-    Mutant(
-        name="a question about the past needs no right to read",
+    "a question about the past needs no right to read": Mutant(
         file="daemon/decisions/http_surface.py",
         text="            self._check(requester, PAST)\n",
         becomes="            pass\n",
         found_by="tests/daemon/decisions/test_past_requests.py::test_question_about_the_past_needs_the_right_to_read",
     ),
-    Mutant(
-        name="a log that ends before the newest state is used for the past",
+    "a log that ends before the newest state is used for the past": Mutant(
         file="metadata/past/history.py",
         text="    check_complete(first_pass.last.offset, newest)\n",
         found_by="tests/daemon/queries/test_past_state.py::test_log_that_lags_is_not_used",
     ),
-    Mutant(
-        name="any number of changes is undone",
+    "any number of changes is undone": Mutant(
         file="metadata/past/history.py",
         text="if self._changes_max is not None and len(self._changes) > self._changes_max:",
         becomes="if self._changes_max is None and len(self._changes) > 9:",
         found_by="tests/daemon/queries/test_past_state.py::test_changes_are_limited",
     ),
-    Mutant(
-        name="a caller learns the names of new topics by a right that it had before",
+    "a caller learns the names of new topics by a right that it had before": Mutant(
         file="acl/search/names.py",
         text="    known_by = snapshot if describable is None else describable\n",
         becomes="    known_by = snapshot\n",
         found_by="tests/daemon/decisions/test_past_requests.py::test_names_of_today_are_shown_by_the_rights_of_now",
     ),
     # Kafka releases
-    Mutant(
-        name="a node of an unknown level counts as one of 4.3",
+    "a node of an unknown level counts as one of 4.3": Mutant(
         file="acl/releases.py",
         text="    if 0 <= level < _LEVEL_OF_4_4 - 1:\n",
         becomes="    if level < _LEVEL_OF_4_4 - 1:\n",
         found_by="tests/acl/test_release_in_force.py::test_level_belongs_to_releases",
     ),
-    Mutant(
-        name="a controller that votes and has not registered is overlooked",
+    "a controller that votes and has not registered is overlooked": Mutant(
         file="acl/release_in_force.py",
         text="    for node_id in sorted(voters or ()):\n",
         becomes="    for node_id in ():\n",
         found_by="tests/acl/test_release_in_force.py::test_rules_and_their_reason",
     ),
-    Mutant(
-        name="a state keeps the rules of the one before it",
+    "a state keeps the rules of the one before it": Mutant(
         file="actors/published_state.py",
         text="        snapshot = with_rules(snapshot, self._release.newest.rules)\n",
         becomes="        if not self._is_loaded:\n"
         "            snapshot = with_rules(snapshot, self._release.newest.rules)\n",
         found_by="tests/actors/test_record_applier.py::test_each_state_has_the_rules_of_its_own_image",
     ),
-    Mutant(
-        name="decisions go on at a newer release although they must stop",
+    "decisions go on at a newer release although they must stop": Mutant(
         file="actors/published_state.py",
         text='        untested = UNTESTED if release.newer and self._stops_if_newer else ""\n',
         becomes='        untested = ""\n',
         found_by="tests/actors/test_record_applier.py::test_newer_release_stops_decisions_if_it_is_set",
     ),
-    Mutant(
-        name="a worker does not get the registrations",
+    "a worker does not get the registrations": Mutant(
         file="protocol/worker_changes.py",
         text='                yield "registered", (int(is_controller), id, level)\n',
         becomes="                continue\n",
         found_by="tests/protocol/test_worker_feed.py::test_worker_learns_what_proves_the_releases",
     ),
-    Mutant(
-        name="a copy's checkpoint loses the registrations",
+    "a copy's checkpoint loses the registrations": Mutant(
         file="metadata/checkpoint_writer.py",
         text="    for node in cluster.nodes.values() if state.keeps_nodes else ():\n",
         becomes="    for node in ():\n",
         found_by="tests/metadata/test_checkpoint_writer.py::test_only_a_checkpoint_of_a_copy_keeps_registrations",
     ),
-)
+}

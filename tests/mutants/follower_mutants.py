@@ -4,151 +4,130 @@ from typing import Final
 
 from tests.mutants.mutant import Mutant
 
-FOLLOWER_MUTANTS: Final = (
+FOLLOWER_MUTANTS: Final = {
     # Nodes of a followed cluster
-    Mutant(
-        name="an answer about another topic is taken for the metadata log",
+    "an answer about another topic is taken for the metadata log": Mutant(
         file="protocol/kafka/fetch.py",
         text='        _expect("topic_id", topic.topic_id, METADATA_TOPIC_ID)\n',
         found_by="tests/protocol/kafka/test_fetch.py::test_answer_about_something_else_is_rejected",
     ),
-    Mutant(
-        name="the answer to another envelope is taken for this one's",
+    "the answer to another envelope is taken for this one's": Mutant(
         file="protocol/kafka/envelope_client.py",
         text="    if correlation_id != request.correlation_id:\n",
         becomes="    if False:\n",
         found_by="tests/protocol/kafka/test_envelope_client.py::test_answer_to_something_else_is_rejected",
     ),
-    Mutant(
-        name="a node that requires a log-in is used without one",
+    "a node that requires a log-in is used without one": Mutant(
         file="daemon/sources/nodes.py",
         text="        if is_required:\n",
         becomes="        if False:\n",
         found_by="tests/daemon/sources/test_nodes.py::test_error_names_node_reason_and_remedy",
     ),
     # Following a quorum
-    Mutant(
-        name="a follower passes on records that are not committed",
+    "a follower passes on records that are not committed": Mutant(
         file="daemon/sources/quorum/fetched_log.py",
         text="self._pending[0].last_offset < high_watermark:",
         becomes="self._pending[0].last_offset <= high_watermark:",
         found_by="tests/daemon/sources/quorum/test_machine.py::test_only_records_below_the_high_watermark_are_passed_on",
     ),
-    Mutant(
-        name="a follower accepts a batch that does not continue the log",
+    "a follower accepts a batch that does not continue the log": Mutant(
         file="daemon/sources/quorum/fetched_log.py",
         text="        if batch.base_offset != expected:\n",
         becomes="        if batch.base_offset > expected:\n",
         found_by="tests/daemon/sources/quorum/test_machine.py::test_a_useless_answer_drops_the_connection_and_changes_nothing",
     ),
-    Mutant(
-        name="a follower goes on with the longer log of another cluster",
+    "a follower goes on with the longer log of another cluster": Mutant(
         file="daemon/sources/quorum/fetched_log.py",
         text="        if first.mark != self.last:\n",
         becomes="        if first.base_offset != self.last.base_offset:\n",
         found_by="tests/daemon/sources/quorum/test_source.py::test_longer_log_of_a_restored_cluster_stops_decisions",
     ),
-    Mutant(
-        name="a follower does not compare the logs again on a new connection",
+    "a follower does not compare the logs again on a new connection": Mutant(
         file="daemon/sources/quorum/machine.py",
         text="                self._is_checked = False\n",
         becomes="                pass\n",
         found_by="tests/daemon/sources/quorum/test_machine.py::test_last_batch_is_asked_for_again_once_on_each_connection",
     ),
-    Mutant(
-        name="a follower believes a leader of an older epoch",
+    "a follower believes a leader of an older epoch": Mutant(
         file="daemon/sources/quorum/route.py",
         text="        if epoch < self.epoch:\n",
         becomes="        if epoch < 0:\n",
         found_by="tests/daemon/sources/quorum/test_machine.py::test_a_useless_answer_drops_the_connection_and_changes_nothing",
     ),
-    Mutant(
-        name="a follower trusts a new leader's old high watermark",
+    "a follower trusts a new leader's old high watermark": Mutant(
         file="daemon/sources/quorum/barriers.py",
         text="        return not is_below and log.committed_epoch >= self.leader_epoch\n",
         becomes="        return not is_below\n",
         found_by="tests/daemon/sources/quorum/test_machine.py::test_an_old_high_watermark_of_a_new_leader_confirms_nothing",
     ),
-    Mutant(
-        name="a barrier passes by a Fetch that was sent before it",
+    "a barrier passes by a Fetch that was sent before it": Mutant(
         file="daemon/sources/quorum/barriers.py",
         text="            self._goals.append((ticket, goal))\n",
         becomes="            self._goals.append((self._added, goal))\n",
         found_by="tests/daemon/sources/quorum/test_machine.py::test_a_barrier_needs_a_fetch_that_is_sent_later",
     ),
-    Mutant(
-        name="a follower truncates what it has passed on",
+    "a follower truncates what it has passed on": Mutant(
         file="daemon/sources/quorum/fetched_log.py",
         text="        if end < self.committed_end:\n",
         becomes="        if end < 0:\n",
         found_by="tests/daemon/sources/quorum/test_machine.py::test_a_log_without_what_was_passed_on_is_a_permanent_fault",
     ),
-    Mutant(
-        name="a snapshot is put together from two leaders",
+    "a snapshot is put together from two leaders": Mutant(
         file="daemon/sources/quorum/machine.py",
         text="            if self._snapshot.leader_epoch == self.contact.route.epoch:\n",
         becomes="            if self._snapshot.leader_epoch <= self.contact.route.epoch:\n",
         found_by="tests/daemon/sources/quorum/test_machine.py::test_a_snapshot_begins_anew_if_a_piece_does_not_fit",
     ),
-    Mutant(
-        name="the copy is served before the first contact without permission",
+    "the copy is served before the first contact without permission": Mutant(
         file="daemon/sources/quorum/source.py",
         text="            if self._settings.serve_copy:\n",
         becomes="            if self._settings.servers:\n",
         found_by="tests/daemon/sources/quorum/test_source.py::test_the_copy_is_served_before_the_first_contact_only_if_allowed",
     ),
-    Mutant(
-        name="a snapshot continues an open transaction",
+    "a snapshot continues an open transaction": Mutant(
         file="daemon/sources/quorum/feed.py",
         text="        self._replay = Replay()\n        if not",
         becomes="        if not",
         found_by="tests/daemon/sources/quorum/test_source.py::test_a_snapshot_voids_an_open_transaction",
     ),
-    Mutant(
-        name="a barrier passes before the changes are applied",
+    "a barrier passes before the changes are applied": Mutant(
         file="daemon/sources/quorum/source.py",
         text="        offset = self._machine.log.committed_end - 1\n",
         becomes="        offset = -1\n",
         found_by="tests/daemon/sources/quorum/test_source.py::test_a_barrier_waits_for_changes_that_are_not_passed_on_yet",
     ),
     # Following brokers
-    Mutant(
-        name="a broker that lags is listed after a failover",
+    "a broker that lags is listed after a failover": Mutant(
         file="daemon/sources/brokers/machine.py",
         text="        if log_end >= demanded:\n",
         becomes="        if log_end >= demanded - 1:\n",
         found_by="tests/daemon/sources/brokers/test_machine.py::test_failover_waits_for_what_was_committed_at_the_connection",
     ),
-    Mutant(
-        name="a listing without acknowledged changes is accepted after a failover",
+    "a listing without acknowledged changes is accepted after a failover": Mutant(
         file="daemon/sources/brokers/machine.py",
         text="        if lacking:\n",
         becomes="        if lacking > 1:\n",
         found_by="tests/daemon/sources/brokers/test_machine.py::test_failover_waits_for_acknowledged_changes",
     ),
-    Mutant(
-        name="the brokers of another cluster are followed",
+    "the brokers of another cluster are followed": Mutant(
         file="daemon/sources/brokers/machine.py",
         text="while opened.cluster_id != self._cluster_id:",
         becomes="while not opened.cluster_id:",
         found_by="tests/daemon/sources/brokers/test_machine.py::test_another_cluster_stops_decisions",
     ),
-    Mutant(
-        name="a new broker may lack changes that were acknowledged a minute ago",
+    "a new broker may lack changes that were acknowledged a minute ago": Mutant(
         file="daemon/sources/brokers/acknowledged.py",
         text="max(self._forgotten_high_watermark, forgotten)",
         becomes="-1",
         found_by="tests/daemon/sources/brokers/test_source.py::test_old_changes_are_forgotten_while_every_listing_fails",
     ),
-    Mutant(
-        name="decisions by the copy begin although the listing is too old",
+    "decisions by the copy begin although the listing is too old": Mutant(
         file="daemon/sources/freshness.py",
         text="deadline = self._status, as_of + self._status.stale_max_s",
         becomes="deadline = self._status, self._status.clock() + self._status.stale_max_s",
         found_by="tests/daemon/sources/brokers/test_source.py::test_decisions_do_not_resume_by_a_listing_from_before_the_disk_hung",
     ),
-    Mutant(
-        name="a barrier passes by a listing that was asked for before it",
+    "a barrier passes by a listing that was asked for before it": Mutant(
         file="daemon/sources/brokers/source.py",
         text="        answer = await self._exchange.ask_listing()\n",
         becomes=(
@@ -160,52 +139,45 @@ FOLLOWER_MUTANTS: Final = (
         found_by="tests/daemon/sources/brokers/test_source.py::test_barrier_without_changes_waits_for_a_listing_that_is_asked_for_later",
     ),
     # Changes through a follower
-    Mutant(
-        name="a principal that is not listed is forwarded",
+    "a principal that is not listed is forwarded": Mutant(
         file="daemon/sources/writes/rights.py",
         text="        if principal not in self._listed:\n",
         becomes="        if not self._listed:\n",
         found_by="tests/daemon/sources/writes/test_rights.py::test_unlisted_principals_are_not_forwarded",
     ),
-    Mutant(
-        name="a caller without proof is forwarded",
+    "a caller without proof is forwarded": Mutant(
         file="daemon/sources/writes/rights.py",
         text="if caller.authentication not in _PROOFS and not is_anonymous:",
         becomes="if caller.authentication is None:",
         found_by="tests/daemon/sources/writes/test_rights.py::test_listed_principals_without_proof_are_not_forwarded",
     ),
-    Mutant(
-        name="a privileged caller is forwarded without its setting",
+    "a privileged caller is forwarded without its setting": Mutant(
         file="daemon/sources/writes/rights.py",
         text="            if applies and kind not in self._privileged:\n",
         becomes="            if applies and not self._listed:\n",
         found_by="tests/daemon/sources/writes/test_rights.py::test_privileged_callers_need_the_setting_of_their_kind",
     ),
-    Mutant(
-        name="the principal of an Envelope counts as proved by a log-in",
+    "the principal of an Envelope counts as proved by a log-in": Mutant(
         file="daemon/kafka/envelope.py",
         text="            authentication=Authentication.FORWARDED,\n",
         found_by="tests/daemon/kafka/test_envelope.py::test_authorizer_gets_the_context_of_the_inner_request",
     ),
-    Mutant(
-        name="a change is acknowledged before it is read",
+    "a change is acknowledged before it is read": Mutant(
         file="daemon/sources/writes/delivery.py",
         text="        if not answers.has_success or await self._confirm(answers):\n",
         becomes="        if answers.items:\n",
         found_by="tests/daemon/sources/writes/test_forwarded.py::test_nothing_is_acknowledged_before_it_is_read",
     ),
-    Mutant(
-        name="a change is sent although its caller has lost the right",
+    "a change is sent although its caller has lost the right": Mutant(
         file="daemon/sources/writes/submission.py",
         text="        if obstacle is not None:\n            return obstacle\n",
         becomes="        del obstacle\n",
         found_by="tests/daemon/sources/writes/test_forwarded.py::test_right_is_checked_again_before_a_change_is_sent",
     ),
-    Mutant(
-        name="a change whose answer is missing is sent again",
+    "a change whose answer is missing is sent again": Mutant(
         file="daemon/sources/writes/submission.py",
         text="            return Unknown(str(error))\n",
         becomes="            return NotSent(str(error))\n",
         found_by="tests/daemon/sources/writes/test_forwarded.py::test_deletion_on_a_broken_connection_never_counts_as_done",
     ),
-)
+}

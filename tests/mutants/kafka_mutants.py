@@ -4,10 +4,9 @@ from typing import Final
 
 from tests.mutants.mutant import Mutant
 
-KAFKA_MUTANTS: Final = (
+KAFKA_MUTANTS: Final = {
     # Kafka listeners
-    Mutant(
-        name="the requests of one connection are answered concurrently",
+    "the requests of one connection are answered concurrently": Mutant(
         file="daemon/kafka/listener.py",
         text=(
             "while (chunks := await self._answer_next()) is not None:\n"
@@ -23,8 +22,7 @@ KAFKA_MUTANTS: Final = (
         ),
         found_by="tests/daemon/kafka/test_listener.py::test_pipelined_requests_are_answered_in_order_one_at_a_time",
     ),
-    Mutant(
-        name="clients are served before their log-in",
+    "clients are served before their log-in": Mutant(
         file="daemon/kafka/listener.py",
         text="principal = self._sasl.principal\n                if principal is None:",
         becomes=(
@@ -33,35 +31,30 @@ KAFKA_MUTANTS: Final = (
         ),
         found_by="tests/daemon/kafka/test_listener_sasl.py::test_request_out_of_turn_closes_the_connection",
     ),
-    Mutant(
-        name="each array of a request may have the maximum of items",
+    "each array of a request may have the maximum of items": Mutant(
         file="protocol/kafka/body_reader.py",
         text="        self._items_left -= count\n",
         found_by="tests/protocol/kafka/test_codec.py::test_item_limit_includes_nested_arrays",
     ),
-    Mutant(
-        name="clients may send requests of any size before their log-in",
+    "clients may send requests of any size before their log-in": Mutant(
         file="daemon/kafka/listener.py",
         text="LOGIN_BYTES_MAX if listener.sasl is not None else listener.request_bytes_max",
         becomes="listener.request_bytes_max",
         found_by="tests/daemon/kafka/test_listener_sasl.py::test_requests_are_limited_to_4_kib_before_the_log_in",
     ),
-    Mutant(
-        name="a password is not compared",
+    "a password is not compared": Mutant(
         file="daemon/kafka/login/sasl_plain.py",
         text="if not compare_digest(expected, password_digest(password)):",
         becomes="if user not in users.digests:",
         found_by="tests/daemon/kafka/login/test_sasl_plain.py::test_other_tokens_are_rejected",
     ),
-    Mutant(
-        name="a password is compared by its prefix",
+    "a password is compared by its prefix": Mutant(
         file="daemon/kafka/login/sasl_plain.py",
         text="if not compare_digest(expected, password_digest(password)):",
         becomes='if not users.passwords.get(user, "?").startswith(password):',
         found_by="tests/daemon/kafka/login/test_sasl_plain.py::test_other_tokens_are_rejected",
     ),
-    Mutant(
-        name="one user logs in as another",
+    "one user logs in as another": Mutant(
         file="daemon/kafka/login/sasl_plain.py",
         text='if authorization_id not in ("", user):',
         becomes=(
@@ -69,63 +62,54 @@ KAFKA_MUTANTS: Final = (
         ),
         found_by="tests/daemon/kafka/login/test_sasl_plain.py::test_other_tokens_are_rejected",
     ),
-    Mutant(
-        name="a refused request gets as many results as it announces items",
+    "a refused request gets as many results as it announces items": Mutant(
         file="protocol/kafka/body_reader.py",
         text="if count * item_bytes_min > self.end - self.position:",
         becomes="if count > self.end - self.position:",
         found_by="tests/daemon/kafka/test_acls.py::test_refused_request_gets_no_answer_many_times_its_size",
     ),
-    Mutant(
-        name="ACLs are created without ALTER",
+    "ACLs are created without ALTER": Mutant(
         file="daemon/kafka/dispatch.py",
         text="_Handler(acls.create, Operation.ALTER)",
         becomes="_Handler(acls.create, Operation.DESCRIBE)",
         found_by="tests/daemon/kafka/test_acls.py::test_cluster_describe_and_alter_are_required",
     ),
-    Mutant(
-        name="ACLs are deleted without any right",
+    "ACLs are deleted without any right": Mutant(
         file="daemon/kafka/dispatch.py",
         text="_Handler(acls.delete, Operation.ALTER)",
         becomes="_Handler(acls.delete)",
         found_by="tests/daemon/kafka/test_acls.py::test_caller_without_the_right_changes_and_sees_nothing",
     ),
-    Mutant(
-        name="ACLs are described without DESCRIBE",
+    "ACLs are described without DESCRIBE": Mutant(
         file="daemon/kafka/dispatch.py",
         text="_Handler(acls.describe, Operation.DESCRIBE)",
         becomes="_Handler(acls.describe)",
         found_by="tests/daemon/kafka/test_acls.py::test_caller_without_the_right_changes_and_sees_nothing",
     ),
-    Mutant(
-        name="an Envelope is opened without CLUSTER_ACTION",
+    "an Envelope is opened without CLUSTER_ACTION": Mutant(
         file="daemon/kafka/envelope.py",
         text="if not self._rights.may(context, Operation.CLUSTER_ACTION):",
         becomes="if not self:",
         found_by="tests/daemon/kafka/test_envelope.py::test_cluster_action_is_checked_before_decoding",
     ),
-    Mutant(
-        name="a forwarded request uses the forwarder's rights",
+    "a forwarded request uses the forwarder's rights": Mutant(
         file="daemon/kafka/envelope.py",
         text="            principal=forwarded.principal,\n",
         found_by="tests/daemon/kafka/test_envelope.py::test_inner_principals_rights_count",
     ),
-    Mutant(
-        name="a client that may alter configs can become a super user",
+    "a client that may alter configs can become a super user": Mutant(
         file="daemon/kafka/config_change.py",
         text="if guarded and not self._is_super_user():",
         becomes="if guarded and not self:",
         found_by="tests/daemon/kafka/test_alter_configs.py::test_only_a_super_user_may_alter_guarded_keys",
     ),
-    Mutant(
-        name="a Kafka request of any size is read",
+    "a Kafka request of any size is read": Mutant(
         file="protocol/framing.py",
         text="if not 0 <= size <= bytes_max:",
         becomes="if size < 0:",
         found_by="tests/protocol/test_framing.py::test_impossible_size_is_rejected_at_once",
     ),
-    Mutant(
-        name="failed log-ins keep their connections until they are answered",
+    "failed log-ins keep their connections until they are answered": Mutant(
         file="daemon/kafka/listener.py",
         text="            await trio.sleep(self._listener.failed_login_delay_s)\n",
         becomes=(
@@ -134,124 +118,107 @@ KAFKA_MUTANTS: Final = (
         ),
         found_by="tests/daemon/kafka/test_listener_limits.py::test_failed_log_in_gives_way_to_newcomers",
     ),
-    Mutant(
-        name="SCRAM credentials are changed with DESCRIBE",
+    "SCRAM credentials are changed with DESCRIBE": Mutant(
         file="daemon/kafka/dispatch.py",
         text="_Handler(scram.alter, Operation.ALTER)",
         becomes="_Handler(scram.alter, Operation.DESCRIBE)",
         found_by="tests/daemon/kafka/test_scram_credentials.py::test_altering_requires_alter_on_the_cluster",
     ),
-    Mutant(
-        name="few iterations are accepted",
+    "few iterations are accepted": Mutant(
         file="daemon/kafka/credential_plan.py",
         text="if asked.iterations < ITERATIONS_MIN:",
         becomes="if asked.iterations < 0:",
         found_by="tests/daemon/kafka/test_scram_credentials.py::test_bad_item_is_refused_with_kafkas_text_and_others_succeed",
     ),
-    Mutant(
-        name="the repr of a request contains its body",
+    "the repr of a request contains its body": Mutant(
         file="protocol/kafka/server_connection.py",
         text="version={self.api_version})",
         becomes="version={self.api_version}, {self.body!r})",
         found_by="tests/daemon/kafka/test_scram_credentials.py::test_salted_password_appears_in_no_log_and_no_text",
     ),
     # SASL log-ins
-    Mutant(
-        name="a SCRAM proof is not compared",
+    "a SCRAM proof is not compared": Mutant(
         file="daemon/kafka/login/sasl_scram.py",
         text="if not (proves and challenge.candidate.is_known):",
         becomes="if not challenge.candidate.is_known:",
         found_by="tests/daemon/kafka/login/test_sasl_scram.py::test_wrong_final_message_fails",
     ),
-    Mutant(
-        name="a client that knows the keys of a made-up SCRAM credential logs in",
+    "a client that knows the keys of a made-up SCRAM credential logs in": Mutant(
         file="daemon/kafka/login/sasl_scram.py",
         text="if not (proves and challenge.candidate.is_known):",
         becomes="if not proves:",
         found_by="tests/daemon/kafka/login/test_login_credentials.py::test_nobody_logs_in_with_a_made_up_credential",
     ),
-    Mutant(
-        name="a recorded SCRAM log-in can be repeated",
+    "a recorded SCRAM log-in can be repeated": Mutant(
         file="daemon/kafka/login/sasl_scram.py",
         text='        nonce = match["nonce"] + self._nonce\n',
         becomes='        nonce = match["nonce"]\n',
         found_by="tests/daemon/kafka/login/test_sasl_scram.py::test_proof_of_another_login_fails",
     ),
-    Mutant(
-        name="one user logs in as another with SCRAM",
+    "one user logs in as another with SCRAM": Mutant(
         file="daemon/kafka/login/sasl_scram.py",
         text="_decode_name(authorization_id) != user",
         becomes="not authorization_id",
         found_by="tests/daemon/kafka/login/test_sasl_scram.py::test_unsupported_request_is_refused_by_name",
     ),
-    Mutant(
-        name="a SCRAM challenge reveals whether the user exists",
+    "a SCRAM challenge reveals whether the user exists": Mutant(
         file="daemon/kafka/login/login_credentials.py",
         text='b"salt of " + login',
         becomes='b"salt of "',
         found_by="tests/daemon/kafka/login/test_login_credentials.py::test_unknown_users_are_challenged_like_known_ones",
     ),
-    Mutant(
-        name="credentials are used before they are loaded",
+    "credentials are used before they are loaded": Mutant(
         file="daemon/kafka/listener.py",
         text="            await credentials.wait_until_loaded()\n",
         found_by="tests/daemon/kafka/test_listener_sasl.py::test_scram_log_in_waits_until_the_credentials_are_loaded",
     ),
-    Mutant(
-        name="a connection changes its principal",
+    "a connection changes its principal": Mutant(
         file="daemon/kafka/login/authentication.py",
         text="if self._principal not in (None, principal):",
         becomes="if self._principal == principal + principal:",
         found_by="tests/daemon/kafka/login/test_authentication.py::test_reauthentication_requires_the_same_user",
     ),
-    Mutant(
-        name="requests are served after the end of a session",
+    "requests are served after the end of a session": Mutant(
         file="daemon/kafka/listener.py",
         text="            self._sasl.check_session(self._listener.clock())\n",
         becomes="            self._sasl.check_session(0)\n",
         found_by="tests/daemon/kafka/test_listener_sasl.py::test_request_after_the_session_closes_the_connection",
     ),
-    Mutant(
-        name="the time of a refusal reveals which ids of tokens exist",
+    "the time of a refusal reveals which ids of tokens exist": Mutant(
         file="config/tokens.py",
         text="        digest = _NO_DIGEST if entry is None else entry.digest\n",
         becomes=("        if not entry:\n            return None\n        digest = entry.digest\n"),
         found_by="tests/config/test_tokens.py::test_unknown_id_costs_the_work_of_a_known_one",
     ),
     # Names of certificates
-    Mutant(
-        name="special characters of a certificate's name are not escaped",
+    "special characters of a certificate's name are not escaped": Mutant(
         file="acl/text/distinguished_names.py",
         text="    escaped = _SPECIAL.sub(",
         becomes="    escaped = text or _SPECIAL.sub(",
         found_by="tests/tls/test_distinguished_name.py::test_parts_are_reversed_and_escaped",
     ),
-    Mutant(
-        name="a mapping rule may match a part of a name",
+    "a mapping rule may match a part of a name": Mutant(
         file="config/principals/rules.py",
         text="if pattern.fullmatch(name) is None:",
         becomes="if pattern.search(name) is None:",
         found_by="tests/config/principals/test_mapping.py::test_recorded_rules_give_kafkas_principals",
     ),
-    Mutant(
-        name="a name that no mapping rule matches is its own principal",
+    "a name that no mapping rule matches is its own principal": Mutant(
         file="config/principals/mapping.py",
         text='        raise PrincipalMappingError(\n            f"no rule matches',
         becomes=('        return distinguished_name or str(\n            f"no rule matches'),
         found_by="tests/config/principals/test_mapping.py::test_name_that_no_rule_matches_has_no_principal",
     ),
-    Mutant(
-        name="a mapping rule is applied to a name that Java may treat differently",
+    "a mapping rule is applied to a name that Java may treat differently": Mutant(
         file="config/principals/rules.py",
         text="        if (construct := self.translation.find_doubt(name)) is not None:",
         becomes="        if (construct := self.translation.find_doubt('')) is not None:",
         found_by="tests/config/principals/test_mapping.py::test_name_for_which_javas_answer_is_unknown_has_no_principal",
     ),
-    Mutant(
-        name="mapping rules are matched by an engine that backtracks",
+    "mapping rules are matched by an engine that backtracks": Mutant(
         file="config/java_regex/translation.py",
         text="    return Translation(compiled,",
         becomes="    return Translation(re.compile(text.replace('\\\\z', '\\\\Z')),",
         found_by="tests/config/java_regex/test_translation.py::test_patterns_are_matched_by_re2",
     ),
-)
+}

@@ -13,9 +13,8 @@ class StaleMutantError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
-    """``name`` says what is broken in ``file``; ``found_by`` is the id of the test."""
+    """A part of ``file`` and what replaces it; ``found_by`` is the id of the test."""
 
-    name: str
     file: str
     text: str
     becomes: str = ""
@@ -30,6 +29,6 @@ class Mutant:
         count = source.count(self.text)
         if count != 1:
             raise StaleMutantError(
-                f"{self.file}: expected the text of {self.name!r} once, found it {count} times"
+                f"{self.file}: expected {self.text!r} once, found it {count} times"
             )
         return source.replace(self.text, self.becomes)

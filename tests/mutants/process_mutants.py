@@ -4,101 +4,87 @@ from typing import Final
 
 from tests.mutants.mutant import Mutant
 
-PROCESS_MUTANTS: Final = (
-    Mutant(
-        name="workers decide again after a change that could not be applied",
+PROCESS_MUTANTS: Final = {
+    "workers decide again after a change that could not be applied": Mutant(
         file="daemon/workers/pool.py",
         text="STOPPED if self._has_failed else reason",
         becomes="reason",
         found_by="tests/daemon/workers/test_pool.py::test_workers_stay_without_decisions_after_a_misfit",
     ),
-    Mutant(
-        name="the daemon is ready before its endpoints listen",
+    "the daemon is ready before its endpoints listen": Mutant(
         file="daemon/telemetry/readiness.py",
         text="not self._is_listening()",
         becomes="False",
         found_by="tests/daemon/test_lifespan.py::test_daemon_is_ready_only_once_every_endpoint_listens",
     ),
-    Mutant(
-        name="workers go on deciding although their daemon hangs",
+    "workers go on deciding although their daemon hangs": Mutant(
         file="daemon/workers/pool.py",
         text="min(self._deadline, self._clock() + self._lease_s)",
         becomes="self._deadline",
         found_by="tests/daemon/workers/test_pool.py::test_lease_of_a_worker_ends_with_the_daemon_that_renews_it",
     ),
-    Mutant(
-        name="a worker decides for longer than its daemon",
+    "a worker decides for longer than its daemon": Mutant(
         file="daemon/workers/feed_source.py",
         text="                        await applier.send(Renew(order.deadline))\n",
         found_by="tests/daemon/workers/test_feed_source.py::test_stop_and_deadline_reach_the_applier_in_order",
     ),
-    Mutant(
-        name="a daemon begins while a worker of an earlier one may answer",
+    "a daemon begins while a worker of an earlier one may answer": Mutant(
         file="daemon/workers/predecessors.py",
         text="while not self._try(fcntl.LOCK_EX) and",
         becomes="while False and",
         found_by="tests/daemon/workers/test_predecessors.py::test_daemon_waits_for_the_worker_of_a_killed_one",
     ),
-    Mutant(
-        name="a request that lasted too long is answered by old ACLs",
+    "a request that lasted too long is answered by old ACLs": Mutant(
         file="actors/daemon_authorizer.py",
         text="        if self.has_expired(state):\n",
         becomes="        if state is None:\n",
         found_by="tests/actors/test_standard_authorizer.py::test_request_that_outlives_its_state_gets_no_answer",
     ),
-    Mutant(
-        name="an audit line has any text that a client sends as X-Request-ID",
+    "an audit line has any text that a client sends as X-Request-ID": Mutant(
         file="acl/audit/caller.py",
         text="value is not None and _REQUEST_ID.fullmatch(value) else None",
         becomes="value is not None else None",
         found_by="tests/acl/audit/test_caller.py::test_request_id_of_another_form_is_left_out",
     ),
-    Mutant(
-        name="the log's queue grows without bound",
+    "the log's queue grows without bound": Mutant(
         file="daemon/logging/queue.py",
         text="if self._size + len(data) > QUEUE_BYTES_MAX:",
         becomes="if False:",
         found_by="tests/daemon/logging/test_queue.py::test_full_queue_drops_lines_and_never_blocks",
     ),
-    Mutant(
-        name="the ready file is written through a symbolic link",
+    "the ready file is written through a symbolic link": Mutant(
         file="daemon/telemetry/ready_file.py",
         text="os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW",
         becomes="os.O_CREAT",
         found_by="tests/daemon/telemetry/test_readiness.py::test_existing_file_at_the_temporary_name_is_kept",
     ),
-    Mutant(
-        name="the update queue ends before the connections",
+    "the update queue ends before the connections": Mutant(
         file="daemon/lifespan.py",
         text="self._acting(), self._writing(), self._serving()",
         becomes="self._acting(), self._serving(), self._writing()",
         found_by="tests/daemon/test_lifespan.py::test_change_under_way_is_answered_and_durable_before_the_actors_and_the_audit_end",
     ),
-    Mutant(
-        name="a server does not wait for the gate",
+    "a server does not wait for the gate": Mutant(
         file="daemon/lifespan.py",
         text="        await self._gate.wait_until_open(name)\n",
         found_by="tests/end_to_end/test_early_start.py::test_every_other_endpoint_refuses_connections",
     ),
-    Mutant(
-        name="the text of a client forges a line of the log",
+    "the text of a client forges a line of the log": Mutant(
         file="daemon/logging/setup.py",
         text='event = escape_line(f"{message}\\n{exception}" if exception else message)',
         becomes='event = f"{message}\\n{exception}" if exception else message',
         found_by="tests/end_to_end/test_forged_lines.py::test_no_client_forges_a_line",
     ),
-    Mutant(
-        name="a name forges a line of the audit",
+    "a name forges a line of the audit": Mutant(
         file="daemon/audit/format.py",
         text="        message = message.translate(KAFKA_ESCAPES)\n",
         becomes="        pass\n",
         found_by="tests/end_to_end/test_forged_lines.py::test_no_client_forges_a_line",
     ),
-    Mutant(
-        name="a name server opens a port of localhost to other machines",
+    "a name server opens a port of localhost to other machines": Mutant(
         file="daemon/net/binding.py",
         text="if is_local and not is_loopback(resolved):",
         becomes="if False:",
         found_by="tests/daemon/net/test_binding.py::test_localhost_must_be_this_machine_alone",
     ),
-)
+}

@@ -28,7 +28,6 @@ def copy(tmp_path_factory: TempPathFactory) -> Copy:
 
 def becoming(text: str, *, test: str = "test_it") -> Mutant:
     return Mutant(
-        name=text,
         file="room/guard.py",
         text="return 42",
         becomes=text,

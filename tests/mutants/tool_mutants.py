@@ -4,83 +4,72 @@ from typing import Final
 
 from tests.mutants.mutant import Mutant
 
-TOOL_MUTANTS: Final = (
+TOOL_MUTANTS: Final = {
     # Verification
-    Mutant(
-        name="a state that was replaced within the window counts as a difference",
+    "a state that was replaced within the window counts as a difference": Mutant(
         file="ops/replay/verify/history.py",
         text="bisect_right(states, at_ms - window_ms,",
         becomes="bisect_right(states, at_ms,",
         found_by="tests/ops/replay/verify/test_verify.py::test_result_is_that_of_plain_scans",
     ),
-    Mutant(
-        name="an agreement without evidence is a success",
+    "an agreement without evidence is a success": Mutant(
         file="ops/replay/verify/report.py",
         text="return not self.judged or not_judged",
         becomes="return not_judged",
         found_by="tests/ops/replay/verify/test_verify.py::test_too_little_evidence_is_no_success",
     ),
-    Mutant(
-        name="a recorded rule that is impossible counts as agreement",
+    "a recorded rule that is impossible counts as agreement": Mutant(
         file="ops/replay/verify/judging.py",
         text="if not case.names_kafkas_rule or recorded.rule == str(decision.rule):",
         becomes="if True:",
         found_by="tests/ops/replay/verify/test_verify.py::test_rule_must_be_possible_too",
     ),
     # Import and export
-    Mutant(
-        name="an ALLOW is sent together with a DENY",
+    "an ALLOW is sent together with a DENY": Mutant(
         file="cli/transfer/cluster_place.py",
         text="    for grants in (False, True):\n",
         becomes=("    yield from split_batches(acls, lambda acl: acl)\n    for grants in ():\n"),
         found_by="tests/cli/transfer/test_cluster_place.py::test_denials_are_acknowledged_before_the_first_allow_is_sent",
     ),
-    Mutant(
-        name="a crash leaves a part of an import",
+    "a crash leaves a part of an import": Mutant(
         file="cli/transfer/log_place.py",
         text="    if len(batches) > 1:\n",
         becomes="    if False:\n",
         found_by="tests/cli/transfer/test_log_place.py::test_several_batches_become_visible_together",
     ),
-    Mutant(
-        name="credentials for one cluster are used for another",
+    "credentials for one cluster are used for another": Mutant(
         file="cli/transfer/arguments.py",
         text="    if len(clusters) == 1:\n        return clusters[0]\n",
         becomes="    if clusters:\n        return clusters[0]\n",
         found_by="tests/cli/transfer/test_command.py::test_arguments_that_cannot_be_combined_exit_with_2",
     ),
     # Formats of ACLs
-    Mutant(
-        name="the console reads ACLs in formats that are slow to read",
+    "the console reads ACLs in formats that are slow to read": Mutant(
         file="daemon/queries/candidates.py",
         text='read_acl_text(text, "", PASTED_FORMATS)',
         becomes='read_acl_text(text, "")',
         found_by="tests/daemon/queries/test_candidates.py::test_other_texts_are_rejected",
     ),
-    Mutant(
-        name="aliases may make a small file large",
+    "aliases may make a small file large": Mutant(
         file="management/formats/parsing.py",
         text="elif values + size.values > _VALUES_MAX:",
         becomes="elif False:",
         found_by="tests/management/formats/test_document.py::test_aliases_count_as_copies",
     ),
-    Mutant(
-        name="a custom role that denies is read as one that allows",
+    "a custom role that denies is read as one that allows": Mutant(
         file="management/formats/julie_roles.py",
         text="if ascii_upper(permission_type) != PermissionType.ALLOW.name:",
         becomes="if False:",
         found_by="tests/management/formats/test_julie.py::test_fault_is_named_with_its_place",
     ),
     # ACLs in ZooKeeper
-    Mutant(
-        name="ALLOWs reach ZooKeeper before the DENYs that limit them",
+    "ALLOWs reach ZooKeeper before the DENYs that limit them": Mutant(
         file="cli/zookeeper/writing.py",
         text="    yield from denials.items()\n    yield from grants.items()\n",
         becomes="    yield from grants.items()\n    yield from denials.items()\n",
         found_by="tests/cli/zookeeper/test_writing.py::test_denials_are_written_before_the_first_grant",
     ),
-    Mutant(
-        name="passwords are in kazoo's log",
+    "passwords are in kazoo's log": Mutant(
         file="cli/zookeeper/session.py",
         text=(
             '    logger = logging.Logger("kazoo", level=logging.CRITICAL + 1)\n'
@@ -90,36 +79,31 @@ TOOL_MUTANTS: Final = (
         found_by="tests/cli/zookeeper/test_session.py::test_no_password_is_logged",
     ),
     # Plans
-    Mutant(
-        name="a plan deletes DENYs before ALLOWs",
+    "a plan deletes DENYs before ALLOWs": Mutant(
         file="management/plan/changes.py",
         text='"delete_allow", "delete_deny")',
         becomes='"delete_deny", "delete_allow")',
         found_by="tests/management/plan/test_changes.py::test_no_moment_allows_more_than_both_states",
     ),
-    Mutant(
-        name="a plan deletes ACLs that it does not manage",
+    "a plan deletes ACLs that it does not manage": Mutant(
         file="management/plan/changes.py",
         text=" and selector.manages(acl)",
         found_by="tests/management/plan/test_changes.py::test_plan_changes_what_it_manages_and_nothing_else",
     ),
     # Commands
-    Mutant(
-        name="a server that cannot sign a SCRAM log-in is trusted",
+    "a server that cannot sign a SCRAM log-in is trusted": Mutant(
         file="kafka_client/scram.py",
         text='(_decode_base64(match["signature"]), proof.expected_signature)',
         becomes="(proof.expected_signature, proof.expected_signature)",
         found_by="tests/kafka_client/test_client.py::test_impostor_ends_the_request",
     ),
-    Mutant(
-        name="a Kafka client does not compare the host with the certificate",
+    "a Kafka client does not compare the host with the certificate": Mutant(
         file="tls/context.py",
         text="context.check_hostname = settings.checks_host",
         becomes="context.check_hostname = False",
         found_by="tests/kafka_client/test_tls_stream.py::test_rejected_certificate_is_explained",
     ),
-    Mutant(
-        name="a Kafka client accepts certificates of every CA",
+    "a Kafka client accepts certificates of every CA": Mutant(
         file="tls/context.py",
         text="    context.verify_mode = ssl.CERT_REQUIRED\n    if settings.truststore",
         becomes=(
@@ -129,154 +113,133 @@ TOOL_MUTANTS: Final = (
         ),
         found_by="tests/kafka_client/test_tls_stream.py::test_rejected_certificate_is_explained",
     ),
-    Mutant(
-        name="import-config takes hidden super users for none",
+    "import-config takes hidden super users for none": Mutant(
         file="cli/follower_file.py",
         text="        self._made.unknown.append(name)\n",
         found_by="tests/cli/test_import_config.py::test_what_cannot_be_taken_over_is_said",
     ),
-    Mutant(
-        name="a denial is certain although the super users are unknown",
+    "a denial is certain although the super users are unknown": Mutant(
         file="acl/known_settings.py",
         text="if principal is not None and known.super_users is None:",
         becomes="if False:",
         found_by="tests/acl/test_known_settings.py::test_doubt_names_what_is_unknown",
     ),
-    Mutant(
-        name="a denial is certain although the default is unknown",
+    "a denial is certain although the default is unknown": Mutant(
         file="acl/known_settings.py",
         text="    if known.may_open(snapshot, resource_type, resource_name):",
         becomes="    if False:",
         found_by="tests/acl/test_known_settings.py::test_doubt_names_what_is_unknown",
     ),
-    Mutant(
-        name="a name in an ACL can control the terminal",
+    "a name in an ACL can control the terminal": Mutant(
         file="cli/output.py",
         text="paint(escape_unprintable(line), out)",
         becomes="paint(line, out)",
         found_by="tests/cli/questions/test_answers.py::test_names_cannot_control_a_terminal",
     ),
-    Mutant(
-        name="import-config writes secrets to a file that everyone can read",
+    "import-config writes secrets to a file that everyone can read": Mutant(
         file="cli/import_config.py",
         text="FILE_MODE: Final = 0o600\n",
         becomes="FILE_MODE: Final = 0o644\n",
         found_by="tests/cli/test_import_config.py::test_written_file_is_new_and_only_its_owner_reads_it",
     ),
-    Mutant(
-        name="a password is read from a profile that others may read",
+    "a password is read from a profile that others may read": Mutant(
         file="cli/profile.py",
         text="if secret is not None and mode & ~MODE:",
         becomes="if secret is not None and mode & 0o007:",
         found_by="tests/cli/test_profile.py::test_unusable_profile_is_rejected",
     ),
-    Mutant(
-        name="the password of a profile is sent to a server that a flag names",
+    "the password of a profile is sent to a server that a flag names": Mutant(
         file="cli/profile.py",
         text="if any(getattr(request, name) is not None for name in names):",
         becomes="if None not in (request.bootstrap_server, request.command_config):",
         found_by="tests/cli/test_profile.py::test_profile_is_used_as_a_whole_or_not_at_all",
     ),
     # Metadata shell
-    Mutant(
-        name="the shell prints the salts of SCRAM users",
+    "the shell prints the salts of SCRAM users": Mutant(
         file="cli/shell/java_text.py",
         text='f"ScramCredentialData(salt={REDACTED}, ',
         becomes='f"ScramCredentialData(salt={credential.salt.hex()}, ',
         found_by="tests/cli/shell/test_log_tree.py::test_no_secret_is_printed",
     ),
     # Replay: ingest
-    Mutant(
-        name="a commit counts before its run is on the disk",
+    "a commit counts before its run is on the disk": Mutant(
         file="ops/replay/ingest/committing.py",
         text='for name in (*names, ""):',
         becomes="for name in ():",
         found_by="tests/ops/replay/ingest/test_commits.py::test_run_and_commit_are_on_the_disk_before_the_commit_counts",
     ),
     # Replay
-    Mutant(
-        name="the secrets of a spark-submit line are shown",
+    "the secrets of a spark-submit line are shown": Mutant(
         file="ops/replay/submit/line.py",
         text='== "--conf" and _SECRET.search(word):',
         becomes='== "--conf" and not _SECRET.search(word):',
         found_by="tests/ops/replay/submit/test_line.py::test_secret_is_used_but_not_shown",
     ),
-    Mutant(
-        name="a program in the current folder lists the ACLs of a cluster",
+    "a program in the current folder lists the ACLs of a cluster": Mutant(
         file="ops/replay/acls/live.py",
         text='(sys.executable, "-P", "-m",',
         becomes='(sys.executable, "-m",',
         found_by="tests/ops/replay/acls/test_reading.py::test_folder_named_authorizerd_is_not_imported",
     ),
-    Mutant(
-        name="a load does not check the host name of its target",
+    "a load does not check the host name of its target": Mutant(
         file="ops/replay/load/lanes/connection.py",
         text="        return tls.wrap_socket(",
         becomes="        tls.check_hostname = False\n        return tls.wrap_socket(",
         found_by="tests/ops/replay/load/lanes/test_connection.py::test_target_with_tls_is_checked",
     ),
     # Client libraries
-    Mutant(
-        name="a client takes an unknown decision in a batch for a permission",
+    "a client takes an unknown decision in a batch for a permission": Mutant(
         file="clients/python/src/authorizerd_client/values.py",
         text="[code == ALLOWED for",
         becomes="[code != DENIED for",
         found_by="tests/clients/test_both_python_clients.py::test_only_the_decision_1_allows",
     ),
-    Mutant(
-        name="a client takes an unknown decision for a permission",
+    "a client takes an unknown decision for a permission": Mutant(
         file="clients/python/src/authorizerd_client/values.py",
         text="return code == ALLOWED",
         becomes="return code != DENIED",
         found_by="tests/clients/test_both_python_clients.py::test_only_the_decision_1_allows",
     ),
-    Mutant(
-        name="a client takes the answer to another question",
+    "a client takes the answer to another question": Mutant(
         file="clients/python/src/authorizerd_client/protocol.py",
         text="self._in_flight[0].correlation_id != answer.correlation_id:",
         becomes="False:",
         found_by="tests/clients/test_both_python_clients.py::test_invalid_answer_is_never_a_permission",
     ),
-    Mutant(
-        name="a client forgets the offset that it must require",
+    "a client forgets the offset that it must require": Mutant(
         file="clients/python/src/authorizerd_client/trio.py",
         text="min_offset = max(min_offset, self._required_offset)",
         becomes="pass",
         found_by="tests/clients/test_failover.py::test_own_writes_are_read_through_another_daemon",
     ),
-    Mutant(
-        name="a client ignores the TLS context of an address without TLS",
+    "a client ignores the TLS context of an address without TLS": Mutant(
         file="clients/python/src/authorizerd_client/tls.py",
         text="        if context is not None:\n",
         becomes="        if False:\n",
         found_by="tests/clients/test_python_tls.py::test_context_for_an_address_without_tls_is_rejected",
     ),
-    Mutant(
-        name="a client's default context trusts every certificate",
+    "a client's default context trusts every certificate": Mutant(
         file="clients/python/src/authorizerd_client/tls.py",
         text="context or ssl.create_default_context()",
         becomes="context or ssl._create_unverified_context()",
         found_by="tests/clients/test_python_tls.py::test_fault_is_named_at_once",
     ),
-    Mutant(
-        name="a client's default context checks no host name",
+    "a client's default context checks no host name": Mutant(
         file="clients/python/src/authorizerd_client/tls.py",
         text="    endpoint.new_session()",
         becomes="    endpoint.context.check_hostname = False\n    endpoint.new_session()",
         found_by="tests/clients/test_python_tls.py::test_default_context_checks_certificate_and_host",
     ),
-    Mutant(
-        name="the JavaScript client sends its token to a server that it does not trust",
+    "the JavaScript client sends its token to a server that it does not trust": Mutant(
         file="clients/javascript/lib/link.js",
         text='this.#socket.once("secureConnect", () => {',
         becomes='this.#socket.once("connect", () => {',
         found_by="tests/clients/test_javascript_client.py::test_fault_is_named_at_once",
     ),
-    Mutant(
-        name="a watch goes on after changes that a fault has hidden",
+    "a watch goes on after changes that a fault has hidden": Mutant(
         file="clients/python/src/authorizerd_client/following.py",
         text="self._offset = None  # the events before the fault are lost",
         becomes="pass",
         found_by="tests/clients/test_watch.py::test_changes_before_a_fault_are_listed_again",
     ),
-)
+}
