@@ -23,8 +23,7 @@ from tests.support.answers import answer_of
 from tests.support.requests import http_request
 
 VOCABULARY = Vocabulary(
-    {"user": "User", "group": "Group"},
-    {"topic": 2, "group": 3, "cluster": 4, "user": 7},
+    {"user": "User", "group": "Group"}, {"topic": 2, "group": 3, "cluster": 4, "user": 7}
 )
 PATHS = {
     "subject": SEARCH_SUBJECT_PATH,
@@ -84,12 +83,7 @@ class SearchPlace(Place):
         return SearchHandler(self.authorizer, VOCABULARY, self.callers, queries)
 
     async def post(
-        self,
-        kind: str,
-        body: object,
-        *,
-        caller: str = "",
-        handler: SearchHandler | None = None,
+        self, kind: str, body: object, *, caller: str = "", handler: SearchHandler | None = None
     ) -> Response:
         """Send a search; ``body`` is bytes or a document."""
         request = http_request(PATHS[kind], body, caller=caller)

@@ -101,9 +101,7 @@ class Listener(MemoryListener):
 
 
 async def start(
-    nursery: trio.Nursery,
-    server: StreamServer,
-    pair: Callable[[], StreamPair] = memory_stream_pair,
+    nursery: trio.Nursery, server: StreamServer, pair: Callable[[], StreamPair] = memory_stream_pair
 ) -> Listener:
     listener = Listener(pair)
     await serve_in_memory(nursery, server, listener)

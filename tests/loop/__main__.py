@@ -44,10 +44,7 @@ def main() -> None:
     arguments = parser.parse_args()
     groups: list[list[Meter]] = [[CpuMeter()]]
     if arguments.counted:
-        groups = [
-            [LineMeter(LIMITS["lines"]), CollectionMeter(), SlowCallMeter()],
-            [ByteMeter()],
-        ]
+        groups = [[LineMeter(LIMITS["lines"]), CollectionMeter(), SlowCallMeter()], [ByteMeter()]]
     for meters in groups:
         played: list[tuple[str, Played]] = []
         for name in arguments.stations.split(","):
@@ -69,11 +66,7 @@ def _play(name: str, meters: list[Meter], arguments: argparse.Namespace) -> list
 
         async def run() -> list[Played]:
             return await play(
-                station,
-                Path(folder),
-                meters,
-                is_whole=arguments.whole,
-                repeats=arguments.repeats,
+                station, Path(folder), meters, is_whole=arguments.whole, repeats=arguments.repeats
             )
 
         return trio.run(run, instruments=meters)

@@ -195,9 +195,7 @@ def _searches(token: str) -> Iterator[HttpRequest]:
     token_of_page = {"page": {"token": "A" * 30_000}}
     paged = json.dumps(evaluation() | token_of_page).encode()
     yield HttpRequest(
-        DECISION_HTTP,
-        f"{SEARCH_PATHS[0]}: a long token",
-        post(SEARCH_PATHS[0], paged, token=token),
+        DECISION_HTTP, f"{SEARCH_PATHS[0]}: a long token", post(SEARCH_PATHS[0], paged, token=token)
     )
 
 

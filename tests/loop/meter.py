@@ -42,12 +42,9 @@ IS_CLIENT: Final = ContextVar("IS_CLIENT", default=False)
 
 FRAMES_SHOWN: Final = 6
 PACKAGES: Final = frozenset(
-    ("acl", "actors", "config", "daemon", "management", "metadata", "protocol", "tls"),
+    ("acl", "actors", "config", "daemon", "management", "metadata", "protocol", "tls")
 )
-SLOW_CALLS: Final = (
-    (ssl.SSLObject, "do_handshake"),
-    (hashlib, "pbkdf2_hmac"),
-)
+SLOW_CALLS: Final = ((ssl.SSLObject, "do_handshake"), (hashlib, "pbkdf2_hmac"))
 
 
 @dataclass(slots=True)

@@ -206,10 +206,7 @@ async def test_the_right_to_ask_is_checked_for_each_evaluation(tmp_path: Path) -
     assert response.status == 200
     first, second, third = json.loads(response.body)["evaluations"]
     assert first["decision"] is third["decision"] is True
-    assert second == {
-        "decision": False,
-        "context": {"error": {"status": 403, "message": REFUSAL}},
-    }
+    assert second == {"decision": False, "context": {"error": {"status": 403, "message": REFUSAL}}}
 
 
 @pytest.mark.parametrize("count", [1, 2])

@@ -453,12 +453,7 @@ async def test_acls_that_a_history_keeps_are_limited(
 
 async def test_change_in_a_history_is_shown_whole(tmp_path: Path) -> None:
     found = await PastPlace(tmp_path).answer(past_evaluation(2), HISTORY_PATH)
-    assert found["answers"][1] == {
-        "decision": False,
-        "offset": 4,
-        "time": TIME,
-        "change": REMOVED,
-    }
+    assert found["answers"][1] == {"decision": False, "offset": 4, "time": TIME, "change": REMOVED}
 
 
 async def test_only_the_latest_answers_of_a_history_are_listed(

@@ -105,9 +105,7 @@ async def test_answers_without_the_field_stay_those_of_a_broker(service: KafkaSe
     asked = [
         await service.raw(ApiKey.CREATE_ACLS, 3, bytes(finish(encode_creations(3, [A], -1)))),
         await service.raw(
-            ApiKey.DESCRIBE_ACLS,
-            3,
-            encode_describe_acls_request(3, ANYTHING, asks_offset=True),
+            ApiKey.DESCRIBE_ACLS, 3, encode_describe_acls_request(3, ANYTHING, asks_offset=True)
         ),
         await service.raw(
             ApiKey.DELETE_ACLS, 3, bytes(finish(encode_deletions(3, [ANYTHING], -1)))

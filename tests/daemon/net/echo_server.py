@@ -38,10 +38,7 @@ class Server(ConnectionServer):
     """
 
     def __init__(
-        self,
-        connections_max: int = 2,
-        memory_bytes_max: int = 1000,
-        tls: TlsServer | None = None,
+        self, connections_max: int = 2, memory_bytes_max: int = 1000, tls: TlsServer | None = None
     ) -> None:
         super().__init__(
             name="TEST",

@@ -313,10 +313,7 @@ async def test_all_pages_together_are_the_whole_search(
     """Each result is allowed if it is asked about, and each known name that is allowed is one."""
     place = SearchPlace(None, *chosen, topics=tuple(topics))
     place.authorizer.configure(
-        {
-            "super.users": "User:root",
-            "allow.everyone.if.no.acl.found": str(allow_everyone).lower(),
-        }
+        {"super.users": "User:root", "allow.everyone.if.no.acl.found": str(allow_everyone).lower()}
     )
     state = place.authorizer.current_state()
     assert state.snapshot is not None

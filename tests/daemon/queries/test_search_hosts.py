@@ -37,11 +37,7 @@ async def context_of(place: SearchPlace, kind: str, *arguments: Any, **more: Any
         ("subject", [ALICE, BOB], {"some_hosts": 1}),
         ("subject", [ALICE, BOB, DENIED_AT_HOST], {"some_hosts": 1}),
         ("subject", [ALICE, acl("Group:g", "READ", topic="t", host=HOST)], {}),
-        (
-            "subject",
-            [acl("User:*", "READ", topic="t", host=HOST)],
-            {"everyone_some_hosts": True},
-        ),
+        ("subject", [acl("User:*", "READ", topic="t", host=HOST)], {"everyone_some_hosts": True}),
         ("action", [ALICE], {}),
         ("action", [ALICE, DENIED_AT_HOST], {"some_hosts": 1}),
         ("action", [acl("User:alice", "READ", topic="t", host=HOST)], {"some_hosts": 2}),

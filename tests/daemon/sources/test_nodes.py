@@ -160,12 +160,7 @@ OTHER_MECHANISM = answer(error_code=33, mechanisms=("GSSAPI",))
     ],
 )  # fmt: skip
 async def test_error_names_node_reason_and_remedy(
-    cluster: TlsCluster,
-    authority: Authority,
-    case: Case,
-    cause: Cause,
-    reason: str,
-    advice: str,
+    cluster: TlsCluster, authority: Authority, case: Case, cause: Cause, reason: str, advice: str
 ) -> None:
     """Within two seconds, and it closes every connection."""
     tls = case.prepare(cluster, authority)

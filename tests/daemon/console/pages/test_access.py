@@ -35,11 +35,7 @@ ALTER_CLUSTER = {"resource_type": "CLUSTER", "operation": "ALTER"}
     [
         (WHO, READ_ORDERS, ["Rows: 3.", "User:alice", "User:bob", "from any host"]),
         (WHO, READ_ORDERS | {"search": "ALI"}, ["Rows: 1.", "User:alice"]),
-        (
-            WHO,
-            READ_OPEN,
-            ["So may everyone else", "from any host", "User:eve", "from no host"],
-        ),
+        (WHO, READ_OPEN, ["So may everyone else", "from any host", "User:eve", "from no host"]),
         (
             WHO,
             READ_OPEN | {"search": "bob"},

@@ -244,8 +244,7 @@ TOKENS = st.one_of(
     st.from_regex(rb"n,(a=.{0,3})?,n=(alice|.{0,9}),r=[!-~]{0,9}(,[a-z]+=.{0,5}){0,3}"),
 )
 FINALS = st.one_of(
-    TOKENS,
-    st.from_regex(rb"c=biws,r=abcserver(,[a-z]=.{0,5}){0,3},p=[A-Za-z0-9+/]{0,90}={0,3}"),
+    TOKENS, st.from_regex(rb"c=biws,r=abcserver(,[a-z]=.{0,5}){0,3},p=[A-Za-z0-9+/]{0,90}={0,3}")
 )
 
 

@@ -28,9 +28,7 @@ class Server:
         self.streams: list[trio.SocketStream] = []
 
     async def start(self, nursery: trio.Nursery) -> Address:
-        listeners = await nursery.start(
-            partial(trio.serve_tcp, self._serve, 0, host="127.0.0.1"),
-        )
+        listeners = await nursery.start(partial(trio.serve_tcp, self._serve, 0, host="127.0.0.1"))
         return Address("127.0.0.1", listeners[0].socket.getsockname()[1])
 
     async def _serve(self, stream: trio.SocketStream) -> None:

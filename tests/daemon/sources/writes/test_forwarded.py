@@ -322,8 +322,7 @@ async def test_each_creation_on_a_broken_connection_is_judged_by_itself(
 
 @each_mode
 @pytest.mark.parametrize(
-    ("by", "gone"),
-    [("nobody", 0), ("request", 1), ("another", 1), ("another before", 0)],
+    ("by", "gone"), [("nobody", 0), ("request", 1), ("another", 1), ("another before", 0)]
 )
 async def test_deletion_on_a_broken_connection_never_counts_as_done(
     cluster: AclCluster, writes: Writes, by: str, gone: int

@@ -136,8 +136,7 @@ def refused(kind: SourceKind = SourceKind.QUORUM) -> RefusedUpdates:
 
 
 @pytest.mark.parametrize(
-    ("kind", "modes"),
-    [(SourceKind.QUORUM, "as-self or forward"), (SourceKind.BROKERS, "as-self")],
+    ("kind", "modes"), [(SourceKind.QUORUM, "as-self or forward"), (SourceKind.BROKERS, "as-self")]
 )
 def test_every_item_says_where_to_send_the_change(kind: SourceKind, modes: str) -> None:
     """The code tells clients not to try again."""
