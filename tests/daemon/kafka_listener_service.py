@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -248,6 +248,10 @@ async def start(
     service = Service(listener, port, nursery)
     await nursery.start(lambda task_status: service.serve(sockets, task_status=task_status))
     return service
+
+
+Listen = Callable[..., Awaitable[Service]]
+"""``start`` in the nursery of a test."""
 
 
 async def with_client(service: Service) -> tuple[Service, Client]:

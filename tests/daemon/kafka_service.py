@@ -1,6 +1,6 @@
 """The handlers of Kafka requests over a real authorizer, queue and applier, the log in memory."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -262,3 +262,7 @@ async def start(
     if is_loaded:
         await service.load(*acls, cluster_changes=cluster_changes)
     return service
+
+
+Start = Callable[..., Awaitable[KafkaService]]
+"""``start`` in the nursery of a test."""

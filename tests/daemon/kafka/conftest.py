@@ -1,19 +1,35 @@
+from functools import partial
+
 import pytest
 import trio
 
-from tests.daemon.kafka_service import KafkaService, start
+from tests.daemon import kafka_listener_service, kafka_service
+from tests.daemon.kafka_listener_service import Listen
+from tests.daemon.kafka_service import KafkaService, Start
 
 
 @pytest.fixture
-async def service(nursery: trio.Nursery) -> KafkaService:
+def start(nursery: trio.Nursery) -> Start:
+    """Start services in the nursery of the test."""
+    return partial(kafka_service.start, nursery)
+
+
+@pytest.fixture
+async def service(start: Start) -> KafkaService:
     """Return a service that has loaded an empty log."""
-    return await start(nursery)
+    return await start()
 
 
 @pytest.fixture
-async def unloaded(nursery: trio.Nursery) -> KafkaService:
+async def unloaded(start: Start) -> KafkaService:
     """Return a service that has not loaded its log."""
-    return await start(nursery, is_loaded=False)
+    return await start(is_loaded=False)
+
+
+@pytest.fixture
+def listen(nursery: trio.Nursery) -> Listen:
+    """Start listeners in the nursery of the test."""
+    return partial(kafka_listener_service.start, nursery)
 
 
 @pytest.fixture

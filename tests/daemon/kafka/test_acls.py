@@ -1,7 +1,6 @@
 """DescribeAcls, CreateAcls, DeleteAcls: from a request's bytes to its answer's bytes."""
 
 from collections.abc import Sequence
-from functools import partial
 
 import pytest
 import trio
@@ -25,7 +24,8 @@ from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.acls import TEXTS_BYTES_MAX, FilterResult, MatchingAcl
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
-from tests.daemon.kafka_service import ALICE, ANYTHING, KafkaService, acl, on_cluster, start
+from tests.daemon import kafka_service
+from tests.daemon.kafka_service import ALICE, ANYTHING, KafkaService, Start, acl, on_cluster
 from tests.support.authorizers import Plug
 
 VERSIONS = [1, 2, 3]
@@ -84,9 +84,9 @@ async def test_version_0_creates_literals(service: KafkaService) -> None:
     assert service.acls == {LITERAL}
 
 
-async def test_version_0_sees_and_deletes_only_literals(nursery: trio.Nursery) -> None:
+async def test_version_0_sees_and_deletes_only_literals(start: Start) -> None:
     """The pattern type is LITERAL, never ANY, even if the name is null."""
-    service = await start(nursery, LITERAL, PREFIXED)
+    service = await start(LITERAL, PREFIXED)
     assert await service.raw(ApiKey.DESCRIBE_ACLS, 0, V0_FILTER) == V0_DESCRIBED
     one_filter = b"\0\0\0\1" + V0_FILTER
     assert await service.raw(ApiKey.DELETE_ACLS, 0, one_filter) == V0_DELETED
@@ -137,11 +137,9 @@ async def test_request_above_10_000_new_acls_is_refused_whole(service: KafkaServ
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("code", [0, 99, -1])
-async def test_unknown_codes_in_filters_are_invalid(
-    nursery: trio.Nursery, version: int, code: int
-) -> None:
+async def test_unknown_codes_in_filters_are_invalid(start: Start, version: int, code: int) -> None:
     """Describe reports it at the top, delete at the filter; the other filters take effect."""
-    service = await start(nursery, LITERAL, OTHER)
+    service = await start(LITERAL, OTHER)
     cases = {
         AclFilter(resource_type=code): "Unknown patternFilter.",
         AclFilter(pattern_type=code): "Unknown patternFilter.",
@@ -155,10 +153,10 @@ async def test_unknown_codes_in_filters_are_invalid(
     assert service.acls == {LITERAL}
 
 
-async def test_stored_unknown_codes_are_described_and_deleted(nursery: trio.Nursery) -> None:
+async def test_stored_unknown_codes_are_described_and_deleted(start: Start) -> None:
     """They match open filters, and keep their raw codes."""
     odd = acl("t", operation=99, permission_type=98)
-    service = await start(nursery, odd)
+    service = await start(odd)
     assert await service.describe() == {odd}
     (deleted,) = await service.delete([ANYTHING])
     assert deleted == FilterResult(matches=[MatchingAcl(acl=odd)])
@@ -167,10 +165,10 @@ async def test_stored_unknown_codes_are_described_and_deleted(nursery: trio.Nurs
 
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_caller_without_the_right_changes_and_sees_nothing(
-    nursery: trio.Nursery, version: int
+    start: Start, version: int
 ) -> None:
     """Each item, each filter, or the whole description gets CLUSTER_AUTHORIZATION_FAILED."""
-    service = await start(nursery, LITERAL)
+    service = await start(LITERAL)
     assert (
         await service.create([OTHER, acl("")], version=version, principal=ALICE)
         == [NOT_AUTHORIZED] * 2
@@ -200,18 +198,6 @@ async def test_refused_request_gets_no_answer_many_times_its_size(
         await service.raw(api_key, version, body[: 5 * count], principal=ALICE)
 
 
-async def test_caller_without_the_right_is_refused_in_version_0(nursery: trio.Nursery) -> None:
-    service = await start(nursery, LITERAL)
-    error = b"\0\x1f\0\x1dCluster authorization failed."
-    ask = partial(service.raw, version=0, principal=ALICE)
-    created = await ask(ApiKey.CREATE_ACLS, body=V0_CREATE)
-    assert created == bytes(4) + b"\0\0\0\1" + error
-    described = await ask(ApiKey.DESCRIBE_ACLS, body=V0_FILTER)
-    assert described == bytes(4) + error + bytes(4)
-    deleted = await ask(ApiKey.DELETE_ACLS, body=b"\0\0\0\1" + V0_FILTER)
-    assert deleted == bytes(4) + b"\0\0\0\1" + error + bytes(4)
-
-
 @pytest.mark.parametrize(
     ("granted", "describes", "alters"),
     [
@@ -222,10 +208,10 @@ async def test_caller_without_the_right_is_refused_in_version_0(nursery: trio.Nu
     ],
 )
 async def test_cluster_describe_and_alter_are_required(
-    nursery: trio.Nursery, granted: Operation, describes: bool, alters: bool
+    start: Start, granted: Operation, describes: bool, alters: bool
 ) -> None:
     """ALTER implies DESCRIBE; no other operation implies either."""
-    service = await start(nursery, on_cluster(granted))
+    service = await start(on_cluster(granted))
     described = await service.describe(principal=ALICE)
     assert (described != NOT_AUTHORIZED) is describes
     assert (await service.create([OTHER], principal=ALICE) == [None]) is alters
@@ -267,8 +253,8 @@ async def test_finished_items_keep_their_result_after_a_timeout(service: KafkaSe
     assert service.acls == set()
 
 
-async def test_closed_queue_refuses_updates_and_describes(nursery: trio.Nursery) -> None:
-    service = await start(nursery, LITERAL)
+async def test_closed_queue_refuses_updates_and_describes(start: Start) -> None:
+    service = await start(LITERAL)
     service.running.queue.close()
     await wait_all_tasks_blocked()
     refused = ApiError(ErrorCode.BROKER_NOT_AVAILABLE, "the daemon is shutting down")
@@ -276,7 +262,7 @@ async def test_closed_queue_refuses_updates_and_describes(nursery: trio.Nursery)
     assert await service.describe() == {LITERAL}
 
 
-async def test_rejected_updates_keep_their_code_and_text(nursery: trio.Nursery) -> None:
+async def test_rejected_updates_keep_their_code_and_text(start: Start) -> None:
     """The code may be one that this daemon does not know."""
 
     class Rejecting(Plug):
@@ -289,7 +275,7 @@ async def test_rejected_updates_keep_their_code_and_text(nursery: trio.Nursery) 
             return completions
 
     plug = Rejecting([True])
-    service = await start(nursery, plug_in=lambda _: plug)
+    service = await start(plug_in=lambda _: plug)
     assert await service.create([LITERAL, OTHER]) == [
         ApiError(1000, "reason 0"),
         ApiError(1001, "reason 1"),
@@ -302,7 +288,7 @@ async def test_log_error_fails_the_waiting_requests() -> None:
 
     async def create() -> None:
         async with trio.open_nursery() as nursery:
-            service = await start(nursery)
+            service = await kafka_service.start(nursery)
             service.running.log.error = OSError("no space left")
             with trio.CancelScope(shield=True):
                 answers.extend(await service.create([LITERAL, acl("")]))

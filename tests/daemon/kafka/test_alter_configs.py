@@ -33,7 +33,7 @@ from tests.daemon.config_requests import (
     invalid,
     max_connections,
 )
-from tests.daemon.kafka_service import ALICE, ROOT, KafkaService, read_configuration, start
+from tests.daemon.kafka_service import ALICE, ROOT, KafkaService, Start, read_configuration
 from tools.example.quarantine import QuarantineAuthorizer
 
 
@@ -195,10 +195,10 @@ async def test_closed_queue_fails_each_resource(service: KafkaService) -> None:
 )
 @pytest.mark.parametrize("operation", [SET, DELETE])
 async def test_only_a_super_user_may_alter_guarded_keys(
-    nursery: trio.Nursery, key: str, value: str, operation: AlterOperation
+    start: Start, key: str, value: str, operation: AlterOperation
 ) -> None:
     """Otherwise ALTER_CONFIGS could make anyone a super user."""
-    service = await start(nursery, MAY_ALTER)
+    service = await start(MAY_ALTER)
     change = key, operation, value if operation is SET else None
     if operation is DELETE:
         assert await alter(service, altered((key, SET, value))) == [OK]
@@ -211,10 +211,8 @@ async def test_only_a_super_user_may_alter_guarded_keys(
     assert service.authorizer.current_state().settings != before
 
 
-async def test_only_a_super_user_may_reset_guarded_keys_by_replacement(
-    nursery: trio.Nursery,
-) -> None:
-    service = await start(nursery, MAY_ALTER)
+async def test_only_a_super_user_may_reset_guarded_keys_by_replacement(start: Start) -> None:
+    service = await start(MAY_ALTER)
     key = "allow.everyone.if.no.acl.found"
     assert await alter(service, altered((key, SET, "true"))) == [OK]
     (result,) = await alter(
@@ -275,8 +273,8 @@ async def test_reloads_are_counted(service: KafkaService) -> None:
     assert (reloads.succeeded, reloads.failed, reloads.failing) == (1, 1, 0)
 
 
-async def test_hanging_reload_does_not_block_the_next(nursery: trio.Nursery) -> None:
-    service = await start(nursery)
+async def test_hanging_reload_does_not_block_the_next(start: Start) -> None:
+    service = await start()
     released, reading = threading.Event(), trio.Event()
     token = trio.lowlevel.current_trio_token()
 
@@ -331,9 +329,9 @@ class Unlisted(QuarantineAuthorizer):
         raise RuntimeError
 
 
-async def test_plugged_in_key_is_guarded_and_ends_with_a_reload(nursery: trio.Nursery) -> None:
+async def test_plugged_in_key_is_guarded_and_ends_with_a_reload(start: Start) -> None:
     """Neither ALTER_CONFIGS nor the log gives control over decisions."""
-    service = await start(nursery, MAY_ALTER, plug_in=QuarantineAuthorizer)
+    service = await start(MAY_ALTER, plug_in=QuarantineAuthorizer)
     change = altered((PLUGGED, SET, "User:mallory"))
     assert await alter(service, change, principal=ALICE) == [guarded(PLUGGED)]
     assert PLUGGED not in service.settings.layers.merge()
@@ -351,26 +349,26 @@ async def test_plugged_in_key_is_guarded_and_ends_with_a_reload(nursery: trio.Nu
     ]
 
 
-async def test_keys_that_a_plug_in_does_not_list_cannot_be_altered(nursery: trio.Nursery) -> None:
+async def test_keys_that_a_plug_in_does_not_list_cannot_be_altered(start: Start) -> None:
     """Its keys cannot be changed and the fault is reported; the daemon's keys can be changed."""
-    service = await start(nursery, plug_in=Unlisted)
+    service = await start(plug_in=Unlisted)
     changes = altered((PLUGGED, SET, "User:mallory")), altered((KEY, SET, "500"), name="")
     unknown = ErrorCode.INVALID_CONFIG, UNKNOWN.format(PLUGGED)
     assert await alter(service, *changes) == [unknown, OK]
     assert any(isinstance(fault, RuntimeError) for fault in service.faults)
 
 
-async def test_only_a_super_user_may_alter_audit_filters(nursery: trio.Nursery) -> None:
-    service = await start(nursery, MAY_ALTER)
+async def test_only_a_super_user_may_alter_audit_filters(start: Start) -> None:
+    service = await start(MAY_ALTER)
     for key, value in (("level", "TRACE"), ("sample.allowed", "0.01")):
         name = f"authorizerd.audit.{key}"
         assert await alter(service, altered((name, SET, value)), principal=ALICE) == [guarded(name)]
         assert await alter(service, altered((name, SET, value))) == [OK]
 
 
-async def test_guarded_values_are_parsed_for_super_users_only(nursery: trio.Nursery) -> None:
+async def test_guarded_values_are_parsed_for_super_users_only(start: Start) -> None:
     """Long lists take many milliseconds to parse, so nobody else may cause that."""
-    service = await start(nursery, MAY_ALTER, plug_in=QuarantineAuthorizer)
+    service = await start(MAY_ALTER, plug_in=QuarantineAuthorizer)
     keys = *sorted(SUPER_USER_ONLY_KEYS), PLUGGED
     for key in keys:
         refused = guarded(key)

@@ -3,7 +3,6 @@
 from functools import partial
 
 import pytest
-import trio
 
 from authorizerd.config.jaas import PlainUsers
 from authorizerd.daemon.kafka.api_versions import ApiVersionsHandler
@@ -11,7 +10,7 @@ from authorizerd.image.features import SUPPORTED_FEATURES
 from authorizerd.protocol.framing import frame
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from tests.daemon.kafka_listener_service import HEADER, SOFTWARE, USERS, Client, start, versions_of
+from tests.daemon.kafka_listener_service import HEADER, SOFTWARE, USERS, Client, Listen, versions_of
 
 NONE, MISROUTED, INVALID = (
     ErrorCode.NONE,
@@ -42,11 +41,11 @@ async def send(client: Client, body: str) -> str:
 @pytest.mark.parametrize("version", range(3, NEWEST + 1))
 @pytest.mark.parametrize("is_controller", [False, True])
 async def test_features_are_those_of_the_applied_state(
-    nursery: trio.Nursery, version: int, is_controller: bool
+    listen: Listen, version: int, is_controller: bool
 ) -> None:
     """Before version 4, a lowest level of 0 cannot be told (KAFKA-17011)."""
     versions = loaded(is_controller=is_controller)
-    client = await (await start(nursery, versions=versions)).connect()
+    client = await (await listen(versions=versions)).connect()
     told = await client.ask(ApiKey.API_VERSIONS, version, **SOFTWARE)
     supported = {
         each.name: (each.min_version, each.max_version) for each in told.supported_features
@@ -67,11 +66,9 @@ async def test_features_are_those_of_the_applied_state(
     [loaded(offset=None), loaded(features={}), loaded(features={"share.version": 2})],
     ids=["nothing is loaded", "no features", "no metadata.version"],
 )
-async def test_unknown_features_have_no_epoch(
-    nursery: trio.Nursery, versions: ApiVersionsHandler
-) -> None:
+async def test_unknown_features_have_no_epoch(listen: Listen, versions: ApiVersionsHandler) -> None:
     """The supported features do not depend on the log."""
-    client = await (await start(nursery, versions=versions)).connect()
+    client = await (await listen(versions=versions)).connect()
     told = await client.ask(ApiKey.API_VERSIONS, 4, **SOFTWARE)
     assert (told.finalized_features_epoch, told.finalized_features) == (-1, ())
     assert len(told.supported_features) == len(SUPPORTED_FEATURES)
@@ -94,10 +91,10 @@ async def test_unknown_features_have_no_epoch(
     ],
 )
 async def test_client_that_means_another_node_must_rebootstrap(
-    nursery: trio.Nursery, asked: tuple[str | None, int], versions: ApiVersionsHandler, error: int
+    listen: Listen, asked: tuple[str | None, int], versions: ApiVersionsHandler, error: int
 ) -> None:
     """KIP-1242, with Kafka's answers; the connection stays open."""
-    client = await (await start(nursery, versions=versions)).connect()
+    client = await (await listen(versions=versions)).connect()
     cluster_id, node_id = asked
     told = await client.ask(
         ApiKey.API_VERSIONS, NEWEST, **SOFTWARE | {"cluster_id": cluster_id, "node_id": node_id}
@@ -111,11 +108,11 @@ async def test_client_that_means_another_node_must_rebootstrap(
 
 @pytest.mark.parametrize("users", [None, USERS])
 async def test_only_a_client_that_has_logged_in_is_sent_elsewhere(
-    nursery: trio.Nursery, users: PlainUsers | None
+    listen: Listen, users: PlainUsers | None
 ) -> None:
     """The requests are Kafka 4.4.0's. Before authentication, its server checks no ids either."""
     versions = loaded(cluster_id="another")
-    client = await (await start(nursery, users=users, versions=versions)).connect()
+    client = await (await listen(users=users, versions=versions)).connect()
     early = await send(client, JAVA_WITH_IDS)
     assert (early == JAVA_REBOOTSTRAP) == (users is None)
     if users is not None:

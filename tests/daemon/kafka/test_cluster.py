@@ -3,11 +3,11 @@
 from uuid import UUID
 
 import pytest
-import trio
 
 from authorizerd.acl.model import Operation, PermissionType, ResourceType
 from authorizerd.acl.operations import NOT_REQUESTED, SUPPORTED, bit_field
 from authorizerd.acl.steps import ITEMS_PER_CHUNK
+from authorizerd.image.changes import TopicAdded
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.responses import BROKER_ENDPOINTS, CONTROLLER_ENDPOINTS
 from tests.daemon.cluster_requests import (
@@ -20,7 +20,7 @@ from tests.daemon.cluster_requests import (
     metadata,
     topic,
 )
-from tests.daemon.kafka_service import ALICE, CLUSTER, ROOT, KafkaService, acl, on_cluster, start
+from tests.daemon.kafka_service import ALICE, CLUSTER, ROOT, KafkaService, Start, acl, on_cluster
 
 TOPIC_ID = UUID(int=5)
 EVERY_OPERATION = bit_field(SUPPORTED[ResourceType.CLUSTER])
@@ -42,10 +42,10 @@ async def test_metadata_describes_one_node(service: KafkaService, version: int) 
 @pytest.mark.parametrize("version", [12, 13])
 @pytest.mark.parametrize("principal", [ALICE, ROOT])
 async def test_unknown_topic_id_is_reported_to_everyone(
-    nursery: trio.Nursery, version: int, principal: str
+    start: Start, version: int, principal: str
 ) -> None:
     """The error is UNKNOWN_TOPIC_ID, with the id and no name. Names next to ids are ignored."""
-    service = await start(nursery, DESCRIBE_T)
+    service = await start(DESCRIBE_T)
     asked = topic("t"), topic(topic_id=TOPIC_ID), topic("t")
     answer = await metadata(service, version, *asked, principal=principal)
     assert [(each.error_code, each.name, each.topic_id) for each in answer.topics] == [
@@ -54,18 +54,19 @@ async def test_unknown_topic_id_is_reported_to_everyone(
 
 
 @pytest.mark.parametrize("version", METADATA_VERSIONS)
-async def test_repeated_topic_is_described_once(nursery: trio.Nursery, version: int) -> None:
-    service = await start(nursery, DESCRIBE_T)
+async def test_repeated_topic_is_described_once(start: Start, version: int) -> None:
+    service = await start(DESCRIBE_T)
     others = [topic(f"other-{number}") for number in range(3 * ITEMS_PER_CHUNK)]
     answer = await metadata(service, version, topic("t"), topic("t"), *others, topic("t"))
     assert [each.name for each in answer.topics] == ["t", *(each.name for each in others)]
 
 
 @pytest.mark.parametrize("version", [10, 11])
-async def test_versions_without_topic_ids_refuse_them(nursery: trio.Nursery, version: int) -> None:
-    """Nothing else is answered; a null name, which they cannot encode, comes back empty."""
-    service = await start(nursery, DESCRIBE_T)
-    for unclear in (topic(topic_id=TOPIC_ID), topic("u", TOPIC_ID), topic()):
+async def test_versions_without_topic_ids_refuse_them(start: Start, version: int) -> None:
+    """Nothing else is answered, whether the topic exists or not. A null name comes back empty."""
+    service = await start(DESCRIBE_T, cluster_changes=[TopicAdded("t", TOPIC_ID.bytes)])
+    unknown = topic(topic_id=UUID(int=9))
+    for unclear in (topic(topic_id=TOPIC_ID), unknown, topic("u", TOPIC_ID), topic()):
         answer = await metadata(service, version, topic("t"), unclear)
         assert [(each.error_code, each.name, each.topic_id) for each in answer.topics] == [
             (ErrorCode.INVALID_REQUEST, "t", None),
@@ -89,7 +90,7 @@ async def test_versions_without_topic_ids_refuse_them(nursery: trio.Nursery, ver
     ],
 )
 async def test_cluster_operations_are_the_authorized_ones(
-    nursery: trio.Nursery,
+    start: Start,
     version: int,
     granted: tuple[Operation, ...],
     denied: tuple[Operation, ...],
@@ -98,7 +99,7 @@ async def test_cluster_operations_are_the_authorized_ones(
     """KIP-430: without DESCRIBE, which ALTER implies, they are 0. DescribeCluster agrees."""
     rules = [on_cluster(each) for each in granted]
     rules += [on_cluster(each, PermissionType.DENY) for each in denied]
-    service = await start(nursery, *rules)
+    service = await start(*rules)
     answer = await metadata(service, version, wants_operations=True)
     assert answer.cluster_authorized_operations == operations
     described = await describe_cluster(service, version - 8, wants_operations=True)
@@ -171,11 +172,11 @@ async def test_listener_describes_endpoints_of_its_own_type(
 
 @pytest.mark.parametrize("version", range(3))
 async def test_controllers_are_described_only_to_callers_with_alter(
-    nursery: trio.Nursery, version: int
+    start: Start, version: int
 ) -> None:
     """KIP-919: DESCRIBE is not enough, whichever endpoint type is requested."""
     for granted, is_told in ((Operation.DESCRIBE, False), (Operation.ALTER, True)):
-        service = await start(nursery, on_cluster(granted, PermissionType.ALLOW))
+        service = await start(on_cluster(granted, PermissionType.ALLOW))
         for endpoint_type in (CONTROLLER_ENDPOINTS, 0):
             answer = await describe_cluster(
                 service, version, listener_name="CONTROLLER", endpoint_type=endpoint_type
@@ -188,9 +189,9 @@ async def test_controllers_are_described_only_to_callers_with_alter(
 
 
 @pytest.mark.parametrize("version", COORDINATOR_VERSIONS)
-async def test_group_coordinator_requires_describe(nursery: trio.Nursery, version: int) -> None:
+async def test_group_coordinator_requires_describe(start: Start, version: int) -> None:
     """The coordinator is this node. READ of the group implies DESCRIBE."""
-    service = await start(nursery, acl("g", resource_type=ResourceType.GROUP))
+    service = await start(acl("g", resource_type=ResourceType.GROUP))
     (found,) = await find_coordinators(service, version, "g")
     assert (found.error_code, found.node_id, found.host, found.port) == (
         ErrorCode.NONE,
@@ -221,10 +222,10 @@ async def test_group_coordinator_requires_describe(nursery: trio.Nursery, versio
     ],
 )
 async def test_transactional_id_coordinator_requires_its_own_right(
-    nursery: trio.Nursery, version: int, key_type: int, error: ErrorCode
+    start: Start, version: int, key_type: int, error: ErrorCode
 ) -> None:
     """A transactional id needs DESCRIBE of it; unknown key types are refused."""
-    service = await start(nursery, acl("g", resource_type=ResourceType.GROUP))
+    service = await start(acl("g", resource_type=ResourceType.GROUP))
     (refused,) = await find_coordinators(service, version, "g", key_type=key_type)
     assert refused.error_code == error
     (found,) = await find_coordinators(service, version, "g", key_type=TRANSACTION, principal=ROOT)
@@ -241,10 +242,10 @@ async def test_transactional_id_coordinator_requires_its_own_right(
     ],
 )
 async def test_share_groups_have_no_coordinator(
-    nursery: trio.Nursery, version: int, key_type: int, principal: str, error: ErrorCode, text: str
+    start: Start, version: int, key_type: int, principal: str, error: ErrorCode, text: str
 ) -> None:
     """Version 6 has their type, for callers with CLUSTER_ACTION. Unknown types are refused."""
-    service = await start(nursery, acl("g", resource_type=ResourceType.GROUP))
+    service = await start(acl("g", resource_type=ResourceType.GROUP))
     found = await find_coordinators(
         service, version, "g", "h", key_type=key_type, principal=principal
     )
@@ -252,9 +253,9 @@ async def test_share_groups_have_no_coordinator(
 
 
 @pytest.mark.parametrize("version", [4, 5, 6])
-async def test_each_of_many_keys_gets_its_own_answer(nursery: trio.Nursery, version: int) -> None:
+async def test_each_of_many_keys_gets_its_own_answer(start: Start, version: int) -> None:
     """KIP-699: each answer has its key and error, in the request's order; without keys, none."""
-    service = await start(nursery, acl("g", resource_type=ResourceType.GROUP))
+    service = await start(acl("g", resource_type=ResourceType.GROUP))
     found = await find_coordinators(service, version, "hidden", "g", "other")
     assert [(each.key, each.error_code, each.node_id) for each in found] == [
         ("hidden", ErrorCode.GROUP_AUTHORIZATION_FAILED, -1),

@@ -3,7 +3,6 @@
 from types import SimpleNamespace
 
 import pytest
-import trio
 
 from authorizerd.acl.steps import finish
 from authorizerd.image.changes import ConfigChanged
@@ -22,7 +21,7 @@ from tests.daemon.config_requests import (
     invalid,
     max_connections,
 )
-from tests.daemon.kafka_service import ALICE, ROOT, KafkaService, read_configuration, start
+from tests.daemon.kafka_service import ALICE, ROOT, KafkaService, Start, read_configuration
 from tests.support.kio_codec import encode_request
 
 
@@ -139,8 +138,8 @@ OF_BROKERS = (
 
 
 @pytest.fixture
-async def follower(nursery: trio.Nursery) -> KafkaService:
-    return await start(nursery, cluster_changes=OF_BROKERS, lines=FOLLOW)
+async def follower(start: Start) -> KafkaService:
+    return await start(cluster_changes=OF_BROKERS, lines=FOLLOW)
 
 
 async def test_configs_of_brokers_are_not_settings_of_a_follower(follower: KafkaService) -> None:

@@ -25,7 +25,7 @@ from tests.daemon.cluster_requests import (
     metadata,
     topic,
 )
-from tests.daemon.kafka_service import ALICE, ANYTHING, ROOT, KafkaService, acl, on_cluster, start
+from tests.daemon.kafka_service import ALICE, ANYTHING, ROOT, KafkaService, Start, acl, on_cluster
 
 NOT_READY = ErrorCode.AUTHORIZER_NOT_READY
 REFUSED = ApiError(801, NOT_READY.text)
@@ -66,13 +66,15 @@ async def test_clients_are_told_why_decisions_have_stopped(service: KafkaService
     assert (answer.error_code, answer.error_message) == (801, "The ACLs are stale.")
 
 
+@pytest.mark.parametrize("code", [NOT_READY, ErrorCode.CLUSTER_AUTHORIZATION_FAILED])
 @pytest.mark.parametrize("api_key", ACL_ANSWERS_V0)
-async def test_acl_requests_of_version_0_are_refused_before_loading(
-    unloaded: KafkaService, api_key: ApiKey
+async def test_acl_requests_of_version_0_are_refused(
+    unloaded: KafkaService, api_key: ApiKey, code: ErrorCode
 ) -> None:
+    if code != NOT_READY:
+        await unloaded.load()
     body, shape = ACL_ANSWERS_V0[api_key]
-    text = NOT_READY.text.encode()
-    error = (801).to_bytes(2, "big") + len(text).to_bytes(2, "big") + text
+    error = code.to_bytes(2, "big") + len(code.text).to_bytes(2, "big") + code.text.encode()
     expected = shape.replace(b"%s", error)
     assert await unloaded.raw(api_key, 0, body, principal=ALICE) == expected
 
@@ -213,8 +215,8 @@ async def test_rights_of_a_request_stay_the_same_while_acls_change(service: Kafk
     assert rights.may(context(), Operation.ALTER)
 
 
-async def test_principal_named_like_the_wildcard_has_no_rights(nursery: trio.Nursery) -> None:
-    service = await start(nursery, acl("t", principal="User:*"))
+async def test_principal_named_like_the_wildcard_has_no_rights(start: Start) -> None:
+    service = await start(acl("t", principal="User:*"))
     rights = Rights(service.authorizer)
     pin = rights.pin(context("User:*"))
     assert pin.may_describe(ResourceType.TOPIC, ["t"]) == [False]

@@ -31,9 +31,9 @@ from tests.daemon.kafka_service import (
     CLUSTER_NAME,
     ROOT,
     KafkaService,
+    Start,
     acl,
     on_cluster,
-    start,
 )
 from tests.support.envelopes import ADDRESS, envelope, inner
 from tests.support.kafka_principals import encode_principal
@@ -103,17 +103,15 @@ def deleted(answer: Any) -> list[FilterResult]:  # noqa: ANN401 - an entity
 
 
 @pytest.fixture
-async def forwarding(nursery: trio.Nursery) -> KafkaService:
+async def forwarding(start: Start) -> KafkaService:
     """Return a service where BROKER may forward requests, and ALICE may alter ACLs."""
-    return await start(nursery, MAY_FORWARD, MAY_ALTER)
+    return await start(MAY_FORWARD, MAY_ALTER)
 
 
 @each_version
-async def test_cluster_action_is_checked_before_decoding(
-    nursery: trio.Nursery, version: int
-) -> None:
+async def test_cluster_action_is_checked_before_decoding(start: Start, version: int) -> None:
     """Even a malformed Envelope gets an outer CLUSTER_AUTHORIZATION_FAILED."""
-    service = await start(nursery, MAY_ALTER)
+    service = await start(MAY_ALTER)
     for body in (NO_ENVELOPE, envelope(to_create(acl()), version=version)):
         answer = await forward_raw(service, body, version=version, forwarder=ALICE)
         assert (answer.error_code, answer.response_data) == (31, None)
@@ -136,8 +134,8 @@ async def test_creation_is_forwarded(
     assert forwarding.acls == {MAY_FORWARD, MAY_ALTER, acl()}
 
 
-async def test_deletion_is_forwarded(nursery: trio.Nursery) -> None:
-    service = await start(nursery, MAY_FORWARD, MAY_ALTER, acl())
+async def test_deletion_is_forwarded(start: Start) -> None:
+    service = await start(MAY_FORWARD, MAY_ALTER, acl())
     answer = await forward(service, to_delete(AclFilter(resource_name="orders"), ANYTHING))
     assert [len(result.matches) for result in deleted(answer)] == [1, 3]
     assert service.acls == set()
@@ -170,8 +168,8 @@ async def test_envelope_that_cannot_be_opened_gets_an_outer_error(
     assert forwarding.running.log.appends == []
 
 
-async def test_malformed_envelope_ends_the_connection(nursery: trio.Nursery) -> None:
-    service = await start(nursery, MAY_FORWARD)
+async def test_malformed_envelope_ends_the_connection(start: Start) -> None:
+    service = await start(MAY_FORWARD)
     with pytest.raises(DecodeError):
         await forward_raw(service, NO_ENVELOPE)
 
@@ -254,9 +252,9 @@ async def test_other_inner_errors_are_in_the_inner_answer(
     assert created(answer) == [REFUSED] * 2
 
 
-async def test_inner_principals_rights_count(nursery: trio.Nursery) -> None:
+async def test_inner_principals_rights_count(start: Start) -> None:
     """A super user's Envelope neither gives nor takes rights."""
-    service = await start(nursery, MAY_FORWARD)
+    service = await start(MAY_FORWARD)
     for principal in (ALICE, BROKER, "User:*"):
         answer = await forward(service, to_create(acl()), principal=principal, forwarder=ROOT)
         assert created(answer) == [REFUSED]
@@ -264,13 +262,11 @@ async def test_inner_principals_rights_count(nursery: trio.Nursery) -> None:
     assert created(await forward(service, to_create(acl()), principal=ROOT)) == [None]
 
 
-async def test_inner_host_counts(nursery: trio.Nursery) -> None:
+async def test_inner_host_counts(start: Start) -> None:
     for host, expected in ((HOST, None), ("10.0.0.1", REFUSED)):
-        async with trio.open_nursery() as running:
-            rule = Acl(ResourceType.CLUSTER, CLUSTER_NAME, 3, ALICE, host, Operation.ALTER, 3)
-            service = await start(running, MAY_FORWARD, rule)
-            assert created(await forward(service, to_create(acl()))) == [expected]
-            running.cancel_scope.cancel()
+        rule = Acl(ResourceType.CLUSTER, CLUSTER_NAME, 3, ALICE, host, Operation.ALTER, 3)
+        service = await start(MAY_FORWARD, rule)
+        assert created(await forward(service, to_create(acl()))) == [expected]
 
 
 async def test_both_checks_are_audited(forwarding: KafkaService) -> None:
@@ -356,9 +352,9 @@ async def test_timeout_is_an_inner_error(forwarding: KafkaService) -> None:
     assert late.code == ErrorCode.REQUEST_TIMED_OUT
 
 
-async def test_inner_request_with_too_many_items_is_unparsable(nursery: trio.Nursery) -> None:
+async def test_inner_request_with_too_many_items_is_unparsable(start: Start) -> None:
     """The client is at fault, not the forwarder."""
-    service = await start(nursery, MAY_FORWARD)
+    service = await start(MAY_FORWARD)
     count = REQUEST_ITEMS_MAX + 1
     topics = unsigned_varint(count + 1) + bytes.fromhex("01 01 00") * count + b"\0"
     answer = await forward_raw(service, envelope(inner(ApiKey.DESCRIBE_QUORUM, 2, topics)))

@@ -6,26 +6,21 @@ import pytest
 import trio
 
 from authorizerd.acl.audit.line import AuditLevel
-from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
+from authorizerd.acl.model import Acl, Operation, ResourceType
 from authorizerd.acl.operations import NOT_REQUESTED, SUPPORTED, bit_field
 from authorizerd.acl.steps import ITEMS_PER_CHUNK
 from authorizerd.protocol.kafka.api import APIS, ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from tests.daemon.kafka_service import ALICE, ROOT, KafkaService, on_cluster, start
+from tests.daemon.kafka_service import ALICE, ROOT, KafkaService, Start, on_cluster
+from tests.support.acls import acl
 
 VERSIONS = APIS[ApiKey.DESCRIBE_GROUPS].versions
 DEAD_VERSIONS = VERSIONS[:6]
 WITH_OPERATIONS = VERSIONS[3:6]
 EVERY_OPERATION = bit_field(SUPPORTED[ResourceType.GROUP])
-
-
-def on_group(
-    name: str = "g",
-    operation: Operation = Operation.DESCRIBE,
-    permission_type: PermissionType = PermissionType.ALLOW,
-    pattern_type: PatternType = PatternType.LITERAL,
-) -> Acl:
-    return Acl(ResourceType.GROUP, name, pattern_type, ALICE, "*", operation, permission_type)
+DESCRIBE_G = acl(ALICE, "DESCRIBE", group="g")
+ALL_GROUPS = acl(ALICE, "ALL", group="*")
+DENY_READ = acl(ALICE, "READ", group="", pattern="PREFIXED", deny=True)
 
 
 async def told(
@@ -51,16 +46,13 @@ def operations_of(group: SimpleNamespace) -> int:
 
 
 @pytest.mark.parametrize("version", DEAD_VERSIONS)
-async def test_describable_group_is_dead(nursery: trio.Nursery, version: int) -> None:
+async def test_describable_group_is_dead(start: Start, version: int) -> None:
     """Each has error 0 and no members. The request's order and repetitions are kept."""
-    service = await start(nursery, on_group("g"), on_group("h", Operation.READ))
+    service = await start(acl(ALICE, "DESCRIBE", group="g"), acl(ALICE, "READ", group="h"))
     groups = await told(service, version, "h", "g", "h")
-    assert [(each.group_id, each.error_code, each.group_state) for each in groups] == [
-        ("h", ErrorCode.NONE, "Dead"),
-        ("g", ErrorCode.NONE, "Dead"),
-        ("h", ErrorCode.NONE, "Dead"),
-    ]
+    assert [each.group_id for each in groups] == ["h", "g", "h"]
     for each in groups:
+        assert (each.error_code, each.group_state) == (ErrorCode.NONE, "Dead")
         assert (each.protocol_type, each.protocol_data, each.members) == ("", "", ())
         assert operations_of(each) == NOT_REQUESTED
 
@@ -73,9 +65,9 @@ async def test_group_with_the_longest_name_is_answered(service: KafkaService) ->
     assert group.error_message == f"Group {name}"[:4096]
 
 
-async def test_describable_group_is_not_found_from_version_6(nursery: trio.Nursery) -> None:
+async def test_describable_group_is_not_found_from_version_6(start: Start) -> None:
     """The error is GROUP_ID_NOT_FOUND with Kafka's text. An error has no operations."""
-    service = await start(nursery, on_group("g"))
+    service = await start(DESCRIBE_G)
     (group,) = await told(service, 6, "g", wants_operations=True)
     assert (group.error_code, group.error_message, group.group_state) == (
         ErrorCode.GROUP_ID_NOT_FOUND,
@@ -86,15 +78,12 @@ async def test_describable_group_is_not_found_from_version_6(nursery: trio.Nurse
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_group_without_describe_is_denied(nursery: trio.Nursery, version: int) -> None:
+async def test_group_without_describe_is_denied(start: Start, version: int) -> None:
     """It has GROUP_AUTHORIZATION_FAILED, no state, no operations. Other groups are answered."""
-    service = await start(nursery, on_group("g"))
+    service = await start(DESCRIBE_G)
     hidden, seen = await told(service, version, "hidden", "g", wants_operations=version >= 3)
-    assert (hidden.group_id, hidden.error_code, hidden.group_state) == (
-        "hidden",
-        ErrorCode.GROUP_AUTHORIZATION_FAILED,
-        "",
-    )
+    code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+    assert (hidden.group_id, hidden.error_code, hidden.group_state) == ("hidden", code, "")
     assert operations_of(hidden) == NOT_REQUESTED
     assert seen.group_state == "Dead"
 
@@ -103,36 +92,28 @@ async def test_group_without_describe_is_denied(nursery: trio.Nursery, version: 
 @pytest.mark.parametrize(
     ("rules", "operations"),
     [
-        ([on_group()], 1 << Operation.DESCRIBE),
-        ([on_group(operation=Operation.READ)], 1 << Operation.READ | 1 << Operation.DESCRIBE),
-        ([on_group(operation=Operation.DELETE)], 1 << Operation.DELETE | 1 << Operation.DESCRIBE),
-        ([on_group("*", Operation.ALL)], EVERY_OPERATION),
-        (
-            [
-                on_group("*", Operation.ALL),
-                on_group("", Operation.READ, PermissionType.DENY, PatternType.PREFIXED),
-            ],
-            EVERY_OPERATION & ~(1 << Operation.READ),
-        ),
+        ([DESCRIBE_G], 1 << Operation.DESCRIBE),
+        ([acl(ALICE, "READ", group="g")], 1 << Operation.READ | 1 << Operation.DESCRIBE),
+        ([acl(ALICE, "DELETE", group="g")], 1 << Operation.DELETE | 1 << Operation.DESCRIBE),
+        ([ALL_GROUPS], EVERY_OPERATION),
+        ([ALL_GROUPS, DENY_READ], EVERY_OPERATION & ~(1 << Operation.READ)),
     ],
     ids=["describe", "read", "delete", "all", "all but one"],
 )
 async def test_group_operations_are_the_authorized_ones(
-    nursery: trio.Nursery, version: int, rules: list[Acl], operations: int
+    start: Start, version: int, rules: list[Acl], operations: int
 ) -> None:
     """KIP-430: implied operations are included. INT32_MIN is sent if they were not requested."""
-    service = await start(nursery, *rules)
+    service = await start(*rules)
     (group,) = await told(service, version, "g", wants_operations=True)
     assert operations_of(group) == operations
     (group,) = await told(service, version, "g")
     assert operations_of(group) == NOT_REQUESTED
 
 
-async def test_only_describe_is_audited_when_operations_are_requested(
-    nursery: trio.Nursery,
-) -> None:
+async def test_only_describe_is_audited_when_operations_are_requested(start: Start) -> None:
     """Questions about operations are not access attempts, so they are audited at TRACE only."""
-    service = await start(nursery, on_group())
+    service = await start(DESCRIBE_G)
     await told(service, 5, "g", "hidden", wants_operations=True)
     assert [
         (event.level, event.question.operation, event.question.resource_name, event.request_name)
@@ -146,28 +127,27 @@ async def test_only_describe_is_audited_when_operations_are_requested(
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_groups_are_refused_before_loading(unloaded: KafkaService, version: int) -> None:
     groups = await told(unloaded, version, "g", "h", wants_operations=version >= 3)
+    code = ErrorCode.AUTHORIZER_NOT_READY
     assert [(each.group_id, each.error_code, each.group_state) for each in groups] == [
-        ("g", ErrorCode.AUTHORIZER_NOT_READY, ""),
-        ("h", ErrorCode.AUTHORIZER_NOT_READY, ""),
+        (name, code, "") for name in ("g", "h")
     ]
     assert {operations_of(each) for each in groups} == {NOT_REQUESTED}
     if version == 6:
-        assert {each.error_message for each in groups} == {ErrorCode.AUTHORIZER_NOT_READY.text}
+        assert {each.error_message for each in groups} == {code.text}
     (served,) = await told(unloaded, version, "g", principal=ROOT)
     assert served.group_state == "Dead"
 
 
-async def test_long_request_is_answered_from_one_state(nursery: trio.Nursery) -> None:
+async def test_long_request_is_answered_from_one_state(start: Start) -> None:
     """An ACL created meanwhile does not change its answer."""
-    service = await start(nursery, on_group("*"))
+    service = await start(ALL_GROUPS)
     names = [f"g{number}" for number in range(150 * ITEMS_PER_CHUNK)]
     created = trio.Event()
 
     async def deny() -> None:
         while not service.events:
             await trio.lowlevel.checkpoint()
-        denial = on_group("*", permission_type=PermissionType.DENY)
-        assert await service.create([denial]) == [None]
+        assert await service.create([acl(ALICE, "DESCRIBE", group="*", deny=True)]) == [None]
         created.set()
 
     async with trio.open_nursery() as asking:
@@ -183,11 +163,9 @@ async def test_long_request_is_answered_from_one_state(nursery: trio.Nursery) ->
 
 @pytest.mark.parametrize("version", APIS[ApiKey.LIST_GROUPS].versions)
 @pytest.mark.parametrize("is_loaded", [True, False])
-async def test_list_of_groups_is_empty(
-    nursery: trio.Nursery, version: int, is_loaded: bool
-) -> None:
+async def test_list_of_groups_is_empty(start: Start, version: int, is_loaded: bool) -> None:
     """Every caller gets an empty list without an error; before loading, AUTHORIZER_NOT_READY."""
-    service = await start(nursery, is_loaded=is_loaded)
+    service = await start(is_loaded=is_loaded)
     for principal in (ALICE, ROOT):
         listed = await service.ask(
             ApiKey.LIST_GROUPS,
@@ -201,11 +179,9 @@ async def test_list_of_groups_is_empty(
         assert (listed.error_code, listed.groups) == (expected, ())
 
 
-@pytest.mark.parametrize("rules", [[on_group()], [on_cluster(Operation.DESCRIBE)]])
-async def test_denied_list_of_groups_is_not_audited(
-    nursery: trio.Nursery, rules: list[Acl]
-) -> None:
-    service = await start(nursery, *rules)
+@pytest.mark.parametrize("rules", [[DESCRIBE_G], [on_cluster(Operation.DESCRIBE)]])
+async def test_denied_list_of_groups_is_not_audited(start: Start, rules: list[Acl]) -> None:
+    service = await start(*rules)
     await service.ask(ApiKey.LIST_GROUPS, 5, principal=ALICE, states_filter=(), types_filter=())
     is_allowed = rules == [on_cluster(Operation.DESCRIBE)]
     assert [(event.level, event.request_name) for event in service.events] == [
@@ -294,9 +270,9 @@ async def test_unknown_entity_type_is_refused(service: KafkaService) -> None:
 
 
 @each_version
-async def test_describing_requires_describe_configs(nursery: trio.Nursery, version: int) -> None:
+async def test_describing_requires_describe_configs(start: Start, version: int) -> None:
     """Without this right, an invalid filter is not reported."""
-    service = await start(nursery, on_cluster(Operation.DESCRIBE))
+    service = await start(on_cluster(Operation.DESCRIBE))
     for components in ([], [("", EXACT, "a")]):
         answer = await describe(service, *components, version=version, principal=ALICE)
         assert answer == (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, None, None)

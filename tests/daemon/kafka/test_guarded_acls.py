@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 
 import pytest
-import trio
 from trio.testing import wait_all_tasks_blocked
 
 from authorizerd.acl.expected_offset import ANY_OFFSET
@@ -17,7 +16,7 @@ from authorizerd.protocol.kafka.acl_client import encode_describe_acls_request, 
 from authorizerd.protocol.kafka.acls import FilterResult
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
-from tests.daemon.kafka_service import ALICE, ANYTHING, ROOT, KafkaService, acl, start
+from tests.daemon.kafka_service import ALICE, ANYTHING, ROOT, KafkaService, Start, acl
 from tests.support.acl_messages import (
     decode_created,
     decode_deleted,
@@ -61,9 +60,9 @@ async def find_offset(service: KafkaService, version: int = 3) -> int | None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_offset_of_each_answer_is_expected_by_the_next_request(
-    nursery: trio.Nursery, version: int
+    start: Start, version: int
 ) -> None:
-    service = await start(nursery, A)
+    service = await start(A)
     listed = await find_offset(service, version)
     assert listed == 1
     errors, created = await create(service, [B], listed, version=version)
@@ -76,9 +75,9 @@ async def test_offset_of_each_answer_is_expected_by_the_next_request(
 
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_request_that_expects_an_older_state_changes_nothing(
-    nursery: trio.Nursery, version: int
+    start: Start, version: int
 ) -> None:
-    service = await start(nursery, A)
+    service = await start(A)
     await service.create([B])
     text = (
         "The ACLs have changed: expected no change after offset 1, but the last one is at offset 2."
@@ -94,48 +93,38 @@ async def test_request_that_expects_an_older_state_changes_nothing(
 
 async def test_answers_without_the_field_stay_those_of_a_broker(service: KafkaService) -> None:
     """Nobody who has not asked gets a tagged field."""
-    create_body = bytes(finish(encode_creations(3, [A])))
-    delete_body = bytes(finish(encode_deletions(3, [ANYTHING])))
-    listing = encode_describe_acls_request(3, ANYTHING)
-    plain = [
-        await service.raw(ApiKey.CREATE_ACLS, 3, create_body),
-        await service.raw(ApiKey.DESCRIBE_ACLS, 3, listing),
-        await service.raw(ApiKey.DELETE_ACLS, 3, delete_body),
-    ]
-    asked = [
-        await service.raw(ApiKey.CREATE_ACLS, 3, bytes(finish(encode_creations(3, [A], -1)))),
-        await service.raw(
-            ApiKey.DESCRIBE_ACLS, 3, encode_describe_acls_request(3, ANYTHING, asks_offset=True)
-        ),
-        await service.raw(
-            ApiKey.DELETE_ACLS, 3, bytes(finish(encode_deletions(3, [ANYTHING], -1)))
-        ),
-    ]
-    for without, with_field in zip(plain, asked, strict=True):
+    answers = []
+    for expected in (None, -1):
+        requests = {
+            ApiKey.CREATE_ACLS: bytes(finish(encode_creations(3, [A], expected))),
+            ApiKey.DESCRIBE_ACLS: encode_describe_acls_request(
+                3, ANYTHING, asks_offset=expected is not None
+            ),
+            ApiKey.DELETE_ACLS: bytes(finish(encode_deletions(3, [ANYTHING], expected))),
+        }
+        answers.append([await service.raw(key, 3, body) for key, body in requests.items()])
+    for without, with_field in zip(*answers, strict=True):
         assert without.endswith(b"\0")
         assert with_field[: len(without) - 1] == without[:-1]
         assert with_field[len(without) - 1] == 1
 
 
-async def test_caller_without_the_right_learns_no_offset(nursery: trio.Nursery) -> None:
-    service = await start(nursery, A)
+async def test_caller_without_the_right_learns_no_offset(start: Start) -> None:
+    service = await start(A)
     [error], offset = await create(service, [B], 1, principal=ALICE)
     assert error is not None
     assert (error.code, offset) == (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, None)
 
 
 @pytest.mark.usefixtures("autojump_clock")
-async def test_change_that_is_not_durable_in_time_tells_no_offset(nursery: trio.Nursery) -> None:
-    service = await start(nursery, A)
+async def test_change_that_is_not_durable_in_time_tells_no_offset(start: Start) -> None:
+    service = await start(A)
     with service.log_held():
         [error], offset = await create(service, [B], 1)
         assert error is not None
         assert (error.code, offset) == (ErrorCode.REQUEST_TIMED_OUT, None)
     await wait_all_tasks_blocked()
     assert service.acls == {A, B}
-
-
-UNCHECKED = "cannot compare the expected offset"
 
 
 async def check_nothing_is_promised(service: KafkaService) -> None:
@@ -145,7 +134,7 @@ async def check_nothing_is_promised(service: KafkaService) -> None:
     [error], offset = await create(service, [B], 1)
     assert error is not None
     assert (error.code, offset) == (ErrorCode.INVALID_REQUEST, None)
-    assert UNCHECKED in (error.message or "")
+    assert "cannot compare the expected offset" in (error.message or "")
     [result], offset = await delete(service, [ANYTHING], 1)
     assert result.error == error
     assert offset is None
@@ -153,10 +142,10 @@ async def check_nothing_is_promised(service: KafkaService) -> None:
 
 
 async def test_follower_rejects_requests_that_expect_an_offset(
-    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+    start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The cluster's ACLs may change between its own check and the cluster's."""
-    service = await start(nursery, A)
+    service = await start(A)
     monkeypatch.setattr(UpdateQueue, "checks_guards", False)
     await check_nothing_is_promised(service)
     assert (await create(service, [B], None))[0] == [None]
@@ -199,16 +188,16 @@ class GuardingWrapper(Wrapper):
         return self.offset  # type: ignore[return-value]  # a fault of the authorizer
 
 
-async def test_custom_authorizer_checks_no_offset_by_default(nursery: trio.Nursery) -> None:
+async def test_custom_authorizer_checks_no_offset_by_default(start: Start) -> None:
     """KIP-504's interface has no such condition, so an authorizer need not know it."""
-    service = await start(nursery, A, plug_in=Wrapper)
+    service = await start(A, plug_in=Wrapper)
     await check_nothing_is_promised(service)
     errors, offset = await create(service, [B], ANY_OFFSET)
     assert (errors, offset) == ([None], 2), "the built-in authorizer has set it"
 
 
-async def test_custom_authorizer_can_pass_the_condition_on(nursery: trio.Nursery) -> None:
-    service = await start(nursery, A, plug_in=GuardingWrapper)
+async def test_custom_authorizer_can_pass_the_condition_on(start: Start) -> None:
+    service = await start(A, plug_in=GuardingWrapper)
     assert await find_offset(service) == 1
     assert await create(service, [B], 1) == ([None], 2)
     [error], _ = await create(service, [acl("c")], 1)
@@ -219,7 +208,7 @@ async def test_custom_authorizer_can_pass_the_condition_on(nursery: trio.Nursery
 
 @pytest.mark.parametrize("offset", [RuntimeError("oops"), "7", -1, 2**63])
 async def test_faulty_offset_of_a_custom_authorizer_counts_as_none(
-    nursery: trio.Nursery, offset: object
+    start: Start, offset: object
 ) -> None:
     wrappers: list[GuardingWrapper] = []
 
@@ -228,6 +217,6 @@ async def test_faulty_offset_of_a_custom_authorizer_counts_as_none(
         wrappers[0].offset = offset
         return wrappers[0]
 
-    service = await start(nursery, A, plug_in=plug_in)
+    service = await start(A, plug_in=plug_in)
     await check_nothing_is_promised(service)
     assert service.faults

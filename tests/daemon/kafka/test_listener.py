@@ -28,11 +28,11 @@ from tests.daemon.kafka_listener_service import (
     SOFTWARE,
     USERS,
     Echo,
+    Listen,
     answer,
     echoed,
     free_echo,
     send_in_pieces,
-    start,
     to_echo,
     until,
     with_client,
@@ -40,10 +40,10 @@ from tests.daemon.kafka_listener_service import (
 
 
 async def test_pipelined_requests_are_answered_in_order_one_at_a_time(
-    nursery: trio.Nursery,
+    listen: Listen, nursery: trio.Nursery
 ) -> None:
     echo = free_echo()
-    service, client = await with_client(await start(nursery, echo))
+    service, client = await with_client(await listen(echo))
     texts = [b"%d" % number for number in range(200)]
     sent = b"".join(to_echo(text, number) for number, text in enumerate(texts))
     nursery.start_soon(send_in_pieces, client, sent, 7)
@@ -54,9 +54,9 @@ async def test_pipelined_requests_are_answered_in_order_one_at_a_time(
     assert service.listener.statistics.requests == 200
 
 
-async def test_slow_request_delays_only_its_own_connection(nursery: trio.Nursery) -> None:
+async def test_slow_request_delays_only_its_own_connection(listen: Listen) -> None:
     echo = Echo()
-    service = await start(nursery, echo)
+    service = await listen(echo)
     slow, quick = await service.connect(), await service.connect()
     await slow.send(to_echo(b"slow"))
     await until(lambda: echo.under_way == 1)
@@ -66,13 +66,11 @@ async def test_slow_request_delays_only_its_own_connection(nursery: trio.Nursery
     assert await slow.receive() == echoed(b"slow")
 
 
-async def test_certificate_that_has_expired_identifies_no_further_request(
-    nursery: trio.Nursery,
-) -> None:
+async def test_certificate_that_has_expired_identifies_no_further_request(listen: Listen) -> None:
     """The clock is compared for each request, before any sweep."""
     echo = Echo()
     echo.goes_on.set()
-    service, client = await with_client(await start(nursery, echo))
+    service, client = await with_client(await listen(echo))
     await client.send(to_echo(b"one", 1))
     assert await client.receive() == echoed(b"one", 1)
     (connection,) = service.listener._open
@@ -82,9 +80,9 @@ async def test_certificate_that_has_expired_identifies_no_further_request(
     assert len(echo.bodies) == 1
 
 
-async def test_client_that_never_pauses_ends_with_its_certificate(nursery: trio.Nursery) -> None:
+async def test_client_that_never_pauses_ends_with_its_certificate(listen: Listen) -> None:
     echo = Echo()
-    service, client = await with_client(await start(nursery, echo))
+    service, client = await with_client(await listen(echo))
     await client.send(to_echo(b"one", 1), to_echo(b"two", 2))
     await until(lambda: len(echo.bodies) == 1)
     (connection,) = service.listener._open
@@ -97,10 +95,10 @@ async def test_client_that_never_pauses_ends_with_its_certificate(nursery: trio.
     assert service.listener.statistics.connections_expired == 1
 
 
-async def test_clients_are_anonymous_without_log_ins(nursery: trio.Nursery) -> None:
+async def test_clients_are_anonymous_without_log_ins(listen: Listen) -> None:
     """The host is the socket's peer address."""
     echo = free_echo()
-    service = await start(nursery, echo)
+    service = await listen(echo)
     await (await service.connect()).echo(b"")
     assert echo.sessions == [
         Session(
@@ -116,10 +114,10 @@ async def test_clients_are_anonymous_without_log_ins(nursery: trio.Nursery) -> N
 @pytest.mark.parametrize("users", [None, USERS])
 @pytest.mark.parametrize("is_controller", [False, True])
 async def test_api_versions_lists_the_served_apis(
-    nursery: trio.Nursery, version: int, users: PlainUsers | None, is_controller: bool
+    listen: Listen, version: int, users: PlainUsers | None, is_controller: bool
 ) -> None:
     """This holds in every version, with or without SASL. A controller's listener lists more."""
-    client = await (await start(nursery, users=users, is_controller=is_controller)).connect()
+    client = await (await listen(users=users, is_controller=is_controller)).connect()
     versions = await client.ask(ApiKey.API_VERSIONS, version, **SOFTWARE)
     assert versions.error_code == ErrorCode.NONE
     assert [(each.api_key, each.min_version, each.max_version) for each in versions.api_keys] == [
@@ -130,10 +128,10 @@ async def test_api_versions_lists_the_served_apis(
 
 @pytest.mark.parametrize("version", [6, 7, 32767, -1])
 async def test_unknown_version_of_api_versions_is_answered_in_version_0(
-    nursery: trio.Nursery, version: int
+    listen: Listen, version: int
 ) -> None:
     """KIP-511: whatever the body, the error is UNSUPPORTED_VERSION, with the supported versions."""
-    client = await (await start(nursery)).connect()
+    client = await (await listen()).connect()
     await client.send(frame(struct.pack(">hhih", ApiKey.API_VERSIONS, version, 1, -1), b"\0future"))
     versions = answer(ApiKey.API_VERSIONS, 0, await client.receive())
     assert versions.error_code == ErrorCode.UNSUPPORTED_VERSION
@@ -146,10 +144,10 @@ async def test_unknown_version_of_api_versions_is_answered_in_version_0(
     ("name", "version"), [("", "1"), ("a", ""), ("-a", "1"), ("a", "1."), ("a b", "1"), ("ä", "1")]
 )
 async def test_invalid_client_software_name_is_refused(
-    nursery: trio.Nursery, name: str, version: str
+    listen: Listen, name: str, version: str
 ) -> None:
     """KIP-511: the answer has nothing else; the connection stays open."""
-    client = await (await start(nursery)).connect()
+    client = await (await listen()).connect()
     software = {"client_software_name": name, "client_software_version": version}
     refused = await client.ask(ApiKey.API_VERSIONS, 3, **software)
     assert (refused.error_code, refused.api_keys) == (ErrorCode.INVALID_REQUEST, ())
@@ -170,11 +168,11 @@ BAD_BYTES = {
 @pytest.mark.parametrize("users", [None, USERS])
 @pytest.mark.parametrize("bad", BAD_BYTES.values(), ids=BAD_BYTES)
 async def test_malformed_request_closes_only_its_connection(
-    nursery: trio.Nursery, bad: bytes, users: PlainUsers | None
+    listen: Listen, bad: bytes, users: PlainUsers | None
 ) -> None:
     """As in Kafka it gets no answer; bytes after it are ignored."""
     echo = free_echo()
-    service = await start(nursery, echo, users=users)
+    service = await listen(echo, users=users)
     other, client = await service.connect(), await service.connect()
     if users is not None:
         await other.log_in()
@@ -185,8 +183,8 @@ async def test_malformed_request_closes_only_its_connection(
     assert echo.bodies == [b"well"]
 
 
-async def test_requests_before_a_malformed_one_are_answered(nursery: trio.Nursery) -> None:
-    client = await (await start(nursery)).connect()
+async def test_requests_before_a_malformed_one_are_answered(listen: Listen) -> None:
+    client = await (await listen()).connect()
     await client.send(to_echo(b"good"), BAD_BYTES["unknown API"])
     assert await client.receive() == echoed(b"good")
     assert await client.is_closed()
@@ -206,11 +204,11 @@ class Faulty:
     ("error", "level"), [(DecodeError("bad", 3), "INFO"), (RuntimeError("fault"), "ERROR")]
 )
 async def test_fault_ends_one_connection_and_is_logged(
-    nursery: trio.Nursery, caplog: pytest.LogCaptureFixture, error: Exception, level: str
+    listen: Listen, caplog: pytest.LogCaptureFixture, error: Exception, level: str
 ) -> None:
     """A peer's fault is logged as one line, a fault of the daemon with its traceback."""
     caplog.set_level(logging.INFO)
-    service = await start(nursery, Faulty(error))
+    service = await listen(Faulty(error))
     client, other = await service.connect(), await service.connect()
     await client.send(to_echo(b""))
     assert await client.is_closed()
@@ -221,11 +219,11 @@ async def test_fault_ends_one_connection_and_is_logged(
 
 
 async def test_disconnected_client_leaves_no_log_line(
-    nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
+    listen: Listen, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It may disconnect before, within or after a request, by end or by reset."""
     caplog.set_level(logging.INFO)
-    service = await start(nursery)
+    service = await listen()
     for sent in (b"", b"\0\0", to_echo(b"x")[:-1], to_echo(b"x")):
         for is_reset in (False, True):
             client = await service.connect()
@@ -242,13 +240,13 @@ async def test_disconnected_client_leaves_no_log_line(
 
 
 async def test_peer_that_disconnects_before_its_address_is_read_is_not_a_fault(
-    nursery: trio.Nursery, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    listen: Listen, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
 
     def get_address(_: object) -> None:
         raise trio.BrokenResourceError("not connected")
 
-    service = await start(nursery)
+    service = await listen()
     monkeypatch.setattr(arrivals, "peer_address", get_address)
     assert await (await service.connect()).is_closed()
     assert caplog.records == []
@@ -264,11 +262,11 @@ async def test_peer_that_disconnects_before_its_address_is_read_is_not_a_fault(
     ],
 )
 async def test_peer_host_is_formatted_as_in_java(
-    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch, peer: tuple[Any, ...], host: str
+    listen: Listen, monkeypatch: pytest.MonkeyPatch, peer: tuple[Any, ...], host: str
 ) -> None:
     """A link-local address ends with the number of the interface that leads to the peer."""
     echo = free_echo()
-    service = await start(nursery, echo)
+    service = await listen(echo)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     connected = Mock(spec=socket.socket, family=family, getpeername=lambda: peer)
     monkeypatch.setattr(arrivals, "peer_address", lambda _: peer_address(connected))
@@ -280,13 +278,11 @@ async def test_peer_host_is_formatted_as_in_java(
     "api_key",
     [ApiKey.METADATA, ApiKey.FIND_COORDINATOR, ApiKey.DESCRIBE_GROUPS, ApiKey.LIST_GROUPS],
 )
-async def test_controller_listener_closes_on_broker_apis(
-    nursery: trio.Nursery, api_key: ApiKey
-) -> None:
+async def test_controller_listener_closes_on_broker_apis(listen: Listen, api_key: ApiKey) -> None:
     header = struct.pack(">hhih", api_key, 0, 7, -1)
     for is_controller in (True, False):
         echo = free_echo()
-        client = await (await start(nursery, echo, is_controller=is_controller)).connect()
+        client = await (await listen(echo, is_controller=is_controller)).connect()
         await client.send(frame(header + b"x"))
         if is_controller:
             assert await client.is_closed()

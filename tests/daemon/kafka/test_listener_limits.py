@@ -23,9 +23,9 @@ from tests.daemon.kafka_listener_service import (
     ROOT_TOKEN,
     USERS,
     Echo,
+    Listen,
     echoed,
     free_echo,
-    start,
     to_echo,
     until,
     with_client,
@@ -35,9 +35,9 @@ LARGE_BODY = bytes(64 * 1024 * 1024)
 """More bytes than the buffers of two sockets can hold."""
 
 
-async def test_connections_above_the_limit_are_closed(nursery: trio.Nursery) -> None:
+async def test_connections_above_the_limit_are_closed(listen: Listen) -> None:
     """They are counted; when one ends, another is accepted."""
-    service = await start(nursery, users=USERS, max_connections=2)
+    service = await listen(users=USERS, max_connections=2)
     first, second = await service.connect(), await service.connect()
     await first.log_in()
     await second.log_in()
@@ -48,9 +48,9 @@ async def test_connections_above_the_limit_are_closed(nursery: trio.Nursery) -> 
     await (await service.connect()).log_in()
 
 
-async def test_client_without_log_in_gives_way(nursery: trio.Nursery) -> None:
+async def test_client_without_log_in_gives_way(listen: Listen) -> None:
     """However many requests it has sent. The one that was quiet for the longest time does."""
-    service = await start(nursery, max_connections=2)
+    service = await listen(max_connections=2)
     first, second = await service.connect(), await service.connect()
     await first.echo(b"1")
     await second.echo(b"2")
@@ -60,9 +60,9 @@ async def test_client_without_log_in_gives_way(nursery: trio.Nursery) -> None:
     assert service.listener.statistics.connections_refused == 0
 
 
-async def test_idle_connection_is_closed(nursery: trio.Nursery) -> None:
+async def test_idle_connection_is_closed(listen: Listen) -> None:
     """It may idle between requests, within one, or before authentication."""
-    service = await start(nursery, idle_timeout_ms=50)
+    service = await listen(idle_timeout_ms=50)
     for sent in (b"", to_echo(b"cut")[:-1]):
         client = await service.connect()
         if sent:
@@ -72,10 +72,10 @@ async def test_idle_connection_is_closed(nursery: trio.Nursery) -> None:
 
 
 async def test_slow_answer_does_not_count_as_idle(
-    nursery: trio.Nursery, slow_clock: trio.testing.MockClock
+    listen: Listen, slow_clock: trio.testing.MockClock
 ) -> None:
     echo = Echo()
-    client = await (await start(nursery, echo, idle_timeout_ms=50)).connect()
+    client = await (await listen(echo, idle_timeout_ms=50)).connect()
     await client.send(to_echo(b"slow"))
     await until(lambda: echo.under_way == 1)
     for _ in range(3):
@@ -85,19 +85,19 @@ async def test_slow_answer_does_not_count_as_idle(
     assert await client.receive() == echoed(b"slow")
 
 
-async def test_client_that_does_not_read_is_closed(nursery: trio.Nursery) -> None:
+async def test_client_that_does_not_read_is_closed(listen: Listen) -> None:
     echo = free_echo()
     echo.answers = lambda body: LARGE_BODY
-    service, client = await with_client(await start(nursery, echo, idle_timeout_ms=100))
+    service, client = await with_client(await listen(echo, idle_timeout_ms=100))
     await client.send(to_echo(b""))
     await until(lambda: service.statistics == (0, 0))
     assert service.listener.statistics.connections_timed_out == 1
 
 
-async def test_large_answer_is_sent_whole_in_chunks(nursery: trio.Nursery) -> None:
+async def test_large_answer_is_sent_whole_in_chunks(listen: Listen) -> None:
     echo = free_echo()
     echo.answers = lambda body: LARGE_BODY[: 8 * 1024 * 1024] + body
-    client = await (await start(nursery, echo)).connect()
+    client = await (await listen(echo)).connect()
     await client.send(to_echo(b"end"), to_echo(b"2", 2))
     held = await client.receive()
     assert len(held) == 4 + 8 * 1024 * 1024 + 3
@@ -106,10 +106,10 @@ async def test_large_answer_is_sent_whole_in_chunks(nursery: trio.Nursery) -> No
 
 
 async def test_requests_before_the_log_in_do_not_extend_its_time(
-    nursery: trio.Nursery, slow_clock: trio.testing.MockClock
+    listen: Listen, slow_clock: trio.testing.MockClock
 ) -> None:
     """ApiVersions of an unknown version may be repeated only until then."""
-    service = await start(nursery, users=USERS, login_timeout_ms=300)
+    service = await listen(users=USERS, login_timeout_ms=300)
     known, client = await service.connect(), await service.connect()
     await known.log_in()
     unknown_version = frame(HEADER.pack(ApiKey.API_VERSIONS, 99, 1, -1), b"\0")
@@ -124,10 +124,10 @@ async def test_requests_before_the_log_in_do_not_extend_its_time(
 
 
 async def test_without_log_ins_the_first_request_has_the_login_timeout(
-    nursery: trio.Nursery, slow_clock: trio.testing.MockClock
+    listen: Listen, slow_clock: trio.testing.MockClock
 ) -> None:
     """A connection that asks stays, a silent one is closed."""
-    service = await start(nursery, login_timeout_ms=300)
+    service = await listen(login_timeout_ms=300)
     asking, silent = await service.connect(), await service.connect()
     await asking.echo(b"1")
     await until(lambda: service.statistics[0] == 2)
@@ -136,8 +136,8 @@ async def test_without_log_ins_the_first_request_has_the_login_timeout(
     await asking.echo(b"2")
 
 
-async def test_requests_before_the_log_in_use_only_free_bytes(nursery: trio.Nursery) -> None:
-    service = await start(nursery, users=USERS)
+async def test_requests_before_the_log_in_use_only_free_bytes(listen: Listen) -> None:
+    service = await listen(users=USERS)
     for _ in range(3):
         client = await service.connect()
         await client.send(LOGIN_BYTES_MAX.to_bytes(4, "big") + bytes(LOGIN_BYTES_MAX - 1))
@@ -147,9 +147,9 @@ async def test_requests_before_the_log_in_use_only_free_bytes(nursery: trio.Nurs
     assert service.statistics == (4, 0)
 
 
-async def test_super_user_logs_in_on_a_reserved_place(nursery: trio.Nursery) -> None:
+async def test_super_user_logs_in_on_a_reserved_place(listen: Listen) -> None:
     """Connections of other users on a reserved place are closed without an answer."""
-    service = await start(nursery, users=USERS, max_connections=1, reserved=2)
+    service = await listen(users=USERS, max_connections=1, reserved=2)
     alice = await service.connect()
     await alice.log_in()
     other = await service.connect()
@@ -166,10 +166,10 @@ async def test_super_user_logs_in_on_a_reserved_place(nursery: trio.Nursery) -> 
 
 
 async def test_failed_log_in_gives_way_to_newcomers(
-    nursery: trio.Nursery, mock_clock: trio.testing.MockClock
+    listen: Listen, mock_clock: trio.testing.MockClock
 ) -> None:
     """It gives way even while its answer is delayed. Authenticated connections stay."""
-    service, alice = await with_client(await start(nursery, users=USERS, max_connections=2))
+    service, alice = await with_client(await listen(users=USERS, max_connections=2))
     await alice.log_in()
     mock_clock.jump(IDLE_SECONDS_MIN + 2 * SWEEP_SECONDS)
     await trio.testing.wait_all_tasks_blocked()
@@ -182,9 +182,11 @@ async def test_failed_log_in_gives_way_to_newcomers(
     await alice.echo(b"well")
 
 
-async def test_unauthenticated_client_that_does_not_read_gives_way(nursery: trio.Nursery) -> None:
+async def test_unauthenticated_client_that_does_not_read_gives_way(
+    listen: Listen, nursery: trio.Nursery
+) -> None:
     """ApiVersions of an unknown version may be requested any number of times."""
-    service, stranger = await with_client(await start(nursery, users=USERS, max_connections=1))
+    service, stranger = await with_client(await listen(users=USERS, max_connections=1))
     stranger.stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
     unknown_version = frame(HEADER.pack(ApiKey.API_VERSIONS, 99, 1, -1), b"\0")
 
@@ -199,10 +201,10 @@ async def test_unauthenticated_client_that_does_not_read_gives_way(nursery: trio
     assert service.listener.statistics.connections_evicted == 1
 
 
-async def test_drain_answers_requests_under_way(nursery: trio.Nursery) -> None:
+async def test_drain_answers_requests_under_way(listen: Listen, nursery: trio.Nursery) -> None:
     """Idle connections are closed at once, new ones refused; then serve returns."""
     echo = Echo()
-    service = await start(nursery, echo)
+    service = await listen(echo)
     idle, busy = await service.connect(), await service.connect()
     await busy.send(to_echo(b"busy"))
     await until(lambda: echo.under_way == 1 and service.statistics[0] == 2)
@@ -218,8 +220,8 @@ async def test_drain_answers_requests_under_way(nursery: trio.Nursery) -> None:
         await service.has_ended.wait()
 
 
-async def test_drain_answers_a_request_that_has_arrived_unread(nursery: trio.Nursery) -> None:
-    service, client = await with_client(await start(nursery))
+async def test_drain_answers_a_request_that_has_arrived_unread(listen: Listen) -> None:
+    service, client = await with_client(await listen())
     await client.echo(b"idle from here")
     await wait_all_tasks_blocked()
     os.write(client.stream.socket.fileno(), to_echo(b"arrived"))
@@ -229,9 +231,9 @@ async def test_drain_answers_a_request_that_has_arrived_unread(nursery: trio.Nur
     assert await client.is_closed()
 
 
-async def test_drain_cuts_requests_at_the_time_limit(nursery: trio.Nursery) -> None:
+async def test_drain_cuts_requests_at_the_time_limit(listen: Listen) -> None:
     echo = Echo()
-    service, client = await with_client(await start(nursery, echo, drain_timeout_ms=50))
+    service, client = await with_client(await listen(echo, drain_timeout_ms=50))
     await client.send(to_echo(b"never"))
     await until(lambda: echo.under_way == 1)
     with trio.fail_after(ENOUGH_S):
@@ -241,8 +243,8 @@ async def test_drain_cuts_requests_at_the_time_limit(nursery: trio.Nursery) -> N
     assert echo.under_way == 0
 
 
-async def test_drain_without_connections_ends_at_once(nursery: trio.Nursery) -> None:
-    service = await start(nursery)
+async def test_drain_without_connections_ends_at_once(listen: Listen) -> None:
+    service = await listen()
     with trio.fail_after(ENOUGH_S / 2):
         await service.listener.drain()
         await service.has_ended.wait()

@@ -19,12 +19,12 @@ from tests.daemon.kafka_listener_service import (
     HEADER,
     USERS,
     Client,
+    Listen,
     Service,
     answer,
     echoed,
     free_echo,
     request,
-    start,
     to_echo,
     until,
     with_client,
@@ -34,10 +34,10 @@ from tests.support.sasl import SHA_256, LoadedCredentials, ScramTokens, credenti
 ALICE = credential_of("alice", "alice-secret")
 
 
-async def test_log_in_sets_the_principal(nursery: trio.Nursery) -> None:
+async def test_log_in_sets_the_principal(listen: Listen) -> None:
     """The client sends SaslHandshake version 1, SaslAuthenticate of any version, then requests."""
     echo = free_echo()
-    service = await start(nursery, echo, users=USERS)
+    service = await listen(echo, users=USERS)
     for version in range(3):
         client = await service.connect()
         chosen = await client.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism="PLAIN")
@@ -51,10 +51,10 @@ async def test_log_in_sets_the_principal(nursery: trio.Nursery) -> None:
     assert service.listener.statistics.logins_failed == 0
 
 
-async def test_log_in_with_a_raw_token(nursery: trio.Nursery) -> None:
+async def test_log_in_with_a_raw_token(listen: Listen) -> None:
     """After SaslHandshake version 0 the token is not in a request; the answer is empty."""
     echo = free_echo()
-    client = await (await start(nursery, echo, users=USERS)).connect()
+    client = await (await listen(echo, users=USERS)).connect()
     await client.choose(version=0)
     await client.send(frame(GOOD_TOKEN), to_echo(b"pipelined"))
     assert await client.receive() == b""
@@ -62,10 +62,10 @@ async def test_log_in_with_a_raw_token(nursery: trio.Nursery) -> None:
     assert echo.sessions[0].principal == "User:alice"
 
 
-async def test_failed_log_in_is_answered_late_and_closed(nursery: trio.Nursery) -> None:
+async def test_failed_log_in_is_answered_late_and_closed(listen: Listen) -> None:
     """Requests that were pipelined after it are never read."""
     echo = free_echo()
-    service, client = await with_client(await start(nursery, echo, users=USERS))
+    service, client = await with_client(await listen(echo, users=USERS))
     await client.choose()
     started = trio.current_time()
     await client.send_token(BAD_TOKEN)
@@ -87,8 +87,8 @@ async def test_failed_log_in_is_answered_late_and_closed(nursery: trio.Nursery) 
     assert echo.bodies == []
 
 
-async def test_failed_raw_token_closes_unanswered(nursery: trio.Nursery) -> None:
-    service, client = await with_client(await start(nursery, users=USERS))
+async def test_failed_raw_token_closes_unanswered(listen: Listen) -> None:
+    service, client = await with_client(await listen(users=USERS))
     await client.choose(version=0)
     started = trio.current_time()
     await client.send(frame(BAD_TOKEN))
@@ -108,11 +108,11 @@ async def test_failed_raw_token_closes_unanswered(nursery: trio.Nursery) -> None
 )
 @pytest.mark.parametrize("has_handshake", [False, True])
 async def test_request_out_of_turn_closes_the_connection(
-    nursery: trio.Nursery, early: bytes, has_handshake: bool
+    listen: Listen, early: bytes, has_handshake: bool
 ) -> None:
     """It is a request or a token that comes too early, or a wrong kind of token."""
     echo = free_echo()
-    service, client = await with_client(await start(nursery, echo, users=USERS))
+    service, client = await with_client(await listen(echo, users=USERS))
     if has_handshake:
         handshake_version = 0 if b"early" not in early and early != frame(GOOD_TOKEN) else 1
         await client.ask(ApiKey.SASL_HANDSHAKE, handshake_version, mechanism="PLAIN")
@@ -122,8 +122,8 @@ async def test_request_out_of_turn_closes_the_connection(
     assert service.listener.statistics.connections_broken == 1
 
 
-async def test_requests_are_limited_to_4_kib_before_the_log_in(nursery: trio.Nursery) -> None:
-    service, client = await with_client(await start(nursery, users=USERS))
+async def test_requests_are_limited_to_4_kib_before_the_log_in(listen: Listen) -> None:
+    service, client = await with_client(await listen(users=USERS))
     await client.send((LOGIN_BYTES_MAX + 1).to_bytes(4, "big"))
     assert await client.is_closed()
     known = await service.connect()
@@ -136,7 +136,7 @@ async def test_requests_are_limited_to_4_kib_before_the_log_in(nursery: trio.Nur
 
 
 async def start_scram(
-    nursery: trio.Nursery,
+    listen: trio.Nursery,
     credentials: LoadedCredentials | None = None,
     *,
     users: PlainUsers | None = None,
@@ -146,7 +146,7 @@ async def start_scram(
     """Return a listener with SCRAM, and with PLAIN if there are users; it knows ALICE."""
     sasl = sasl_settings(SHA_256.text, users=users, session_ms=session_ms)
     credentials = credentials or LoadedCredentials(ALICE)
-    return await start(nursery, sasl=sasl, credentials=credentials, **settings)
+    return await listen(sasl=sasl, credentials=credentials, **settings)
 
 
 async def log_in_by_scram(client: Client, user: str, password: str) -> Any:  # noqa: ANN401
@@ -160,9 +160,9 @@ async def log_in_by_scram(client: Client, user: str, password: str) -> Any:  # n
     return await client.ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=final)
 
 
-async def test_scram_logs_in(nursery: trio.Nursery) -> None:
+async def test_scram_logs_in(listen: Listen) -> None:
     echo = free_echo()
-    service, client = await with_client(await start_scram(nursery, handlers=echo))
+    service, client = await with_client(await start_scram(listen, handlers=echo))
     assert (await log_in_by_scram(client, "alice", "alice-secret")).error_code == ErrorCode.NONE
     await client.echo(b"well")
     assert [(session.principal, session.authentication) for session in echo.sessions] == [
@@ -171,9 +171,9 @@ async def test_scram_logs_in(nursery: trio.Nursery) -> None:
     assert service.listener.statistics.logins == {(SHA_256.text, True): 1}
 
 
-async def test_scram_logs_in_with_raw_tokens(nursery: trio.Nursery) -> None:
+async def test_scram_logs_in_with_raw_tokens(listen: Listen) -> None:
     """Each answer is a raw token as well."""
-    client = await (await start_scram(nursery)).connect()
+    client = await (await start_scram(listen)).connect()
     tokens = ScramTokens("alice", "alice-secret")
     await client.choose(SHA_256.text, version=0)
     await client.send(frame(tokens.first()))
@@ -183,11 +183,9 @@ async def test_scram_logs_in_with_raw_tokens(nursery: trio.Nursery) -> None:
 
 
 @pytest.mark.parametrize("user", ["alice", "nobody"])
-async def test_failed_scram_log_in_is_answered_late_and_counted(
-    nursery: trio.Nursery, user: str
-) -> None:
+async def test_failed_scram_log_in_is_answered_late_and_counted(listen: Listen, user: str) -> None:
     """An unknown user gets the same answers, as late, as one with a wrong password."""
-    service, client = await with_client(await start_scram(nursery, failed_login_delay_ms=200))
+    service, client = await with_client(await start_scram(listen, failed_login_delay_ms=200))
     started = trio.current_time()
     refused = await log_in_by_scram(client, user, "wrong")
     assert trio.current_time() - started >= 0.2
@@ -202,10 +200,10 @@ async def test_failed_scram_log_in_is_answered_late_and_counted(
     assert (statistics.logins_failed, statistics.logins) == (1, {(SHA_256.text, False): 1})
 
 
-async def test_scram_log_in_waits_until_the_credentials_are_loaded(nursery: trio.Nursery) -> None:
+async def test_scram_log_in_waits_until_the_credentials_are_loaded(listen: Listen) -> None:
     """A half-loaded log may still contain removed users. PLAIN does not wait."""
     credentials = LoadedCredentials(credential_of("alice", "old"), is_loaded=False)
-    service = await start_scram(nursery, credentials, users=USERS)
+    service = await start_scram(listen, credentials, users=USERS)
     await (await service.connect()).log_in()
     client, tokens = await service.connect(), ScramTokens("alice", "alice-secret")
     await client.choose(SHA_256.text)
@@ -220,8 +218,8 @@ async def test_scram_log_in_waits_until_the_credentials_are_loaded(nursery: trio
     assert taken.error_code == ErrorCode.NONE
 
 
-async def test_wait_for_credentials_ends_with_the_login_timeout(nursery: trio.Nursery) -> None:
-    service = await start_scram(nursery, LoadedCredentials(is_loaded=False), login_timeout_ms=300)
+async def test_wait_for_credentials_ends_with_the_login_timeout(listen: Listen) -> None:
+    service = await start_scram(listen, LoadedCredentials(is_loaded=False), login_timeout_ms=300)
     client = await service.connect()
     await client.choose(SHA_256.text)
     first = ScramTokens("alice", "alice-secret").first()
@@ -230,10 +228,10 @@ async def test_wait_for_credentials_ends_with_the_login_timeout(nursery: trio.Nu
     assert service.listener.statistics.connections_timed_out == 1
 
 
-async def test_client_that_waits_for_credentials_gives_way(nursery: trio.Nursery) -> None:
+async def test_client_that_waits_for_credentials_gives_way(listen: Listen) -> None:
     """Otherwise a few clients could lock out those that log in with PLAIN."""
     service = await start_scram(
-        nursery, LoadedCredentials(is_loaded=False), users=USERS, max_connections=1
+        listen, LoadedCredentials(is_loaded=False), users=USERS, max_connections=1
     )
     waiting = await service.connect()
     await waiting.choose(SHA_256.text)
@@ -244,9 +242,9 @@ async def test_client_that_waits_for_credentials_gives_way(nursery: trio.Nursery
     assert await waiting.is_closed()
 
 
-async def limited(nursery: trio.Nursery) -> tuple[Service, Client]:
+async def limited(listen: trio.Nursery) -> tuple[Service, Client]:
     """Return a listener whose sessions last half a second, and a client that has logged in."""
-    service, client = await with_client(await start_scram(nursery, users=USERS, session_ms=500))
+    service, client = await with_client(await start_scram(listen, users=USERS, session_ms=500))
     taken = await log_in_by_scram(client, "alice", "alice-secret")
     assert taken.session_lifetime == timedelta(milliseconds=500)
     return service, client
@@ -263,10 +261,10 @@ def totals(statistics: KafkaStatistics) -> tuple[int, int, int, int]:
 
 
 async def test_client_logs_in_again_on_its_connection(
-    nursery: trio.Nursery, slow_clock: trio.testing.MockClock
+    listen: Listen, slow_clock: trio.testing.MockClock
 ) -> None:
     """It may do so even after the end of its session, as long as it sends nothing else."""
-    service, client = await limited(nursery)
+    service, client = await limited(listen)
     await client.echo(b"first session")
     slow_clock.jump(0.6)
     taken = await log_in_by_scram(client, "alice", "alice-secret")
@@ -279,19 +277,17 @@ async def test_client_logs_in_again_on_its_connection(
 
 @pytest.mark.parametrize("late", [to_echo(b"late"), request(ApiKey.API_VERSIONS, 0)])
 async def test_request_after_the_session_closes_the_connection(
-    nursery: trio.Nursery, slow_clock: trio.testing.MockClock, late: bytes
+    listen: Listen, slow_clock: trio.testing.MockClock, late: bytes
 ) -> None:
-    service, client = await limited(nursery)
+    service, client = await limited(listen)
     slow_clock.jump(0.6)
     await client.send(late)
     assert await client.is_closed()
     assert totals(service.listener.statistics) == (1, 0, 0, 1)
 
 
-async def test_other_mechanism_closes_the_connection_late_and_unanswered(
-    nursery: trio.Nursery,
-) -> None:
-    service, client = await limited(nursery)
+async def test_other_mechanism_closes_the_connection_late_and_unanswered(listen: Listen) -> None:
+    service, client = await limited(listen)
     await client.choose()
     started = trio.current_time()
     await client.send_token(GOOD_TOKEN)

@@ -4,27 +4,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import trio
 
-from authorizerd.acl.model import Acl, Operation, PermissionType, ResourceType
-from authorizerd.acl.steps import finish
+from authorizerd.acl.model import Operation
 from authorizerd.daemon.process.utc_time import now_ms
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.api import APIS, ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from tests.daemon.kafka_service import (
-    ALICE,
-    CLUSTER_NAME,
-    EPOCH,
-    ROOT,
-    KafkaService,
-    acl,
-    on_cluster,
-    start,
-)
-from tests.support.envelopes import ADDRESS, envelope, inner
-from tests.support.kafka_principals import encode_principal
-from tests.support.kio_codec import decode_response, encode_request
+from tests.daemon.kafka_service import ALICE, EPOCH, ROOT, KafkaService, Start, acl, on_cluster
 
 VERSIONS = APIS[ApiKey.DESCRIBE_QUORUM].versions
 METADATA = "__cluster_metadata"
@@ -65,9 +51,9 @@ def texts(answered: Any, version: int) -> list[str]:  # noqa: ANN401 - an entity
 
 
 @each_version
-async def test_this_node_is_the_leader_and_only_voter(nursery: trio.Nursery, version: int) -> None:
+async def test_this_node_is_the_leader_and_only_voter(start: Start, version: int) -> None:
     """The epoch is the writer's. The log ends at the high water mark, which is the next offset."""
-    service = await start(nursery, MAY_DESCRIBE)
+    service = await start(MAY_DESCRIBE)
     before = now_ms()
     answered = await describe(service, version)
     ((topic,), (partition,)) = answered.topics, answered.topics[0].partitions
@@ -87,8 +73,8 @@ async def test_this_node_is_the_leader_and_only_voter(nursery: trio.Nursery, ver
         assert texts(answered, version) == ["", ""]
 
 
-async def test_high_watermark_follows_acknowledged_writes(nursery: trio.Nursery) -> None:
-    service = await start(nursery, MAY_DESCRIBE)
+async def test_high_watermark_follows_acknowledged_writes(start: Start) -> None:
+    service = await start(MAY_DESCRIBE)
     assert await service.create([acl("a"), acl("b")]) == [None, None]
     (topic,) = (await describe(service, 2)).topics
     assert topic.partitions[0].high_watermark == 4
@@ -111,12 +97,12 @@ async def test_high_watermark_follows_acknowledged_writes(nursery: trio.Nursery)
 )
 @each_version
 async def test_other_partitions_are_unknown(
-    nursery: trio.Nursery, version: int, asked: dict[str, list[int]]
+    start: Start, version: int, asked: dict[str, list[int]]
 ) -> None:
     """So is the metadata log's own partition, unless it is the only one requested. The outer error
     is 0.
     """
-    service = await start(nursery, MAY_DESCRIBE)
+    service = await start(MAY_DESCRIBE)
     answered = await describe(service, version, asked)
     assert answered.error_code == ErrorCode.NONE
     assert [
@@ -142,9 +128,9 @@ async def test_malformed_request_ends_the_connection_without_the_right(
 
 
 @each_version
-async def test_describe_of_the_cluster_is_required(nursery: trio.Nursery, version: int) -> None:
+async def test_describe_of_the_cluster_is_required(start: Start, version: int) -> None:
     """The error is at the top, without topics. A right that implies DESCRIBE suffices."""
-    service = await start(nursery, acl())
+    service = await start(acl())
     denied = await describe(service, version)
     code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     assert (denied.error_code, denied.topics) == (code, ())
@@ -171,28 +157,3 @@ async def test_super_user_gets_no_leader_before_loading(
     (partition,) = answered.topics[0].partitions
     assert partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert partition.current_voters == ()
-
-
-async def test_forwarded_request_is_judged_by_its_sender(nursery: trio.Nursery) -> None:
-    forwards = Acl(
-        ResourceType.CLUSTER, CLUSTER_NAME, 3, "User:broker", "*",
-        Operation.CLUSTER_ACTION, PermissionType.ALLOW,
-    )  # fmt: skip
-    service = await start(nursery, forwards, MAY_DESCRIBE)
-    fields = SimpleNamespace(topics=topics_of({METADATA: [0]}))
-    data = inner(
-        ApiKey.DESCRIBE_QUORUM, 2, finish(encode_request(ApiKey.DESCRIBE_QUORUM, 2, fields))
-    )
-    for principal, code in ((ALICE, 0), ("User:bob", ErrorCode.CLUSTER_AUTHORIZATION_FAILED)):
-        answered = await service.raw(
-            ApiKey.ENVELOPE,
-            1,
-            envelope(data, encode_principal(principal), ADDRESS, version=1),
-            principal="User:broker",
-            listener_name="CONTROLLER",
-        )
-        outer: Any = finish(decode_response(ApiKey.ENVELOPE, 1, answered))
-        assert outer.error_code == ErrorCode.NONE
-        body = outer.response_data.removeprefix(b"\0\0\0\x2a\0")
-        told: Any = finish(decode_response(ApiKey.DESCRIBE_QUORUM, 2, body))
-        assert told.error_code == code

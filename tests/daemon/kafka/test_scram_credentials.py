@@ -25,10 +25,7 @@ from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.messages import REQUEST_ITEMS_MAX
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
 from authorizerd.protocol.records.scram import ScramMechanism, make_credential, salt_password
-from tests.daemon.kafka_service import ALICE, ROOT, KafkaService, on_cluster, start
-from tests.support.acls import acl
-from tests.support.envelopes import envelope, inner
-from tests.support.kafka_principals import encode_principal
+from tests.daemon.kafka_service import ALICE, ROOT, KafkaService, Start, on_cluster
 from tests.support.kio_codec import decode_request, encode_request
 from tests.support.turns import Turns
 
@@ -125,9 +122,9 @@ async def describe(
 
 
 @pytest.fixture
-async def service(nursery: trio.Nursery) -> KafkaService:
+async def service(start: Start) -> KafkaService:
     """Return a service whose log has credentials of bob, carol and a future mechanism."""
-    return await start(nursery, cluster_changes=(LEVEL, BOB, BOB_512, CAROL_512, FUTURE))
+    return await start(cluster_changes=(LEVEL, BOB, BOB_512, CAROL_512, FUTURE))
 
 
 async def test_alterations_are_durable_and_applied_in_one_batch(service: KafkaService) -> None:
@@ -217,10 +214,10 @@ async def test_bad_item_is_refused_with_kafkas_text_and_others_succeed(
 
 @pytest.mark.parametrize("features", [(), (FeatureLevel("metadata.version", 10),)])
 async def test_log_below_metadata_version_3_5_gets_no_credentials(
-    nursery: trio.Nursery, features: tuple[FeatureLevel, ...]
+    start: Start, features: tuple[FeatureLevel, ...]
 ) -> None:
     """Its Kafka nodes could not read them."""
-    service = await start(nursery, cluster_changes=features)
+    service = await start(cluster_changes=features)
     results = await alter(service, upsertion(), upsertion(""), deletions=(deletion("bob"),))
     assert results == [("bob", *UNSUPPORTED), ("alice", *UNSUPPORTED), ("", *UNSUPPORTED)]
     assert service.running.log.batches == []
@@ -231,9 +228,9 @@ async def test_empty_request_is_answered_without_a_write(service: KafkaService) 
     assert service.running.log.batches == []
 
 
-async def test_altering_requires_alter_on_the_cluster(nursery: trio.Nursery) -> None:
+async def test_altering_requires_alter_on_the_cluster(start: Start) -> None:
     """Each user is refused once, whatever else is wrong with it."""
-    service = await start(nursery, MAY_DESCRIBE, cluster_changes=(LEVEL, BOB))
+    service = await start(MAY_DESCRIBE, cluster_changes=(LEVEL, BOB))
     upsertions = upsertion(), upsertion(), upsertion("")
     results = await alter(service, *upsertions, deletions=(deletion("bob"),), principal=ALICE)
     assert results == [(user, *NOT_AUTHORIZED) for user in ("bob", "alice", "")]
@@ -242,10 +239,10 @@ async def test_altering_requires_alter_on_the_cluster(nursery: trio.Nursery) -> 
     assert await alter(service, upsertion(), principal=ALICE) == [("alice", 0, None)]
 
 
-async def test_describing_requires_describe_on_the_cluster(nursery: trio.Nursery) -> None:
+async def test_describing_requires_describe_on_the_cluster(start: Start) -> None:
     """ALTER implies it. Without it, no user is revealed."""
     other = on_cluster(Operation.DESCRIBE_CONFIGS)
-    service = await start(nursery, other, cluster_changes=(LEVEL, BOB))
+    service = await start(other, cluster_changes=(LEVEL, BOB))
     refused = NOT_AUTHORIZED[0], None
     assert await describe(service, "bob", "x", principal=ALICE) == Described(
         refused, [("bob", *refused), ("x", *refused)]
@@ -253,7 +250,7 @@ async def test_describing_requires_describe_on_the_cluster(nursery: trio.Nursery
     for is_null in (False, True):
         assert await describe(service, principal=ALICE, is_null=is_null) == Described(refused, [])
     for right in (MAY_DESCRIBE, MAY_ALTER):
-        service = await start(nursery, right, cluster_changes=(LEVEL, BOB))
+        service = await start(right, cluster_changes=(LEVEL, BOB))
         described = await describe(service, "bob", principal=ALICE)
         assert described == Described((0, ""), [("bob", [(1, 5000)])])
 
@@ -335,19 +332,6 @@ async def test_most_users_that_a_request_may_name_are_changed_in_turns(
         assert len((await describe(service)).users) == REQUEST_ITEMS_MAX + 2
         assert turns.count > 2 * REQUEST_ITEMS_MAX / 64
         nursery.cancel_scope.cancel()
-
-
-async def test_forwarded_alteration_is_judged_by_the_inner_principal(nursery: trio.Nursery) -> None:
-    rules = acl("User:broker", "CLUSTER_ACTION", cluster=True), MAY_ALTER
-    service = await start(nursery, *rules, cluster_changes=(LEVEL,))
-    asked = Fields(deletions=(), upsertions=(upsertion(),))
-    body = finish(encode_request(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, asked))
-    data = inner(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, body)
-    for principal, code in (("User:mallory", ErrorCode.CLUSTER_AUTHORIZATION_FAILED), (ALICE, 0)):
-        body = envelope(data, encode_principal(principal))
-        answered = await service.raw(ApiKey.ENVELOPE, 1, body, principal="User:broker")
-        assert b"\x06alice" + code.to_bytes(2, "big") in answered
-    assert service.running.log.batches == [(CredentialAdded("alice", SHA_256, CREDENTIAL),)]
 
 
 async def test_salted_password_appears_in_no_log_and_no_text(

@@ -30,7 +30,7 @@ from tests.daemon.config_requests import (
     invalid,
     max_connections,
 )
-from tests.daemon.kafka_service import ALICE, ROOT, KafkaService, read_configuration, start
+from tests.daemon.kafka_service import ALICE, ROOT, KafkaService, Start, read_configuration
 from tests.support.certificates import Authority, expired
 
 OWN = "listener.name.secure.ssl."
@@ -83,8 +83,8 @@ class Site:
 
 
 @pytest.fixture
-async def site(nursery: trio.Nursery, tmp_path: Path) -> Site:
-    site = Site(await start(nursery, MAY_ALTER), tmp_path)
+async def site(start: Start, tmp_path: Path) -> Site:
+    site = Site(await start(MAY_ALTER), tmp_path)
     await site.service.settings.reload()
     return site
 
