@@ -136,7 +136,7 @@ async def test_requests_are_limited_to_4_kib_before_the_log_in(listen: Listen) -
 
 
 async def start_scram(
-    listen: trio.Nursery,
+    listen: Listen,
     credentials: LoadedCredentials | None = None,
     *,
     users: PlainUsers | None = None,
@@ -242,7 +242,7 @@ async def test_client_that_waits_for_credentials_gives_way(listen: Listen) -> No
     assert await waiting.is_closed()
 
 
-async def limited(listen: trio.Nursery) -> tuple[Service, Client]:
+async def limited(listen: Listen) -> tuple[Service, Client]:
     """Return a listener whose sessions last half a second, and a client that has logged in."""
     service, client = await with_client(await start_scram(listen, users=USERS, session_ms=500))
     taken = await log_in_by_scram(client, "alice", "alice-secret")

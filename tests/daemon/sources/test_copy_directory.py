@@ -62,11 +62,6 @@ def test_missing_directory_is_created_and_marked(tmp_path: Path, kind: SourceKin
     assert claim(log_dir, kind) == ""
 
 
-def test_copy_is_claimed_again(tmp_path: Path) -> None:
-    make_copy(tmp_path)
-    assert claim(tmp_path) == CLUSTER_ID
-
-
 def test_copy_keeps_its_secret(tmp_path: Path) -> None:
     """Also if its log is set aside, or another version wrote it."""
     secret = claim_secret(tmp_path)
@@ -172,6 +167,7 @@ def test_copy_of_another_node_is_refused(tmp_path: Path) -> None:
 
 def test_damaged_properties_are_left_to_recovery(tmp_path: Path) -> None:
     make_copy(tmp_path)
+    assert claim(tmp_path) == CLUSTER_ID
     (tmp_path / "meta.properties").write_text("version=9\n")
     assert claim(tmp_path) == ""
 

@@ -233,28 +233,16 @@ async def test_cancelled_check_closes_the_connection(cluster: TlsCluster) -> Non
 
 
 async def test_changed_truststore_is_read_again(
-    cluster: TlsCluster, authority: Authority, tmp_path: Path
+    cluster: TlsCluster, authority: Authority, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A file that cannot be used changes nothing, but is reported once."""
-    cluster.add(FIRST, NO_SASL, NO_SASL)
+    cluster.add(FIRST, *[NO_SASL] * 4)
     secure(cluster, authority)
     trusted = tmp_path / "trusted.pem"
     trusted.write_bytes(Authority(tmp_path, "other").ca_file.read_bytes())
     nodes = opener(cluster, tls=new_settings(truststore_location=trusted))
     assert (await refusal(nodes)).cause is Cause.UNKNOWN_CA
     trusted.write_bytes(authority.ca_file.read_bytes())
-    await (await nodes.open(FIRST.host, FIRST.port)).aclose()
-
-
-async def test_broken_truststore_changes_nothing(
-    cluster: TlsCluster, authority: Authority, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """It is reported once."""
-    cluster.add(FIRST, NO_SASL, NO_SASL, NO_SASL)
-    secure(cluster, authority)
-    trusted = tmp_path / "trusted.pem"
-    trusted.write_bytes(authority.ca_file.read_bytes())
-    nodes = opener(cluster, tls=new_settings(truststore_location=trusted))
     await (await nodes.open(FIRST.host, FIRST.port)).aclose()
     trusted.write_text("-----BEGIN")
     with caplog.at_level(logging.WARNING):

@@ -3,7 +3,7 @@
 import os
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -157,11 +157,15 @@ def test_directory_without_a_log_is_not_claimed(tmp_path: Path) -> None:
     claimed(tmp_path)
 
 
-def test_formatted_directory_is_not_formatted_again(tmp_path: Path) -> None:
-    properties = formatted(tmp_path / "log")
+@pytest.mark.parametrize("make", [formatted, lambda log_dir: write_log(log_dir, [added(1)])])
+def test_directory_with_a_log_is_not_formatted(
+    tmp_path: Path, make: Callable[[Path], object]
+) -> None:
+    make(tmp_path)
+    before = read_meta_properties(tmp_path), read_acls(tmp_path)
     with pytest.raises(LogDirectoryError, match="already formatted; nothing was changed"):
-        formatted(tmp_path / "log")
-    assert claimed(tmp_path / "log") == properties
+        formatted(tmp_path)
+    assert (read_meta_properties(tmp_path), read_acls(tmp_path)) == before
 
 
 def test_credentials_for_a_formatted_directory_are_not_added(tmp_path: Path) -> None:
@@ -190,13 +194,6 @@ def test_log_is_private_to_its_user_and_group(tmp_path: Path, mask: int) -> None
     for path in paths:
         mode = 0o750 if path.is_dir() else 0o640
         assert path.stat().st_mode & 0o777 == mode & ~mask, path
-
-
-def test_log_without_properties_is_not_formatted(tmp_path: Path) -> None:
-    write_log(tmp_path, [added(1)])
-    with pytest.raises(LogDirectoryError, match="already formatted; nothing was changed"):
-        formatted(tmp_path)
-    assert len(read_acls(tmp_path)) == 1
 
 
 @pytest.mark.parametrize("cluster_id", ["", "a b", "a\nnode.id=2", "back\\slash", "é", "日"])

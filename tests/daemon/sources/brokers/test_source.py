@@ -521,31 +521,6 @@ async def test_barrier_without_changes_waits_for_a_listing_that_is_asked_for_lat
             await trio.sleep_forever()
 
 
-async def test_barrier_polls_until_the_broker_shows_its_changes(cluster: Cluster) -> None:
-    async with cluster.followed() as follower, trio.open_nursery() as nursery:
-        cluster.change(WRITE, lagging=[1, 2])
-        passed = trio.Event()
-
-        async def wait() -> None:
-            assert await follower.source.confirm([WRITE], [])
-            assert follower.acls == {READ, WRITE}
-            passed.set()
-
-        nursery.start_soon(wait)
-        await trio.sleep(1)
-        assert not passed.is_set()
-        cluster.set(acls={READ, WRITE}, log_end=cluster.high_watermark)
-        with trio.fail_after(2):
-            await passed.wait()
-
-
-async def test_change_undone_by_another_client_passes_the_barrier(cluster: Cluster) -> None:
-    """The broker is known to have what was committed since."""
-    async with cluster.followed() as follower:
-        with trio.fail_after(5):
-            assert await follower.source.confirm([WRITE], [])
-
-
 async def test_barrier_fails_after_a_minute(cluster: Cluster, tmp_path: Path) -> None:
     cluster.unserved.add(ApiKey.DESCRIBE_QUORUM)
     async with cluster.follow() as follower:

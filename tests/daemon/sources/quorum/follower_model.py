@@ -64,14 +64,8 @@ def fail(event: messages.FetchAnswered, random: Random) -> messages.FetchAnswere
 
 
 GARBAGE: tuple[Garbage, ...] = (
-    repeat,
-    jump,
-    go_back_in_epochs,
-    skip_the_leader_change,
-    truncate_nothing,
-    lack_the_epoch,
-    fail,
-)
+    repeat, jump, go_back_in_epochs, skip_the_leader_change, truncate_nothing, lack_the_epoch, fail,
+)  # fmt: skip
 
 
 class Follower:

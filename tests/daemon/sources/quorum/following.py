@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 import trio
 
@@ -25,21 +26,11 @@ class Following:
     ``seen`` has the numbers of the ACLs in each state that became visible.
     """
 
-    def __init__(
-        self,
-        quorum: ScriptedQuorum,
-        folder: Path,
-        *,
-        serves_copy: bool = False,
-        stale_max_ms: int = 300_000,
-        cluster_id: str | None = None,
-    ) -> None:
+    def __init__(self, quorum: ScriptedQuorum, folder: Path, **settings: Any) -> None:  # noqa: ANN401
         self._settings = FollowSettings(
             kind=SourceKind.QUORUM,
             servers=tuple(Server(each.host, each.port) for each in quorum.addresses),
-            serve_copy=serves_copy,
-            stale_max_ms=stale_max_ms,
-            cluster_id=cluster_id,
+            **settings,
         )
         self.copy = new_copy(folder)
         self.status = SourceStatus(SourceKind.QUORUM, clock=trio.current_time)
@@ -126,7 +117,7 @@ class FollowedQuorum(ScriptedQuorum):
 
     def follow(self, **settings: object) -> Following:
         """Begin to follow, each time with the same copy."""
-        following = Following(self, self._folder, **settings)  # type: ignore[arg-type]
+        following = Following(self, self._folder, **settings)
         self._tasks.start_soon(following.run)
         return following
 

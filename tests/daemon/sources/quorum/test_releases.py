@@ -85,5 +85,5 @@ async def test_copy_and_snapshots_keep_the_releases(quorum: FollowedQuorum) -> N
     last = quorum.leader.high_watermark - 1
     await wait_for_rules(following, RULES_4_4, last)
     await following.kill()
-    following = quorum.follow(serves_copy=True)
+    following = quorum.follow(serve_copy=True)
     await wait_for_rules(following, RULES_4_4, last)

@@ -74,16 +74,13 @@ def test_what_is_passed_on_is_what_the_quorum_committed(
     if not IS_WHOLE:
         return
     # The schedules are worthless if they never reach these.
-    expected = {
-        "loaded",
-        "confirmed",
-        "barrier",
-        "diverging",
-        "snapshot",
-        "abandoned",
+    expected = {"loaded", "confirmed", "barrier", "diverging", "snapshot", "abandoned"}
+    expected |= {
         "connection",
+        "SNAPSHOT_NOT_FOUND",
+        "UNKNOWN_LEADER_EPOCH",
+        "NOT_LEADER_OR_FOLLOWER",
     }
-    expected |= {"SNAPSHOT_NOT_FOUND", "UNKNOWN_LEADER_EPOCH", "NOT_LEADER_OR_FOLLOWER"}
     if faults:
         expected |= {"garbage", "CLUSTER_AUTHORIZATION_FAILED", "error 777"}
     assert not expected - set(+seen)

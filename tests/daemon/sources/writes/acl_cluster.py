@@ -40,6 +40,7 @@ from tests.support.acl_messages import (
     encode_delete_acls,
     encode_envelope_error,
 )
+from tests.support.acls import acl
 
 ALICE: Final = "User:alice"
 HOST: Final = "10.0.0.9"
@@ -201,7 +202,7 @@ def to_api_error(error: Exception | None) -> ApiError | None:
 
 def to_result(deleted: Deleted) -> FilterResult:
     return FilterResult(
-        matches=[MatchingAcl(acl=acl) for acl in deleted.acls], error=to_api_error(deleted.error)
+        matches=[MatchingAcl(acl=each) for each in deleted.acls], error=to_api_error(deleted.error)
     )
 
 
@@ -285,6 +286,12 @@ class Follower:
     def acls(self) -> set[Acl]:
         newest = self.snapshot.newest
         return set() if newest is None else set(newest.acls.values())
+
+    def begin(self, count: int) -> list[Completion[None]]:
+        """Begin creations of one ACL each."""
+        return [
+            self.updates.create([acl(topic=f"t{number}")], CALLER)[0] for number in range(count)
+        ]
 
     async def create(self, *acls: Acl, caller: RequestContext = CALLER) -> list[object]:
         """Return each item's error or None."""
