@@ -35,9 +35,7 @@ INTERFACES: tuple[type[ABC], ...] = (Authorizer, DaemonAuthorizer)
     ("interface", "method"),
     [(each, method) for each in INTERFACES for method in sorted(each.__abstractmethods__)],
 )
-def test_a_class_that_lacks_a_method_cannot_be_instantiated(
-    interface: type[ABC], method: str
-) -> None:
+def test_class_that_lacks_a_method_is_not_instantiated(interface: type[ABC], method: str) -> None:
     methods = dict.fromkeys(interface.__abstractmethods__ - {method}, lambda *arguments: None)
     with pytest.raises(TypeError, match=f"with abstract method {method}$"):
         type("Incomplete", (interface,), methods)()

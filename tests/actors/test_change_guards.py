@@ -79,9 +79,7 @@ async def test_each_request_expects_what_the_last_one_wrote(running: Running) ->
 
 
 @pytest.mark.parametrize("later", ["creation", "deletion"])
-async def test_change_by_another_client_rejects_the_whole_request(
-    nursery: trio.Nursery, later: str
-) -> None:
+async def test_change_by_others_rejects_a_whole_request(nursery: trio.Nursery, later: str) -> None:
     running = await start(nursery, ChangeBatch(1, (AclAdded(bytes(16), A),)), CaughtUp(1))
     if later == "creation":
         await outcomes(running.queue.create([B]))

@@ -137,9 +137,7 @@ async def test_senders_learn_that_the_applier_has_ended() -> None:
 
 
 @given(logs(unknown_codes=True), st.integers(0, 6))
-def test_bulk_load_and_single_batches_reach_the_same_state(
-    log: list[ChangeBatch], loaded: int
-) -> None:
+def test_bulk_load_and_single_batches_give_one_state(log: list[ChangeBatch], loaded: int) -> None:
     """Some batches loaded in bulk and the others applied one by one give the same snapshot."""
 
     async def apply_log() -> AclSnapshot | None:
@@ -310,9 +308,7 @@ async def test_state_decides_until_its_deadline_whoever_runs(
 
 
 @pytest.mark.parametrize("is_loaded", [False, True])
-async def test_misfit_stops_decisions_of_a_follower_for_ever(
-    is_loaded: bool, nursery: trio.Nursery
-) -> None:
+async def test_misfit_stops_a_follower_for_ever(is_loaded: bool, nursery: trio.Nursery) -> None:
     misfits: list[UnfitChangeError] = []
     feed, inbox = trio.open_memory_channel[Message](0)
     applier = RecordApplier(inbox, on_misfit=misfits.append)
@@ -368,9 +364,7 @@ async def test_each_state_has_the_rules_of_its_own_image(nursery: trio.Nursery) 
 
 
 @pytest.mark.parametrize("stops", [False, True])
-async def test_newer_release_stops_decisions_if_it_is_set(
-    nursery: trio.Nursery, *, stops: bool
-) -> None:
+async def test_newer_release_stops_decisions_if_set(nursery: trio.Nursery, *, stops: bool) -> None:
     """They go on once it is gone, but not while the state is too old."""
     now = 0.0
     feed, applier = await start_judging(nursery, stops_if_newer=stops, clock=lambda: now)

@@ -70,9 +70,7 @@ async def test_an_update_waits_until_the_acls_are_loaded(nursery: trio.Nursery) 
     assert running.acls == {acl("t")}
 
 
-async def test_a_thousand_equal_creations_write_one_record_and_all_succeed(
-    running: Running,
-) -> None:
+async def test_thousand_equal_creations_write_one_record_and_all_succeed(running: Running) -> None:
     """Each is planned against the requests queued before it."""
     running.log.hold()
     completions = [running.queue.create([acl("t")])[0] for _ in range(1000)]
@@ -242,9 +240,7 @@ async def test_an_ending_queue_fails_all_waiting_requests(is_cancelled: bool) ->
     assert is_cancelled or running.acls == set()
 
 
-async def test_a_refused_append_fails_its_requests_and_the_queue_continues(
-    running: Running,
-) -> None:
+async def test_refused_append_fails_its_requests_and_the_queue_continues(running: Running) -> None:
     """Nothing was written, so all plans of the flush are dropped."""
     running.log.hold()
     accepted = [*running.queue.create([acl("t")])]
@@ -261,7 +257,7 @@ async def test_a_refused_append_fails_its_requests_and_the_queue_continues(
     assert running.queue.statistics.requests_waiting == 0
 
 
-async def test_a_closing_queue_finishes_accepted_requests_and_refuses_others(
+async def test_closing_queue_finishes_accepted_requests_and_refuses_others(
     running: Running,
 ) -> None:
     running.log.hold()
@@ -344,9 +340,7 @@ async def test_recorded_cases_of_kafkas_controller() -> None:
             nursery.cancel_scope.cancel()
 
 
-async def test_a_durable_change_that_is_not_applied_is_not_acknowledged(
-    nursery: trio.Nursery,
-) -> None:
+async def test_durable_change_that_is_not_applied_is_unacknowledged(nursery: trio.Nursery) -> None:
     """The test itself takes the place of the applier."""
     log = MemoryLog()
     feed, handed_on = trio.open_memory_channel[ChangeBatch | CaughtUp](1)
@@ -372,7 +366,7 @@ async def test_a_durable_change_that_is_not_applied_is_not_acknowledged(
     assert await results([created]) == [None]
 
 
-async def test_nothing_is_acknowledged_before_other_processes_have_applied_it(
+async def test_nothing_is_acknowledged_before_workers_have_applied_it(
     nursery: trio.Nursery,
 ) -> None:
     """This includes settings, which are passed on before the wait."""

@@ -127,9 +127,7 @@ def test_listener_has_its_own_limit_and_reserve(override: str, most: int) -> Non
     (" User:b ; User:CN=a,O=b:c ;", "User:CN=a,O=b:c", True),
     ("User:b;*", "Group:x", True),
 ])  # fmt: skip
-def test_principal_patterns_match_by_name_or_prefix(
-    text: str, principal: str, matches: bool
-) -> None:
+def test_principal_pattern_matches_name_or_prefix(text: str, principal: str, matches: bool) -> None:
     """Semicolons separate entries, since names contain commas and colons."""
     assert principal_patterns(text).match(principal) is matches
 
@@ -142,7 +140,7 @@ def test_principal_patterns_match_by_name_or_prefix(
     *((resource_patterns, f"{name}:a", f"invalid resource type '{name}': expected one of TOPIC, ")
       for name in ("TOPIK", "topic", "")),
 ])  # fmt: skip
-def test_entry_that_matches_nothing_is_rejected(
+def test_unmatchable_entry_is_rejected(
     parse: Callable[[str], object], text: str, reason: str
 ) -> None:
     with pytest.raises(InvalidValueError, match=reason):

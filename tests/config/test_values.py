@@ -182,9 +182,7 @@ def test_security_protocols_become_upper_case() -> None:
         for name in ("ANY", "UNKNOWN", "topic", "QUEUE")
     ),
 ])  # fmt: skip
-def test_invalid_mapping_is_rejected(
-    parse: Callable[[str], object], text: str, expected: str
-) -> None:
+def test_bad_mapping_is_rejected(parse: Callable[[str], object], text: str, expected: str) -> None:
     """No question can have the resource type ANY or UNKNOWN."""
     assert reason(parse, text) == expected
 

@@ -110,9 +110,7 @@ def description() -> ApiDescription:
     return ApiDescription(read_document(DECISION_API))
 
 
-async def test_decision_port_answers_as_described(
-    description: ApiDescription, tmp_path: Path
-) -> None:
+async def test_decision_port_is_as_described(description: ApiDescription, tmp_path: Path) -> None:
     """A generated corpus of requests gives every described answer, and no other."""
     handlers: dict[Place, PathsHandler] = {}
     log_dir = write_past(tmp_path)

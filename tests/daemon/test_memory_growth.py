@@ -151,9 +151,7 @@ WORST: dict[str, tuple[ApiKey, int, str, dict[str, object]]] = {
 
 
 @pytest.mark.parametrize("worst", WORST)
-async def test_kafka_request_stays_within_its_growth_factor(
-    nursery: trio.Nursery, worst: str
-) -> None:
+async def test_kafka_request_stays_in_its_growth_factor(nursery: trio.Nursery, worst: str) -> None:
     service = await start(nursery)
     api_key, version, principal, fields = WORST[worst]
     body = finish(encode_request(api_key, version, Fields(**fields)))
@@ -179,9 +177,7 @@ ACL_REQUESTS: dict[str, tuple[ApiKey, str, bytes]] = {
 
 
 @pytest.mark.parametrize("worst", ACL_REQUESTS)
-async def test_acl_request_stays_within_its_growth_factor(
-    nursery: trio.Nursery, worst: str
-) -> None:
+async def test_acl_request_stays_in_its_growth_factor(nursery: trio.Nursery, worst: str) -> None:
     """The ACLs that remain count as memory at rest."""
     service = await start(nursery)
     api_key, principal, items = ACL_REQUESTS[worst]

@@ -265,9 +265,7 @@ async def test_listener_closes_on_requests_above_the_memory_limit(
     await until(lambda: service.listener.memory.bytes_held == 0)
 
 
-async def test_listener_refuses_large_answers_while_others_are_unread(
-    nursery: trio.Nursery,
-) -> None:
+async def test_listener_refuses_large_answers_if_others_are_unread(nursery: trio.Nursery) -> None:
     """One answer may exceed the bound. Until it is read, the next large answer is refused."""
     echo = free_echo()
     echo.answers = lambda body: body if body == b"small" else bytes(16 << 20)
@@ -301,9 +299,7 @@ async def test_listener_creates_few_lists_at_once(nursery: trio.Nursery) -> None
     assert echo.under_way_max == ANSWERS_AT_ONCE_MAX
 
 
-async def test_hello_above_its_limit_is_refused_and_uses_only_free_bytes(
-    nursery: trio.Nursery,
-) -> None:
+async def test_hello_above_its_limit_is_refused_and_uses_free_bytes(nursery: trio.Nursery) -> None:
     server = stream_service.new_server(Place(None), memory_bytes_max=1)
     listener = await stream_service.start(nursery, server)
     client, half = listener.connect_client(), listener.connect_client()
@@ -336,9 +332,7 @@ async def test_no_list_is_created_for_a_disconnected_client(
     assert b"gone" not in echo.bodies
 
 
-async def test_memory_of_an_answer_is_released_before_the_next_request(
-    nursery: trio.Nursery,
-) -> None:
+async def test_memory_of_an_answer_is_freed_before_the_next_request(nursery: trio.Nursery) -> None:
     echo = free_echo()
     held: list[int] = []
     service = await kafka_listener_service.start(nursery, echo)

@@ -165,9 +165,7 @@ async def test_authorizer_that_fails_to_decide_denies_everyone(nursery: trio.Nur
     assert described.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
-async def test_acl_requests_without_an_authorizer_get_security_disabled(
-    nursery: trio.Nursery,
-) -> None:
+async def test_acl_requests_get_security_disabled_without_authorizer(nursery: trio.Nursery) -> None:
     service = await start(nursery, plug_in=lambda standard: NoAuthorizer())
     disabled = ApiError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
     assert await service.create([FIRST, acl("")], principal=ALICE) == [disabled] * 2
@@ -201,9 +199,7 @@ async def test_example_wraps_the_built_in_authorizer(nursery: trio.Nursery) -> N
     assert service.acls == {FIRST}
 
 
-async def test_built_in_authorizer_gets_new_settings_under_any_wrapper(
-    nursery: trio.Nursery,
-) -> None:
+async def test_built_in_authorizer_gets_settings_under_any_wrapper(nursery: trio.Nursery) -> None:
     service = await start(nursery, plug_in=Slow)
     service.settings.set_guarded({"super.users": ALICE})
     assert service.authorizer.current_state().settings.super_users == {ALICE}
@@ -255,7 +251,7 @@ class Abstract(Authorizer):
         return []
 
 
-def test_missing_import_of_the_class_is_named(
+def test_missing_import_of_a_class_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "lacking_plug.py").write_text("import not_installed_anywhere\n")

@@ -46,7 +46,7 @@ CALLER_MUTANTS: Final = {
         file="daemon/decisions/http_surface.py",
         text="        if version == self._callers.version:\n",
         becomes="        if version is not None:\n",
-        found_by="tests/daemon/queries/test_search_rights.py::test_waiting_search_is_refused_once_the_right_is_gone",
+        found_by="tests/daemon/queries/test_search_rights.py::test_waiting_search_is_refused_without_a_right",
     ),
     "a listing goes on after a reload has taken its caller's right": Mutant(
         file="daemon/queries/listings.py",
@@ -64,7 +64,7 @@ CALLER_MUTANTS: Final = {
         file="daemon/decisions/callers.py",
         text="        if token is None:\n            return None if certified is None",
         becomes=("        if token is None:\n            return Trusted() if certified is None"),
-        found_by="tests/daemon/decisions/test_callers.py::test_with_a_tokens_file_every_caller_needs_a_token",
+        found_by="tests/daemon/decisions/test_callers.py::test_tokens_file_makes_callers_need_a_token",
     ),
     "a repeated JSON key is accepted": Mutant(
         file="protocol/decisions/json_keys.py",
@@ -210,7 +210,7 @@ CALLER_MUTANTS: Final = {
         file="daemon/decisions/callers.py",
         text="        if not needs.trusts:\n",
         becomes="        if needs is None:\n",
-        found_by="tests/daemon/queries/test_acl_list.py::test_callers_that_are_trusted_to_ask_may_not_list_or_watch",
+        found_by="tests/daemon/queries/test_acl_list.py::test_callers_trusted_to_ask_may_not_list_or_watch",
     ),
     "a removed token keeps its watches": Mutant(
         file="daemon/decisions/callers.py",
@@ -234,7 +234,7 @@ CALLER_MUTANTS: Final = {
         file="daemon/decisions/stream_server.py",
         text="elif not self._server.callers.trusts_all:",
         becomes="elif not self._server.callers:",
-        found_by="tests/daemon/decisions/test_stream_server_connections.py::test_trust_ends_on_open_connections_once_credentials_are_required",
+        found_by="tests/daemon/decisions/test_stream_server_connections.py::test_trust_ends_on_open_connections_once_tokens_are_required",
     ),
     # Console
     "names are printed as HTML": Mutant(
@@ -259,7 +259,7 @@ CALLER_MUTANTS: Final = {
         file="daemon/console/handler.py",
         text=" if path in self._pages and _QUERY.fullmatch(query) else ROOT_PATH\n",
         becomes=" if path or _QUERY.fullmatch(query) else ROOT_PATH\n",
-        found_by="tests/daemon/console/test_handler.py::test_log_in_leads_to_a_page_of_the_console",
+        found_by="tests/daemon/console/test_handler.py::test_log_in_leads_to_a_page_of_console",
     ),
     "tokens may be guessed at any rate": Mutant(
         file="daemon/console/handler.py",

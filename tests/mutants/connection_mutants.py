@@ -34,7 +34,7 @@ CONNECTION_MUTANTS: Final = {
         file="daemon/net/open_connections.py",
         text="most >= len(self._strangers.get(network, ())):",
         becomes="most >= 0:",
-        found_by="tests/daemon/net/test_open_connections.py::test_no_network_loses_a_place_to_one_with_more",
+        found_by="tests/daemon/net/test_open_connections.py::test_no_network_gives_way_to_a_larger",
     ),
     "silent connections stay for ever": Mutant(
         file="daemon/net/connection_server.py",
@@ -69,7 +69,7 @@ CONNECTION_MUTANTS: Final = {
         file="daemon/net/connection.py",
         text="size = FREE_BYTES - bytes_left if self.is_confined else RECEIVE_BYTES",
         becomes="size = RECEIVE_BYTES",
-        found_by="tests/daemon/test_overload.py::test_hello_above_its_limit_is_refused_and_uses_only_free_bytes",
+        found_by="tests/daemon/test_overload.py::test_hello_above_its_limit_is_refused_and_uses_free_bytes",
     ),
     "connections use the descriptors of the log": Mutant(
         file="daemon/net/fd_limit.py",

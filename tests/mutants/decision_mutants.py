@@ -315,7 +315,7 @@ DECISION_MUTANTS: Final = {
         file="actors/published_state.py",
         text='        untested = UNTESTED if release.newer and self._stops_if_newer else ""\n',
         becomes='        untested = ""\n',
-        found_by="tests/actors/test_record_applier.py::test_newer_release_stops_decisions_if_it_is_set",
+        found_by="tests/actors/test_record_applier.py::test_newer_release_stops_decisions_if_set",
     ),
     "a worker does not get the registrations": Mutant(
         file="protocol/worker_changes.py",

@@ -34,7 +34,7 @@ FOLLOWER_MUTANTS: Final = {
         file="daemon/sources/quorum/fetched_log.py",
         text="        if batch.base_offset != expected:\n",
         becomes="        if batch.base_offset > expected:\n",
-        found_by="tests/daemon/sources/quorum/test_machine.py::test_a_useless_answer_drops_the_connection_and_changes_nothing",
+        found_by="tests/daemon/sources/quorum/test_machine.py::test_useless_answer_drops_the_connection_and_changes_nothing",
     ),
     "a follower goes on with the longer log of another cluster": Mutant(
         file="daemon/sources/quorum/fetched_log.py",
@@ -52,7 +52,7 @@ FOLLOWER_MUTANTS: Final = {
         file="daemon/sources/quorum/route.py",
         text="        if epoch < self.epoch:\n",
         becomes="        if epoch < 0:\n",
-        found_by="tests/daemon/sources/quorum/test_machine.py::test_a_useless_answer_drops_the_connection_and_changes_nothing",
+        found_by="tests/daemon/sources/quorum/test_machine.py::test_useless_answer_drops_the_connection_and_changes_nothing",
     ),
     "a follower trusts a new leader's old high watermark": Mutant(
         file="daemon/sources/quorum/barriers.py",
@@ -70,7 +70,7 @@ FOLLOWER_MUTANTS: Final = {
         file="daemon/sources/quorum/fetched_log.py",
         text="        if end < self.committed_end:\n",
         becomes="        if end < 0:\n",
-        found_by="tests/daemon/sources/quorum/test_machine.py::test_a_log_without_what_was_passed_on_is_a_permanent_fault",
+        found_by="tests/daemon/sources/quorum/test_machine.py::test_log_without_what_was_passed_on_is_permanent_fault",
     ),
     "a snapshot is put together from two leaders": Mutant(
         file="daemon/sources/quorum/machine.py",
@@ -125,7 +125,7 @@ FOLLOWER_MUTANTS: Final = {
         file="daemon/sources/freshness.py",
         text="deadline = self._status, as_of + self._status.stale_max_s",
         becomes="deadline = self._status, self._status.clock() + self._status.stale_max_s",
-        found_by="tests/daemon/sources/brokers/test_source.py::test_decisions_do_not_resume_by_a_listing_from_before_the_disk_hung",
+        found_by="tests/daemon/sources/brokers/test_source.py::test_decisions_do_not_resume_by_a_listing_from_before_a_hang",
     ),
     "a barrier passes by a listing that was asked for before it": Mutant(
         file="daemon/sources/brokers/source.py",
@@ -136,7 +136,7 @@ FOLLOWER_MUTANTS: Final = {
             "            key: each.expectation for key, each in self._barriers.items()\n"
             "        }\n"
         ),
-        found_by="tests/daemon/sources/brokers/test_source.py::test_barrier_without_changes_waits_for_a_listing_that_is_asked_for_later",
+        found_by="tests/daemon/sources/brokers/test_source.py::test_barrier_without_changes_waits_for_a_later_listing",
     ),
     # Changes through a follower
     "a principal that is not listed is forwarded": Mutant(
@@ -172,7 +172,7 @@ FOLLOWER_MUTANTS: Final = {
         file="daemon/sources/writes/submission.py",
         text="        if obstacle is not None:\n            return obstacle\n",
         becomes="        del obstacle\n",
-        found_by="tests/daemon/sources/writes/test_forwarded.py::test_right_is_checked_again_before_a_change_is_sent",
+        found_by="tests/daemon/sources/writes/test_forwarded.py::test_right_is_checked_again_before_a_send",
     ),
     "a change whose answer is missing is sent again": Mutant(
         file="daemon/sources/writes/submission.py",

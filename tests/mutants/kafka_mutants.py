@@ -78,13 +78,13 @@ KAFKA_MUTANTS: Final = {
         file="daemon/kafka/dispatch.py",
         text="_Handler(acls.delete, Operation.ALTER)",
         becomes="_Handler(acls.delete)",
-        found_by="tests/daemon/kafka/test_acls.py::test_caller_without_the_right_changes_and_sees_nothing",
+        found_by="tests/daemon/kafka/test_acls.py::test_caller_without_right_changes_and_sees_nothing",
     ),
     "ACLs are described without DESCRIBE": Mutant(
         file="daemon/kafka/dispatch.py",
         text="_Handler(acls.describe, Operation.DESCRIBE)",
         becomes="_Handler(acls.describe)",
-        found_by="tests/daemon/kafka/test_acls.py::test_caller_without_the_right_changes_and_sees_nothing",
+        found_by="tests/daemon/kafka/test_acls.py::test_caller_without_right_changes_and_sees_nothing",
     ),
     "an Envelope is opened without CLUSTER_ACTION": Mutant(
         file="daemon/kafka/envelope.py",
@@ -188,7 +188,7 @@ KAFKA_MUTANTS: Final = {
         file="config/tokens.py",
         text="        digest = _NO_DIGEST if entry is None else entry.digest\n",
         becomes=("        if not entry:\n            return None\n        digest = entry.digest\n"),
-        found_by="tests/config/test_tokens.py::test_unknown_id_costs_the_work_of_a_known_one",
+        found_by="tests/config/test_tokens.py::test_unknown_id_costs_as_much_as_a_known",
     ),
     # Names of certificates
     "special characters of a certificate's name are not escaped": Mutant(

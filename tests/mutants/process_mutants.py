@@ -9,7 +9,7 @@ PROCESS_MUTANTS: Final = {
         file="daemon/workers/pool.py",
         text="STOPPED if self._has_failed else reason",
         becomes="reason",
-        found_by="tests/daemon/workers/test_pool.py::test_workers_stay_without_decisions_after_a_misfit",
+        found_by="tests/daemon/workers/test_pool.py::test_workers_stay_undecided_after_a_misfit",
     ),
     "the daemon is ready before its endpoints listen": Mutant(
         file="daemon/telemetry/readiness.py",

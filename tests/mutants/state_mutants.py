@@ -15,7 +15,7 @@ STATE_MUTANTS: Final = {
     "creations are planned against the published snapshot, not the tail": Mutant(
         file="acl/updates.py",
         text="    tail.add(changes.values())\n",
-        found_by="tests/actors/test_update_queue.py::test_a_thousand_equal_creations_write_one_record_and_all_succeed",
+        found_by="tests/actors/test_update_queue.py::test_thousand_equal_creations_write_one_record_and_all_succeed",
     ),
     "an update is acknowledged before the sync": Mutant(
         file="actors/update_queue.py",
@@ -32,7 +32,7 @@ STATE_MUTANTS: Final = {
         file="actors/update_queue.py",
         text="newest is not None and newest.offset >= last_offset",
         becomes="newest is not None",
-        found_by="tests/actors/test_update_queue.py::test_a_durable_change_that_is_not_applied_is_not_acknowledged",
+        found_by="tests/actors/test_update_queue.py::test_durable_change_that_is_not_applied_is_unacknowledged",
     ),
     "a cancelled append is not awaited": Mutant(
         file="daemon/sources/own_log_writer.py",
@@ -123,7 +123,7 @@ STATE_MUTANTS: Final = {
         file="acl/expected_offset.py",
         text="    if changed_at > expected_offset:\n",
         becomes="    if offset < expected_offset:\n",
-        found_by="tests/actors/test_change_guards.py::test_change_by_another_client_rejects_the_whole_request",
+        found_by="tests/actors/test_change_guards.py::test_change_by_others_rejects_a_whole_request",
     ),
     "a change slips in behind another one that is not written yet": Mutant(
         file="acl/updates.py",

@@ -151,7 +151,7 @@ def test_backup_of_a_copy_says_what_it_lacks(
     assert read_backup(out).facts.source == "quorum"
 
 
-def test_damaged_checkpoint_is_a_warning(log_dir: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_damaged_checkpoint_warns(log_dir: Path, tmp_path: Path, capsys: Capture) -> None:
     checkpoint = write_checkpoint(log_dir, 4, [METADATA_VERSION, added(1), added(2)])
     checkpoint.write_bytes(flipped(checkpoint.read_bytes(), 100))
     out = tmp_path / "out.checkpoint"

@@ -56,9 +56,7 @@ def follow(*lines: str) -> FollowSettings:
     (BROKERS, SourceKind.BROKERS),
     ([*BROKERS, *QUORUM], SourceKind.BROKERS),
 ])  # fmt: skip
-def test_source_is_explicit_or_follows_from_the_quorum(
-    lines: list[str], kind: SourceKind | None
-) -> None:
+def test_source_is_explicit_or_implied_by_quorum(lines: list[str], kind: SourceKind | None) -> None:
     settings = configure(*lines).follow
     assert (settings and settings.kind) == kind
 
@@ -138,9 +136,7 @@ def test_each_key_sets_its_field() -> None:
     (["sasl.jaas.config=wrong", "listener.name.controller.sasl.jaas.config=wrong",
       f"listener.name.controller.scram-sha-512.sasl.jaas.config={SCRAM_LINE}"], "SCRAM-SHA-512"),
 ])  # fmt: skip
-def test_log_in_to_controllers_comes_from_the_first_jaas_line(
-    lines: list[str], mechanism: str
-) -> None:
+def test_log_in_to_controllers_is_in_the_first_jaas_line(lines: list[str], mechanism: str) -> None:
     keys = secured("SASL_PLAINTEXT", f"sasl.mechanism.controller.protocol={mechanism}", *lines)
     configuration = configure(*keys)
     assert configuration.follow is not None

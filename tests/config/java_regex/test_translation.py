@@ -56,9 +56,7 @@ from authorizerd.config.java_regex.translation import translate
     ("((a)b)*", "((a)b)*", 1),
     ("(?:(a)b)+", "(?:(a)b)+", 1),
 ])  # fmt: skip
-def test_unsupported_construct_is_rejected_with_its_place(
-    pattern: str, construct: str, place: int
-) -> None:
+def test_unsupported_construct_is_named_by_place(pattern: str, construct: str, place: int) -> None:
     with pytest.raises(InvalidValueError) as raised:
         translate(pattern)
     assert f"'{construct}' at character {place}: " in str(raised.value)

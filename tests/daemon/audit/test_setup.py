@@ -124,7 +124,7 @@ async def test_a_full_disk_is_reported_once_and_so_is_its_end(
     assert path.read_bytes().count(b"\n") == 1
 
 
-async def test_the_secret_is_reloaded_and_never_shown(
+async def test_secret_is_reloaded_never_shown(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A new secret applies from the next line. An invalid one changes nothing."""
@@ -174,9 +174,7 @@ async def test_the_secret_is_reloaded_and_never_shown(
         (bytes(SECRET_BYTES_MIN), 0o602, "everybody may use it"),
     ],
 )
-def test_an_invalid_secret_is_refused(
-    tmp_path: Path, secret: bytes, mode: int, reason: str
-) -> None:
+def test_invalid_secret_is_refused(tmp_path: Path, secret: bytes, mode: int, reason: str) -> None:
     path = keep_secret(tmp_path / "secret", secret, mode)
     with pytest.raises(StartError, match=f"authorizerd.audit.mask.secret.file: .*: {reason}"):
         read_secret(path)
@@ -197,9 +195,7 @@ def test_a_secret_must_be_in_a_regular_file(tmp_path: Path) -> None:
             read_secret(str(path))
 
 
-async def test_every_surface_refuses_while_a_required_audit_cannot_be_written(
-    nursery: trio.Nursery,
-) -> None:
+async def test_every_surface_refuses_while_a_required_audit_fails(nursery: trio.Nursery) -> None:
     """They refuse as before loading: plain text over HTTP, and no decision on the stream."""
     place = Place(None, acl("User:alice", "READ", topic="orders"))
     request = http_request(EVALUATION_PATH, evaluation())

@@ -35,9 +35,7 @@ def place_of(folder: Path, rights: tuple[Right, ...]) -> ConsolePlace:
 
 
 @pytest.mark.parametrize("rights", SETS, ids=lambda rights: "+".join(rights) or "none")
-async def test_every_endpoint_requires_its_rights(
-    rights: tuple[Right, ...], tmp_path: Path
-) -> None:
+async def test_each_endpoint_requires_its_rights(rights: tuple[Right, ...], tmp_path: Path) -> None:
     place = place_of(tmp_path, rights)
 
     async def send(endpoint: Endpoint, body: bytes, query: str = "") -> int:

@@ -86,9 +86,7 @@ def test_first_rate_is_about_the_time_since_the_start() -> None:
         ((20, 20.5), 21.5, 1.5),  # the second one is too soon
     ],
 )
-def test_rate_is_about_the_last_seconds(
-    times: tuple[float, ...], now: float, seconds: float
-) -> None:
+def test_rate_is_of_the_last_seconds(times: tuple[float, ...], now: float, seconds: float) -> None:
     """The counter grows by 3 a second."""
     samples = Samples(0.0)
     for time in times:

@@ -166,9 +166,7 @@ def many(count: int, **changed: dict[str, str]) -> str:
         (EVALUATION_PATH, ESCAPED, True),
     ],
 )  # fmt: skip
-async def test_all_but_long_batches_are_answered_at_once(
-    path: str, body: str, is_at_once: bool
-) -> None:
+async def test_all_but_long_batches_need_one_step(path: str, body: str, is_at_once: bool) -> None:
     assert (
         await answers_alike(post(path, body), Place(None, *ACLS), Place(None, *ACLS)) is is_at_once
     )

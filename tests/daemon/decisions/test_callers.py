@@ -47,9 +47,7 @@ def test_without_a_tokens_file_every_caller_is_trusted(token: str | bytes | None
     "token",
     [None, "", b"", "proxy", "proxy.", "proxy.Secret", "nobody.secret", "proxy.secret\udcff"],
 )
-def test_with_a_tokens_file_every_caller_needs_a_token(
-    token: str | bytes | None, tmp_path: Path
-) -> None:
+def test_tokens_file_makes_callers_need_a_token(token: str | bytes | None, tmp_path: Path) -> None:
     assert Place(tmp_path).callers.identify(token) is None
 
 
@@ -59,9 +57,7 @@ def test_wrong_token_is_refused_despite_a_certificate(token: str | bytes, tmp_pa
 
 
 @pytest.mark.parametrize("right", list(Right))
-def test_caller_with_a_certificate_has_the_rights_of_its_principal(
-    right: Right, place: Place
-) -> None:
+def test_certificate_gives_a_caller_the_rights_of_its_principal(right: Right, place: Place) -> None:
     place.grant(**{right: PROXY})
     for certified, expected in ((PROXY, True), (ROOT, True), (OTHER, False)):
         caller = place.callers.identify(None, certified=certified)

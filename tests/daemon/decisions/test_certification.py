@@ -209,9 +209,7 @@ def test_batch(pdp: DaemonProcess, asked: dict[str, Any], decisions: list[bool])
 
 
 @pytest.mark.parametrize("more", [{}, {"evaluations": []}], ids=["c-3-4-2", "c-3-4-3"])
-def test_batch_without_evaluations_is_one_question(
-    pdp: DaemonProcess, more: dict[str, Any]
-) -> None:
+def test_batch_without_evaluations_is_a_question(pdp: DaemonProcess, more: dict[str, Any]) -> None:
     answer = post(pdp, EVALUATIONS, question(**more))
     assert (answer.status, answer.json["decision"]) == (200, True)
 
@@ -311,9 +309,7 @@ def test_search_goes_on_at_the_next_page(pdp: DaemonProcess) -> None:
         ),
     ],
 )  # fmt: skip
-def test_nothing_found_is_an_empty_list(
-    pdp: DaemonProcess, path: str, asked: dict[str, Any]
-) -> None:
+def test_nothing_found_is_empty_list(pdp: DaemonProcess, path: str, asked: dict[str, Any]) -> None:
     answer = post(pdp, path, asked)
     assert (answer.status, answer.json["results"]) == (200, [])
 

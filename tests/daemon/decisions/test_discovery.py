@@ -33,7 +33,7 @@ def new_handler(
         (b"[::1]:8181", False, "http://[::1]:8181"),
     ],
 )
-async def test_endpoints_have_the_url_that_the_client_has_used(
+async def test_endpoints_have_the_url_that_a_client_used(
     host: bytes, is_tls: bool, url: str
 ) -> None:
     """A client compares this URL with the one to which it sent the request."""

@@ -152,7 +152,7 @@ async def test_moment_of_one_evaluation_is_not_ignored(place: PastPlace) -> None
     assert "state it once" in found["evaluations"][0]["context"]["error"]["message"]
 
 
-async def test_batch_without_evaluations_is_one_question(tmp_path: Path) -> None:
+async def test_batch_without_evaluations_is_a_question(tmp_path: Path) -> None:
     found = await PastPlace(tmp_path).answer(past_evaluation(3), EVALUATIONS_PATH)
     assert found["context"]["as_of"]["offset"] == 3
 
@@ -393,9 +393,7 @@ async def test_listing_of_an_unreadable_past_is_unavailable(tmp_path: Path) -> N
 
 @given(st.integers(0, 9) | st.sampled_from(["3", TIME, ""]), st.text(':"{},a', max_size=9))
 @pytest.mark.parametrize("is_batch", [False, True])
-async def test_without_a_past_the_moment_is_refused(
-    is_batch: bool, as_of: object, user: str
-) -> None:
+async def test_without_a_past_a_moment_is_refused(is_batch: bool, as_of: object, user: str) -> None:
     """It must never be ignored: nothing is decided by the newest state."""
     place = SearchPlace(None)
     document = past_evaluation(as_of, user)
@@ -475,7 +473,7 @@ async def test_only_the_latest_answers_of_a_history_are_listed(
         ({}, "is missing"),
     ],
 )
-async def test_invalid_history_is_refused(
+async def test_bad_history_is_refused(
     document: dict[str, Any], reason: str, tmp_path: Path
 ) -> None:
     response = await PastPlace(tmp_path).ask(document, HISTORY_PATH)

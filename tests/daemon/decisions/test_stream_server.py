@@ -203,9 +203,7 @@ async def test_other_tasks_run_between_small_frames(
         assert (await client.answer()).correlation_id == 1
 
 
-async def test_before_the_acls_are_loaded_only_super_users_get_decisions(
-    nursery: trio.Nursery,
-) -> None:
+async def test_only_super_users_get_decisions_before_loading(nursery: trio.Nursery) -> None:
     """Other questions are answered with 3. A frame of only such questions fails (KIP-801)."""
     place = Place(None, loaded=False)
     server, client = await connected(nursery, place)
@@ -309,9 +307,7 @@ async def test_decisions_are_counted_for_the_stream(nursery: trio.Nursery) -> No
 
 
 @pytest.mark.parametrize("level", [AuditLevel.INFO, AuditLevel.DEBUG])
-async def test_decisions_are_audited_for_the_stream(
-    nursery: trio.Nursery, level: AuditLevel
-) -> None:
+async def test_decisions_of_a_stream_are_audited(nursery: trio.Nursery, level: AuditLevel) -> None:
     """Denials are at level INFO, allowed decisions at DEBUG."""
     place = Place(None, *ACLS)
     place.auditor.reconfigure(level, AuditRules())

@@ -283,7 +283,7 @@ async def test_frame_that_takes_turns_is_refused_once_the_right_is_gone(
     assert await client.ask(about(*[ALICE] * 1000)) == refused
 
 
-async def test_before_the_acls_are_loaded_only_super_users_are_decided_about(
+async def test_only_super_users_are_decided_about_before_loading(
     nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     """A caller without the right is refused already."""
@@ -299,7 +299,7 @@ async def test_before_the_acls_are_loaded_only_super_users_are_decided_about(
     assert await other.ask(about(ROOT, ALICE)) == Answer(1, 0, -1, ALLOWED + NOT_READY)
 
 
-async def test_a_removed_token_is_invalid_on_an_open_connection(
+async def test_removed_token_is_invalid_on_a_connection(
     nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     """Its caller cannot even ask about itself."""
@@ -312,7 +312,7 @@ async def test_a_removed_token_is_invalid_on_an_open_connection(
     assert await client.ask(about(PROXY)) == refused
 
 
-async def test_trust_ends_on_open_connections_once_credentials_are_required(
+async def test_trust_ends_on_open_connections_once_tokens_are_required(
     nursery: trio.Nursery,
 ) -> None:
     """A reload can make TLS ask for certificates. The connection ends without an answer."""

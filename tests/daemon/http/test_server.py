@@ -87,9 +87,7 @@ async def test_small_answers_are_sent_at_once(nursery: trio.Nursery) -> None:
         assert accepted[0].getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
 
 
-async def test_body_larger_than_any_buffer_is_received_and_sent_whole(
-    nursery: trio.Nursery,
-) -> None:
+async def test_body_larger_than_a_buffer_is_received_and_sent_whole(nursery: trio.Nursery) -> None:
     size = 8_000_000
 
     async def reverse(request: Request) -> Response:
@@ -288,9 +286,7 @@ async def test_connection_above_the_limit_gets_503_unread(nursery: trio.Nursery)
     assert server.statistics.connections_refused == 1
 
 
-async def test_drain_answers_requests_under_way_and_closes_idle_connections(
-    nursery: trio.Nursery,
-) -> None:
+async def test_drain_answers_requests_under_way_and_closes_others(nursery: trio.Nursery) -> None:
     """A half-sent request is answered once complete, with Connection: close; no other begins."""
     release = trio.Event()
 

@@ -97,9 +97,7 @@ async def test_handler_time_is_not_limited(nursery: trio.Nursery) -> None:
     assert await ask(client, "/a")
 
 
-async def test_peer_that_does_not_read_is_not_read_from_and_is_closed(
-    nursery: trio.Nursery,
-) -> None:
+async def test_peer_that_does_not_read_is_left_unread_and_closed(nursery: trio.Nursery) -> None:
     server = new_server()
     listener = await serve_in_memory(
         nursery, server, MemoryListener(trio.testing.lockstep_stream_pair)
@@ -115,7 +113,7 @@ async def test_peer_that_does_not_read_is_not_read_from_and_is_closed(
     assert server.statistics.connections_timed_out == 1
 
 
-async def test_connection_without_a_successful_answer_has_the_login_timeout(
+async def test_connection_without_a_good_answer_has_the_login_timeout(
     nursery: trio.Nursery,
 ) -> None:
     """The client may be silent or repeatedly refused: an error does not establish a connection."""

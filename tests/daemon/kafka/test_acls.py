@@ -103,7 +103,7 @@ async def test_version_0_sees_and_deletes_only_literals(start: Start) -> None:
         (acl(operation=99), "Invalid operation UNKNOWN"),
     ],
 )
-async def test_bad_item_is_refused_and_the_others_succeed(
+async def test_bad_item_is_refused_others_succeed(
     service: KafkaService, bad: Acl, text: str
 ) -> None:
     """Only that item gets INVALID_REQUEST, with Kafka's text; the connection stays open."""
@@ -164,9 +164,7 @@ async def test_stored_unknown_codes_are_described_and_deleted(start: Start) -> N
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_caller_without_the_right_changes_and_sees_nothing(
-    start: Start, version: int
-) -> None:
+async def test_caller_without_right_changes_and_sees_nothing(start: Start, version: int) -> None:
     """Each item, each filter, or the whole description gets CLUSTER_AUTHORIZATION_FAILED."""
     service = await start(LITERAL)
     assert (

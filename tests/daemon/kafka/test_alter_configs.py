@@ -240,7 +240,7 @@ async def test_reload_restores_guarded_keys_from_the_file(service: KafkaService)
     assert (entry.value, entry.config_source) == ("ERROR", 4)
 
 
-async def test_removed_super_user_cannot_come_back_by_a_change_under_way(
+async def test_removed_super_user_cannot_return_by_a_change_under_way(
     service: KafkaService,
 ) -> None:
     """A reload removes ROOT while its change is being written."""

@@ -41,9 +41,7 @@ async def test_metadata_describes_one_node(service: KafkaService, version: int) 
 
 @pytest.mark.parametrize("version", [12, 13])
 @pytest.mark.parametrize("principal", [ALICE, ROOT])
-async def test_unknown_topic_id_is_reported_to_everyone(
-    start: Start, version: int, principal: str
-) -> None:
+async def test_unknown_topic_id_is_told_to_all(start: Start, version: int, principal: str) -> None:
     """The error is UNKNOWN_TOPIC_ID, with the id and no name. Names next to ids are ignored."""
     service = await start(DESCRIBE_T)
     asked = topic("t"), topic(topic_id=TOPIC_ID), topic("t")
@@ -171,9 +169,7 @@ async def test_listener_describes_endpoints_of_its_own_type(
 
 
 @pytest.mark.parametrize("version", range(3))
-async def test_controllers_are_described_only_to_callers_with_alter(
-    start: Start, version: int
-) -> None:
+async def test_controllers_are_described_only_with_alter(start: Start, version: int) -> None:
     """KIP-919: DESCRIBE is not enough, whichever endpoint type is requested."""
     for granted, is_told in ((Operation.DESCRIBE, False), (Operation.ALTER, True)):
         service = await start(on_cluster(granted, PermissionType.ALLOW))

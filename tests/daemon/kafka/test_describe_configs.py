@@ -95,9 +95,7 @@ async def test_repeated_resource_is_described_once(service: KafkaService, princi
     assert keys == ({KEY, "node.id"} if principal == ROOT else set())
 
 
-async def test_repeated_resource_without_keys_is_described_with_all_keys(
-    service: KafkaService,
-) -> None:
+async def test_repeated_resource_without_keys_is_described_whole(service: KafkaService) -> None:
     every = {each.name for each in (await describe(service))[0].configs}
     for keys in ([KEY], None), (None, [KEY]):
         (result,) = await describe(service, *(described("7", each) for each in keys))

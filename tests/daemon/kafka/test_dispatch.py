@@ -40,9 +40,7 @@ ACL_ANSWERS_V0 = {  # request body, then the answer's
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-async def test_acl_requests_are_refused_before_loading(
-    unloaded: KafkaService, version: int
-) -> None:
+async def test_acl_request_is_refused_before_loading(unloaded: KafkaService, version: int) -> None:
     """Describe fails at the top, create per item, delete per filter. Nothing is changed."""
     described = await unloaded.describe(version=version, principal=ALICE)
     assert described == REFUSED
@@ -94,7 +92,7 @@ async def test_metadata_is_refused_before_loading(unloaded: KafkaService, versio
 
 
 @pytest.mark.parametrize("version", range(10, 14))
-async def test_topics_without_a_name_are_refused_before_loading(
+async def test_unnamed_topics_are_refused_before_loading(
     unloaded: KafkaService, version: int
 ) -> None:
     """The error has their id. A null name stays null if the version's answers allow it."""
@@ -108,9 +106,7 @@ async def test_topics_without_a_name_are_refused_before_loading(
 
 
 @pytest.mark.parametrize("version", range(3))
-async def test_describe_cluster_is_refused_before_loading(
-    unloaded: KafkaService, version: int
-) -> None:
+async def test_cluster_is_refused_before_loading(unloaded: KafkaService, version: int) -> None:
     """The error is at the top, without nodes."""
     answer = await describe_cluster(unloaded, version)
     assert (answer.error_code, answer.error_message) == (NOT_READY, NOT_READY.text)
@@ -119,9 +115,7 @@ async def test_describe_cluster_is_refused_before_loading(
 
 
 @pytest.mark.parametrize("version", COORDINATOR_VERSIONS)
-async def test_find_coordinator_is_refused_before_loading(
-    unloaded: KafkaService, version: int
-) -> None:
+async def test_coordinator_is_refused_before_loading(unloaded: KafkaService, version: int) -> None:
     """Each key gets the error, or before version 4 the only key. So do keys of an unknown type."""
     keys = ["g", "h"] if version >= 4 else ["g"]
     for key_type in (0, 99):
@@ -234,9 +228,7 @@ async def test_rights_raise_not_ready_before_loading(unloaded: KafkaService) -> 
 @pytest.mark.parametrize(
     ("seconds", "bound"), [(0.0, "0.0001"), (0.001, "0.001"), (0.0011, "0.0025"), (31.0, "+Inf")]
 )
-def test_time_is_counted_in_each_bucket_whose_bound_is_not_below_it(
-    seconds: float, bound: str
-) -> None:
+def test_time_is_counted_in_each_bucket_up_to_whose_bound_it_is(seconds: float, bound: str) -> None:
     histogram = Histogram()
     histogram.observe(seconds)
     names = [*map(str, BOUNDS_S), "+Inf"]

@@ -175,9 +175,7 @@ async def test_malformed_envelope_ends_the_connection(start: Start) -> None:
 
 
 @each_version
-async def test_not_ready_for_the_forwarder_is_an_outer_error(
-    unloaded: KafkaService, version: int
-) -> None:
+async def test_unready_forwarder_gets_an_outer_error(unloaded: KafkaService, version: int) -> None:
     """The code is AUTHORIZER_NOT_READY, or -1 in version 0. Nothing is decoded."""
     for body in (NO_ENVELOPE, envelope(to_create(acl()), version=version)):
         answer = await forward_raw(unloaded, body, version=version)
@@ -240,7 +238,7 @@ async def test_super_users_are_forwarded_before_loading(unloaded: KafkaService) 
 
 
 @each_version
-async def test_other_inner_errors_are_in_the_inner_answer(
+async def test_other_inner_errors_are_answered_inside(
     forwarding: KafkaService, version: int
 ) -> None:
     """The outer code is 0, whether one item has an error or all of them are refused."""

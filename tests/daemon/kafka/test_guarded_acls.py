@@ -59,9 +59,7 @@ async def find_offset(service: KafkaService, version: int = 3) -> int | None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_offset_of_each_answer_is_expected_by_the_next_request(
-    start: Start, version: int
-) -> None:
+async def test_offset_of_each_answer_fits_the_next_request(start: Start, version: int) -> None:
     service = await start(A)
     listed = await find_offset(service, version)
     assert listed == 1
@@ -207,9 +205,7 @@ async def test_custom_authorizer_can_pass_the_condition_on(start: Start) -> None
 
 
 @pytest.mark.parametrize("offset", [RuntimeError("oops"), "7", -1, 2**63])
-async def test_faulty_offset_of_a_custom_authorizer_counts_as_none(
-    start: Start, offset: object
-) -> None:
+async def test_faulty_offset_of_an_authorizer_counts_as_none(start: Start, offset: object) -> None:
     wrappers: list[GuardingWrapper] = []
 
     def plug_in(built_in: Authorizer) -> Authorizer:

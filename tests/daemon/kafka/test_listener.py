@@ -143,9 +143,7 @@ async def test_unknown_version_of_api_versions_is_answered_in_version_0(
 @pytest.mark.parametrize(
     ("name", "version"), [("", "1"), ("a", ""), ("-a", "1"), ("a", "1."), ("a b", "1"), ("ä", "1")]
 )
-async def test_invalid_client_software_name_is_refused(
-    listen: Listen, name: str, version: str
-) -> None:
+async def test_invalid_client_software_is_refused(listen: Listen, name: str, version: str) -> None:
     """KIP-511: the answer has nothing else; the connection stays open."""
     client = await (await listen()).connect()
     software = {"client_software_name": name, "client_software_version": version}

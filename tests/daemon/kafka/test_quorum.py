@@ -148,9 +148,7 @@ async def test_quorum_is_refused_before_loading(unloaded: KafkaService, version:
 
 
 @each_version
-async def test_super_user_gets_no_leader_before_loading(
-    unloaded: KafkaService, version: int
-) -> None:
+async def test_super_user_gets_no_leader_unloaded(unloaded: KafkaService, version: int) -> None:
     """The error is NOT_LEADER_OR_FOLLOWER, as from a Kafka node that is not elected yet."""
     answered = await describe(unloaded, version, principal=ROOT)
     assert answered.error_code == ErrorCode.NONE

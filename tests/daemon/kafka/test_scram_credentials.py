@@ -256,9 +256,7 @@ async def test_describing_requires_describe_on_the_cluster(start: Start) -> None
 
 
 @pytest.mark.parametrize("is_null", [False, True])
-async def test_all_users_are_described_if_none_is_named(
-    service: KafkaService, is_null: bool
-) -> None:
+async def test_all_users_are_described_if_none_named(service: KafkaService, is_null: bool) -> None:
     """Each user appears once. Mechanisms that Kafka does not know yet are left out."""
     described = await describe(service, is_null=is_null)
     assert described.error == (0, "")

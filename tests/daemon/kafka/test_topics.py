@@ -94,9 +94,7 @@ def error_name_id(topic: SimpleNamespace) -> tuple[int, str | None, UUID | None]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_topic_without_describe_is_denied_whether_it_exists_or_not(
-    start: Start, version: int
-) -> None:
+async def test_topic_without_describe_is_denied_existing_or_not(start: Start, version: int) -> None:
     """Both answers have TOPIC_AUTHORIZATION_FAILED, a zero id and no partition."""
     service = await start(DESCRIBE_SEEN, cluster_changes=TOPICS)
     exists, misses = await told(service, version, "hidden", "absent", wants_operations=version >= 8)
@@ -163,9 +161,7 @@ async def test_topic_id_is_unknown_hidden_or_described(start: Start, version: in
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_missing_topic_is_reported_only_to_authorized_callers(
-    start: Start, version: int
-) -> None:
+async def test_missing_topic_is_told_only_to_authorized_callers(start: Start, version: int) -> None:
     """They get UNKNOWN_TOPIC_OR_PARTITION, or INVALID_TOPIC_EXCEPTION for an illegal name. No topic
     is created.
     """

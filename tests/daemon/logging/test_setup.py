@@ -129,7 +129,7 @@ def test_line_is_cut_to_what_the_journal_accepts(format_as: LogFormat, letter: s
     ],
 )
 @pytest.mark.parametrize("format_as", LogFormat)
-def test_journal_line_has_a_priority_and_no_time(
+def test_journal_line_has_priority_and_no_time(
     format_as: LogFormat, level: int, priority: int
 ) -> None:
     line = new_formatter(format_as, is_journal=True).format(record("m", level))

@@ -71,9 +71,7 @@ async def connect_to(path: Path, listener: trio.SocketListener) -> None:
 STREAM_KEY = "authorizerd.decision.stream"
 
 
-async def test_unix_socket_refuses_until_it_listens_and_is_removed_at_the_end(
-    tmp_path: Path,
-) -> None:
+async def test_unix_socket_refuses_until_it_listens_and_is_removed_at_end(tmp_path: Path) -> None:
     """Only its owner and its group may connect."""
     path = tmp_path / "stream"
     endpoint = await bind_unix(path, STREAM_KEY)

@@ -52,7 +52,7 @@ async def test_newcomer_replaces_the_oldest_silent_connection(nursery: trio.Nurs
     assert (seen.connections_open, seen.connections_evicted, seen.connections_refused) == (3, 19, 0)
 
 
-async def test_established_connection_gives_way_only_after_long_idleness(
+async def test_established_connection_yields_only_after_long_idleness(
     nursery: trio.Nursery,
 ) -> None:
     """Until then a newcomer is refused. A connection that has sent a request since then stays."""
@@ -135,9 +135,7 @@ async def test_requests_do_not_extend_the_time_to_log_in(nursery: trio.Nursery) 
     assert (seen.connections_timed_out, seen.connections_never_established) == (1, 1)
 
 
-async def test_idle_connection_that_was_established_is_counted_as_such(
-    nursery: trio.Nursery,
-) -> None:
+async def test_established_connection_that_idles_is_counted_as_such(nursery: trio.Nursery) -> None:
     server = Server()
     client = (await serve_in_memory(nursery, server)).connect()
     assert await ask(client) == HELLO

@@ -50,7 +50,7 @@ def in_loop(test: object) -> None:
 
 
 @given(GUESTS, NETWORKS)
-def test_no_network_loses_a_place_to_one_with_more(
+def test_no_network_gives_way_to_a_larger(
     guests: list[tuple[str, bool, int]], newcomer: str
 ) -> None:
     """Until nobody is left, each eviction finds one, in a network with as many connections."""

@@ -121,9 +121,7 @@ async def test_fault_and_reset_reach_only_their_own_task() -> None:
 
 
 @pytest.mark.parametrize("sent", [b"fault", b""], ids=["fault", "reset"])
-async def test_connection_that_ends_with_an_error_is_freed_without_a_collection(
-    sent: bytes,
-) -> None:
+async def test_connection_that_ends_with_an_error_is_freed_uncollected(sent: bytes) -> None:
     """Otherwise each one would leak, since the daemon freezes its objects while it waits."""
     async with socket_pair() as (ours, theirs), running() as (selector, _):
         theirs.send(b"unread")
@@ -199,9 +197,7 @@ def new_pair() -> tuple[SocketStream, trio.SocketStream]:
 
 
 @pytest.mark.parametrize("call", ["read", "write"])
-async def test_socket_that_is_not_ready_is_waited_for(
-    monkeypatch: pytest.MonkeyPatch, call: str
-) -> None:
+async def test_unready_socket_is_waited_for(monkeypatch: pytest.MonkeyPatch, call: str) -> None:
     """The kernel may report data that is not there, and may have no space to write."""
     real = getattr(os, call)
     calls = 0

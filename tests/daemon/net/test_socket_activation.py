@@ -112,7 +112,7 @@ def test_unknown_endpoint_name_is_an_error(stack: ExitStack) -> None:
         check_names({"decision-http": [bound]}, {"decision_http", "PLAINTEXT"})
 
 
-async def test_early_client_waits_and_is_accepted_once_the_endpoint_listens(
+async def test_early_client_waits_and_is_accepted_once_an_endpoint_listens(
     stack: ExitStack,
 ) -> None:
     bound = listening(stack)
@@ -127,9 +127,7 @@ async def test_early_client_waits_and_is_accepted_once_the_endpoint_listens(
 
 
 @pytest.mark.parametrize("port", [0, None])
-async def test_several_addresses_of_localhost_need_one_port(
-    stack: ExitStack, port: int | None
-) -> None:
+async def test_addresses_of_localhost_need_one_port(stack: ExitStack, port: int | None) -> None:
     bound = listening(stack)
     await adopt([bound], "localhost", port_of(bound) if port is None else port, KEY)
     if port == 0:
@@ -214,9 +212,7 @@ async def test_inherited_unix_socket_is_not_removed(stack: ExitStack, tmp_path: 
     assert (tmp_path / "run/stream").is_socket()
 
 
-async def test_unix_sockets_and_ports_must_match_the_configuration(
-    stack: ExitStack, tmp_path: Path
-) -> None:
+async def test_unix_sockets_and_ports_must_be_configured(stack: ExitStack, tmp_path: Path) -> None:
     """Another path, an abstract name, or two sockets for one path are mismatches as well."""
     path = tmp_path / "stream"
     bound = unix(stack, path)

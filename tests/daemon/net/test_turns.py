@@ -157,9 +157,7 @@ def waited_ns(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return waited
 
 
-async def test_request_is_refused_once_it_has_waited_longer_than_the_limit(
-    waited_ns: list[int],
-) -> None:
+async def test_request_is_refused_once_it_waited_longer_than_allowed(waited_ns: list[int]) -> None:
     admission = Admission(Turns(), TURN_MS_MAX)
     for waited, is_refused in ((LIMIT_NS, False), (LIMIT_NS + 1, True), (0, False)):
         waited_ns[0] = waited
@@ -177,7 +175,7 @@ async def test_one_wait_refuses_one_request(waited_ns: list[int]) -> None:
 
 
 @pytest.mark.parametrize("has_answered", [True, False])
-async def test_request_behind_no_unanswered_one_is_admitted(
+async def test_request_behind_answered_ones_is_admitted(
     waited_ns: list[int], has_answered: bool
 ) -> None:
     turns = Turns()

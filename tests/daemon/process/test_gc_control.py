@@ -98,9 +98,7 @@ async def test_cycles_are_collected_without_changes_too() -> None:
             nursery.cancel_scope.cancel()
 
 
-async def test_one_collection_of_long_work_scans_few_objects(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_collection_of_long_work_scans_few_objects(monkeypatch: pytest.MonkeyPatch) -> None:
     """Objects that the work has created since its last collection are frozen, not scanned."""
     chunk, chunks = CONTAINERS_MIN, 40
     scanned: list[int] = []

@@ -182,9 +182,7 @@ each_path = pytest.mark.parametrize("path", [ACLS_PATH, WATCH_PATH])
         (WATCH_PATH, "after=" + "1" * 30, "after: expected a log offset"),
     ],
 )  # fmt: skip
-async def test_invalid_query_is_refused(
-    place: AclPlace, path: str, query: str, expected: str
-) -> None:
+async def test_bad_query_is_refused(place: AclPlace, path: str, query: str, expected: str) -> None:
     status, text = await place.refusal(path, query)
     assert status == 400
     assert text.startswith(expected)
@@ -228,7 +226,7 @@ async def test_listing_ends_once_the_right_is_gone(
 
 
 @each_path
-async def test_callers_that_are_trusted_to_ask_may_not_list_or_watch(
+async def test_callers_trusted_to_ask_may_not_list_or_watch(
     nursery: trio.Nursery, path: str
 ) -> None:
     """Nothing proves who they are."""
@@ -239,9 +237,7 @@ async def test_callers_that_are_trusted_to_ask_may_not_list_or_watch(
 
 
 @each_path
-async def test_nobody_lists_or_watches_before_the_acls_are_loaded(
-    tmp_path: Path, path: str
-) -> None:
+async def test_nobody_lists_or_watches_before_acls_are_loaded(tmp_path: Path, path: str) -> None:
     """Not even a super user: a watch has no offset to begin from."""
     place = AclPlace(tmp_path)
     for token in ("root.secret", "proxy.secret"):

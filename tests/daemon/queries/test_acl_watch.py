@@ -106,7 +106,7 @@ async def test_watch_begins_with_the_newest_offset_and_sends_changes(place: AclP
 @pytest.mark.parametrize(
     ("query", "header"), [("after=1", None), ("", b"1"), ("after=0", b"1"), ("after=1", b"")]
 )
-async def test_watch_resumes_after_an_offset(
+async def test_watch_resumes_after_offset(
     place: AclPlace, query: str, header: bytes | None
 ) -> None:
     """The first event keeps the client's place, because the changes follow it."""
@@ -118,9 +118,7 @@ async def test_watch_resumes_after_an_offset(
     assert session.events[0].data == {"after": 1, "offset": 3}
 
 
-async def test_offset_that_has_left_the_memory_is_gone(
-    nursery: trio.Nursery, tmp_path: Path
-) -> None:
+async def test_offset_that_has_left_memory_is_gone(nursery: trio.Nursery, tmp_path: Path) -> None:
     place = await AclPlace(tmp_path, journal_bytes=CHANGE_BYTES).load(nursery)
     for number in range(1, 4):
         await place.change(added(number))
@@ -130,9 +128,7 @@ async def test_offset_that_has_left_the_memory_is_gone(
     assert place.watchers.statistics.watchers_open == 0
 
 
-async def test_offset_that_is_applied_soon_is_waited_for(
-    nursery: trio.Nursery, place: AclPlace
-) -> None:
+async def test_offset_applied_soon_is_waited_for(nursery: trio.Nursery, place: AclPlace) -> None:
     """Another worker may be ahead. An offset that no log reaches is refused."""
 
     async def apply_later() -> None:

@@ -28,9 +28,7 @@ def place() -> SearchPlace:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("caller", ["", "nobody"])
-async def test_caller_without_credentials_gets_nothing(
-    kind: str, caller: str, tmp_path: Path
-) -> None:
+async def test_caller_without_credential_gets_none(kind: str, caller: str, tmp_path: Path) -> None:
     place = SearchPlace(tmp_path, READ)
     assert (await place.post(kind, search_body(kind), caller=caller)).status == 401
     unknown = await place.post(kind, {"subject": {"type": "x"}}, caller=caller)
@@ -119,9 +117,7 @@ async def test_the_right_is_checked_for_each_page(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("takes_token", [False, True])
-async def test_waiting_search_is_refused_once_the_right_is_gone(
-    takes_token: bool, tmp_path: Path
-) -> None:
+async def test_waiting_search_is_refused_without_a_right(takes_token: bool, tmp_path: Path) -> None:
     """A caller could otherwise ask ahead, and get the answers after a reload."""
     place = SearchPlace(tmp_path, READ)
     place.grant(search=OTHER)

@@ -107,7 +107,7 @@ def test_format_warns_of_other_files(tmp_path: Path, capfd: pytest.CaptureFixtur
             )
 
 
-def test_file_that_blocks_formatting_is_named(
+def test_file_in_the_way_of_format_is_named(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     formatted(tmp_path / "log")
@@ -158,7 +158,7 @@ def test_directory_without_a_log_is_not_claimed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [formatted, lambda log_dir: write_log(log_dir, [added(1)])])
-def test_directory_with_a_log_is_not_formatted(
+def test_directory_with_log_is_not_formatted(
     tmp_path: Path, make: Callable[[Path], object]
 ) -> None:
     make(tmp_path)
@@ -300,9 +300,7 @@ async def test_nothing_after_damage_is_passed_on(tmp_path: Path) -> None:
     assert applier.snapshot.newest is None
 
 
-async def test_damaged_checkpoint_is_a_warning(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_damaged_checkpoint_warns(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The log has the same state."""
     write_log(tmp_path, [added(1)])
     path = write_checkpoint(tmp_path, 3, [METADATA_VERSION, added(1)])

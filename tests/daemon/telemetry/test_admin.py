@@ -151,7 +151,7 @@ def test_build_is_that_of_the_installed_modules(
     assert is_equal == is_same
 
 
-def test_build_of_a_checkout_changes_with_its_files(
+def test_build_of_checkout_depends_on_files(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     room, root = tmp_path / "acl", tmp_path / "authorizerd"

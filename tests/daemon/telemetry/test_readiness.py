@@ -67,9 +67,7 @@ async def ask(readiness: Readiness, *, is_public: bool = False) -> tuple[int, st
 
 
 @pytest.mark.parametrize("is_public", [False, True])
-async def test_last_error_is_shown_until_the_daemon_is_ready(
-    nursery: trio.Nursery, is_public: bool
-) -> None:
+async def test_last_error_is_shown_until_ready(nursery: trio.Nursery, is_public: bool) -> None:
     """Everybody reaches the metrics port, and an error may name the daemon's user."""
     feed, inbox = trio.open_memory_channel[Message](1)
     applier, source, gate = RecordApplier(inbox), Followed(), ListenerGate({})

@@ -130,9 +130,7 @@ async def test_worker_listens_once_updates_wait_for_it(far: Far) -> None:
     assert (far.link.is_listening, far.link.offset, far.changes) == (True, 5, 1)
 
 
-async def test_waiters_resume_only_after_the_process_has_ended(
-    far: Far, nursery: trio.Nursery
-) -> None:
+async def test_waiters_resume_only_after_the_process_ended(far: Far, nursery: trio.Nursery) -> None:
     """A link that ends for any reason kills its process and waits for it."""
     number = far.link.order(Report)
     far.link.kill("because")
@@ -168,9 +166,7 @@ async def test_invalid_report_kills_the_worker(far: Far) -> None:
     assert "expected a message of the feed" in far.ended
 
 
-async def test_pause_of_the_daemon_does_not_kill_the_worker(
-    far: Far, mock_clock: MockClock
-) -> None:
+async def test_pause_of_the_daemon_does_not_kill_a_worker(far: Far, mock_clock: MockClock) -> None:
     await far.load()
     mock_clock.jump(50)
     await wait_all_tasks_blocked()
@@ -181,7 +177,7 @@ async def test_pause_of_the_daemon_does_not_kill_the_worker(
     assert far.process.killed
 
 
-async def test_lease_is_renewed_at_once_after_a_pause_of_the_daemon(
+async def test_lease_is_renewed_right_after_a_daemons_pause(
     far: Far, mock_clock: MockClock
 ) -> None:
     await far.load()

@@ -156,9 +156,7 @@ async def test_all_workers_stop_deciding_with_the_daemon(running: Running) -> No
 
 
 @pytest.mark.parametrize("resumes", [False, True])
-async def test_workers_stay_without_decisions_after_a_misfit(
-    nursery: trio.Nursery, resumes: bool
-) -> None:
+async def test_workers_stay_undecided_after_a_misfit(nursery: trio.Nursery, resumes: bool) -> None:
     """They are replaced once, listen, and decide nothing, whatever the source sends later."""
     running = await start(nursery, is_followed=True)
     await running.pool.feed.send(ChangeBatch(2, (removed(9),)))
@@ -267,7 +265,7 @@ async def test_worker_that_ends_at_once_is_restarted_with_growing_delays(
     assert running.pool.listening == 2, "after a long life, a worker is replaced at once"
 
 
-async def test_ports_open_with_the_first_worker_and_are_ready_with_the_last(
+async def test_ports_open_with_the_first_worker_and_are_ready_by_the_last(
     nursery: trio.Nursery,
 ) -> None:
     """Later, it is ready as long as one worker serves."""

@@ -106,9 +106,7 @@ async def test_downloads_have_all_acls_that_match(tmp_path: Path) -> None:
         ({"x": "y"}, "unknown parameter 'x'"),
     ],
 )
-async def test_invalid_filter_is_explained(
-    fields: dict[str, str], reason: str, tmp_path: Path
-) -> None:
+async def test_bad_filter_is_explained(fields: dict[str, str], reason: str, tmp_path: Path) -> None:
     assert reason in await ConsolePlace(tmp_path).text(ACLS, "root", 400, **fields)
 
 

@@ -253,9 +253,7 @@ def test_reauthentication_requires_the_same_user() -> None:
         (b"\0alice\0hunter2\0x", None),
     ],
 )
-def test_failed_log_in_names_the_user_but_never_the_password(
-    token: bytes, named: str | None
-) -> None:
+def test_failed_log_in_names_the_user_but_no_password(token: bytes, named: str | None) -> None:
     """The name is bounded and on one line; the client does not get it."""
     exchange = new_exchange()
     exchange.choose("PLAIN")
@@ -332,9 +330,7 @@ TOKENS = st.one_of(
 
 
 @given(st.sampled_from(MECHANISMS), st.lists(TOKENS, max_size=3))
-def test_arbitrary_tokens_are_answered_and_log_nobody_in(
-    mechanism: str, tokens: list[bytes]
-) -> None:
+def test_any_tokens_are_answered_and_log_nobody_in(mechanism: str, tokens: list[bytes]) -> None:
     """A token after a failure closes the connection."""
     exchange = new_exchange()
     exchange.choose(mechanism)

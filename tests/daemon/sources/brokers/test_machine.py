@@ -297,9 +297,7 @@ def test_barrier_polls_at_once_and_then_less_often() -> None:
         (Listed(is_equal=True, throttle_seconds=100.0), 180.0, 220.0),
     ],
 )
-def test_pause_grows_with_the_answer_and_the_throttling(
-    listed: Listed, least: float, most: float
-) -> None:
+def test_pause_grows_with_answer_and_throttling(listed: Listed, least: float, most: float) -> None:
     talk = Conversation().begin()
     talk.wait()
     talk.answer(listed)

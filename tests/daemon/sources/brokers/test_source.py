@@ -232,9 +232,7 @@ async def test_one_broker_is_asked_about_every_poll(cluster: Cluster) -> None:
         assert len(cluster.opened) == 2 + len(cluster.brokers), "one more each, for the releases"
 
 
-async def test_equal_answers_are_not_decoded(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_equal_answer_is_undecoded(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """A different throttle time makes no difference."""
     async with cluster.followed() as follower:
 
@@ -332,9 +330,7 @@ async def test_all_brokers_stopped_are_stale_then_not_ready_then_back(cluster: C
         assert not follower.status.is_stale
 
 
-async def test_decisions_do_not_resume_by_a_listing_from_before_the_disk_hung(
-    cluster: Cluster,
-) -> None:
+async def test_decisions_do_not_resume_by_a_listing_from_before_a_hang(cluster: Cluster) -> None:
     """Nothing has confirmed the state since that listing. A new process holds its copy as well."""
     append: Any = ListingCopy.append
 
@@ -491,9 +487,7 @@ async def test_barrier_waits_for_the_listing_with_its_changes(cluster: Cluster) 
         assert trio.current_time() - started < 0.5
 
 
-async def test_barrier_without_changes_waits_for_a_listing_that_is_asked_for_later(
-    cluster: Cluster,
-) -> None:
+async def test_barrier_without_changes_waits_for_a_later_listing(cluster: Cluster) -> None:
     """The answer that is under way may lack what was committed before the call."""
     ask = Exchange.ask_listing
     asked, may_answer = trio.Event(), trio.Event()
@@ -554,9 +548,7 @@ async def test_old_changes_are_forgotten_while_every_listing_fails(
         assert acknowledged.high_watermark == -1
 
 
-async def test_acknowledged_change_is_in_the_first_listing_after_a_failover(
-    cluster: Cluster,
-) -> None:
+async def test_acknowledged_change_is_in_the_first_listing_after_failover(cluster: Cluster) -> None:
     """Here the quorum cannot be asked, and nobody waits at the barrier any more."""
     cluster.unserved.add(ApiKey.DESCRIBE_QUORUM)
     async with cluster.followed() as follower:

@@ -331,7 +331,7 @@ def test_a_probe_of_a_deposed_leader_counts_for_nothing() -> None:
     ("version", "waits"),
     [(17, [SHORT_WAIT_MS, 2 * SHORT_WAIT_MS, 4 * SHORT_WAIT_MS]), (18, [FETCH_WAIT_MS] * 3)],
 )
-def test_an_old_leader_is_asked_often_while_records_are_not_committed(
+def test_old_leader_is_asked_often_while_records_are_pending(
     version: int, waits: list[int]
 ) -> None:
     """From version 18 on, the leader answers as soon as it has a higher high watermark."""
@@ -387,9 +387,7 @@ def test_uncommitted_records_are_bounded() -> None:
         (SnapshotDamaged("no footer"), "snapshot"),
     ],
 )
-def test_a_useless_answer_drops_the_connection_and_changes_nothing(
-    event: Event, reason: str
-) -> None:
+def test_useless_answer_drops_the_connection_and_changes_nothing(event: Event, reason: str) -> None:
     script = Script().follow()
     script.tell(answered(high_watermark=0))
     script.tell(event)
@@ -447,7 +445,7 @@ def test_a_high_watermark_of_an_earlier_leader_commits_nothing() -> None:
         {"error_code": ErrorCode.OFFSET_OUT_OF_RANGE},
     ],
 )
-def test_a_log_without_what_was_passed_on_is_a_permanent_fault(
+def test_log_without_what_was_passed_on_is_permanent_fault(
     contradiction: dict[str, object],
 ) -> None:
     """Records beyond it are dropped first: only they may be wrong."""

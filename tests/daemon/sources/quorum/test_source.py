@@ -136,7 +136,7 @@ async def test_a_bad_answer_delays_changes_only(quorum: FollowedQuorum, fault: F
     assert not following.status.fault
 
 
-async def test_a_long_answer_is_handled_in_parts(
+async def test_long_answer_has_parts(
     quorum: FollowedQuorum, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rest is not fetched again. It tells nothing new about what is committed."""
@@ -291,7 +291,7 @@ async def test_decisions_stop_when_the_contact_is_lost_for_too_long(quorum: Foll
     await following.wait_for(1)
 
 
-async def test_decisions_do_not_resume_by_an_answer_from_before_the_disk_hung(
+async def test_decisions_do_not_resume_by_an_answer_from_before_a_hang(
     quorum: FollowedQuorum,
 ) -> None:
     """Nothing has confirmed the state since that answer."""
@@ -314,9 +314,7 @@ async def test_decisions_do_not_resume_by_an_answer_from_before_the_disk_hung(
     assert following.status.is_stale
 
 
-async def test_decisions_do_not_resume_by_an_answer_that_is_read_late(
-    quorum: FollowedQuorum,
-) -> None:
+async def test_decisions_do_not_resume_by_an_answer_read_late(quorum: FollowedQuorum) -> None:
     """As after the process was stopped: the answer was in the socket's buffer all the time."""
     quorum.append(added(1))
     following = await quorum.followed(1, stale_max_ms=1_000)
@@ -480,7 +478,7 @@ async def test_the_configured_cluster_id_is_checked(quorum: FollowedQuorum) -> N
     following = await quorum.followed(1)
 
 
-async def test_a_missing_right_is_named(
+async def test_missing_right_named(
     quorum: FollowedQuorum, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Once, however often it is tried."""
@@ -518,9 +516,7 @@ async def test_contact_that_comes_and_goes_does_not_flood_the_log(
 
 
 @pytest.mark.parametrize("is_loaded", [False, True])
-async def test_an_unreadable_record_stops_decisions(
-    quorum: FollowedQuorum, is_loaded: bool
-) -> None:
+async def test_unreadable_record_stops_decisions(quorum: FollowedQuorum, is_loaded: bool) -> None:
     """An ACL record of an unknown version may deny."""
     following = quorum.follow()
     if is_loaded:
@@ -568,9 +564,7 @@ async def test_a_barrier_waits_for_changes_that_are_not_passed_on_yet(
     assert following.numbers == {1}
 
 
-async def test_a_barrier_waits_for_the_next_leader(
-    quorum: FollowedQuorum, nursery: trio.Nursery
-) -> None:
+async def test_barrier_waits_for_next_leader(quorum: FollowedQuorum, nursery: trio.Nursery) -> None:
     following = await quorum.followed()
     leader = following.source.address
     assert leader is not None
@@ -663,7 +657,7 @@ async def depose(quorum: ScriptedQuorum, random: Random, *, is_killed: bool) -> 
 
 
 @pytest.mark.parametrize("cluster_id", ["\u20ac", "a\nnode.id=7", "x" * 300])
-async def test_answer_without_a_real_cluster_id_is_garbage(
+async def test_answer_without_cluster_id_is_garbage(
     quorum: FollowedQuorum, cluster_id: str
 ) -> None:
     """It would be written to ``meta.properties``, which is text in lines."""

@@ -111,7 +111,7 @@ async def test_failed_items_need_no_confirmation(cluster: AclCluster) -> None:
 
 
 @each_mode
-async def test_change_that_is_not_read_in_time_is_reported(
+async def test_change_that_is_read_too_late_is_reported(
     cluster: AclCluster, writes: Writes
 ) -> None:
     """The answer comes before the caller's own time limit. Failed items keep their errors."""
@@ -125,9 +125,7 @@ async def test_change_that_is_not_read_in_time_is_reported(
 
 
 @pytest.mark.parametrize("is_cut", [False, True])
-async def test_change_that_cannot_be_confirmed_is_reported_at_once(
-    cluster: AclCluster, is_cut: bool
-) -> None:
+async def test_unconfirmable_change_is_reported_at_once(cluster: AclCluster, is_cut: bool) -> None:
     """For example if too many changes wait for a listing of a broker."""
     cluster.add(FIRST, cluster.apply_and_hang_up if is_cut else cluster.apply)
     follower = await cluster.follow(kind=SourceKind.BROKERS)
@@ -161,9 +159,7 @@ async def test_change_waits_for_a_leader(cluster: AclCluster) -> None:
 
 
 @each_mode
-async def test_right_is_checked_again_before_a_change_is_sent(
-    cluster: AclCluster, writes: Writes
-) -> None:
+async def test_right_is_checked_again_before_a_send(cluster: AclCluster, writes: Writes) -> None:
     """A change may wait long for a leader. Meanwhile, its caller may lose the right."""
     first = cluster.add(FIRST)
     follower = await cluster.follow(None, writes=writes)
@@ -177,9 +173,7 @@ async def test_right_is_checked_again_before_a_change_is_sent(
 
 
 @each_mode
-async def test_nothing_is_sent_while_the_right_is_not_known(
-    cluster: AclCluster, writes: Writes
-) -> None:
+async def test_nothing_is_sent_while_right_is_unknown(cluster: AclCluster, writes: Writes) -> None:
     first = cluster.add(FIRST)
     follower = await cluster.follow(writes=writes)
     follower.has_right = None
@@ -237,9 +231,7 @@ async def test_creation_that_a_former_controller_committed_is_not_repeated(
     assert cluster.acls == (set() if is_deleted_since else {ONE})
 
 
-async def test_creation_is_not_repeated_once_changes_have_left_the_journal(
-    cluster: AclCluster,
-) -> None:
+async def test_creation_is_not_repeated_once_changes_left_the_journal(cluster: AclCluster) -> None:
     cluster.journal = AclJournal(0)
     cluster.journal.begin(0, "")
     cluster.add(FIRST, cluster.apply_lose_and_resign)
@@ -250,9 +242,7 @@ async def test_creation_is_not_repeated_once_changes_have_left_the_journal(
     assert second.asked == []
 
 
-async def test_deletion_that_a_former_controller_committed_is_not_repeated(
-    cluster: AclCluster,
-) -> None:
+async def test_deletion_by_a_former_controller_is_not_repeated(cluster: AclCluster) -> None:
     """Meanwhile another writer may have created the ACL again."""
     cluster.create([ONE, TWO])
 
@@ -300,9 +290,7 @@ async def test_creation_on_a_broken_connection_succeeds_if_the_log_shows_it(
     assert follower.updates.statistics.results == {"unknown": 1}
 
 
-async def test_each_creation_on_a_broken_connection_is_judged_by_itself(
-    cluster: AclCluster,
-) -> None:
+async def test_creations_on_a_broken_connection_are_judged_one_by_one(cluster: AclCluster) -> None:
     """It makes no difference who created an ACL that is visible."""
     cluster.create([TWO])
     cluster.add(FIRST, HANG_UP)
@@ -349,9 +337,7 @@ async def test_deletion_on_a_broken_connection_never_counts_as_done(
     assert len(node.asked) == 2
 
 
-async def test_silence_ends_with_the_request_timeout_and_the_log_is_read(
-    cluster: AclCluster,
-) -> None:
+async def test_silence_ends_with_the_timeout_and_the_log_is_read(cluster: AclCluster) -> None:
 
     def apply_in_silence(request: object) -> object:
         cluster.apply(request)  # type: ignore[arg-type] # the node passes it
@@ -507,9 +493,7 @@ async def test_requests_that_wait_for_the_log_delay_no_others(cluster: AclCluste
     assert await results(completions) == [None] * 50
 
 
-async def test_requests_are_sent_side_by_side_and_connections_are_reused(
-    cluster: AclCluster,
-) -> None:
+async def test_requests_are_sent_side_by_side_and_connections_reused(cluster: AclCluster) -> None:
     """A connection carries one request at a time."""
     node = cluster.add(FIRST)
     follower = await cluster.follow()
