@@ -150,18 +150,16 @@ async def test_before_the_acls_are_loaded_only_super_users_are_answered() -> Non
     assert (counts.allowed, counts.not_ready) == (2, 2)
 
 
-async def test_health_reports_whether_the_acls_are_loaded() -> None:
-    """As in OPA, any caller may ask."""
+async def test_health_reports_whether_the_acls_are_loaded(tmp_path: Path) -> None:
+    """As in OPA, any caller may ask, also without a token."""
     health = post(b"", path="/health", method="GET")
     response = await opa_answer(Place(None), health)
     assert (response.status, response.body) == (200, b"{}")
+    assert (
+        await opa_answer(Place(tmp_path), post(b"", path="/health", method="HEAD"))
+    ).status == 200
     assert_no_decision(await opa_answer(Place(None, loaded=False), health), 503)
     assert_no_decision(await opa_answer(Place(None), post(path="/health")), 405)
-
-
-async def test_health_needs_no_token(tmp_path: Path) -> None:
-    health = post(b"", path="/health", method="HEAD")
-    assert (await opa_answer(Place(tmp_path), health)).status == 200
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,7 @@ class PastPlace(SearchPlace):
         self.explain = QuestionHandler(EXPLAIN_PATH, *parts)
         self.history = QuestionHandler(HISTORY_PATH, *parts)
         self.searches = SearchHandler(*parts)
+        self.list = AclListHandler(self.authorizer, self.callers, self.queries)
 
     async def ask(
         self, document: object, path: str = EVALUATION_PATH, caller: str = ""
@@ -345,9 +346,8 @@ async def written(response: Response | StreamedResponse) -> list[Any]:
 @pytest.mark.parametrize("as_of", ["3", TIME.replace(":", "%3A")])
 async def test_listing_is_about_then(tmp_path: Path, as_of: str) -> None:
     place = PastPlace(tmp_path / "log", tmp_path)
-    handler = AclListHandler(place.authorizer, place.callers, place.queries)
     lines = await written(
-        await complete(handler(list_request(f"as_of={as_of}&resource_type=topic")))
+        await complete(place.list(list_request(f"as_of={as_of}&resource_type=topic")))
     )
     offset = 3 if as_of == "3" else 5
     moment = {"offset": offset, "time": TIME, "settings": "today's"}
@@ -355,7 +355,7 @@ async def test_listing_is_about_then(tmp_path: Path, as_of: str) -> None:
     assert lines[0] == {"offset": offset, "as_of": moment}
     assert sorted(line["acl"]["principal"] for line in lines[1:-1]) == names
     assert lines[-1] == {"count": len(names)}
-    assert (await written(await complete(handler(list_request("")))))[0] == {"offset": 5}
+    assert (await written(await complete(place.list(list_request("")))))[0] == {"offset": 5}
 
 
 @pytest.mark.parametrize(
@@ -373,8 +373,7 @@ async def test_listing_of_the_past_needs_the_right_of_now(
     tmp_path: Path, query: str, caller: str, status: int, reason: bytes
 ) -> None:
     place = PastPlace(tmp_path / "log", tmp_path)
-    handler = AclListHandler(place.authorizer, place.callers, place.queries)
-    response = await complete(handler(list_request(query, caller)))
+    response = await complete(place.list(list_request(query, caller)))
     assert isinstance(response, Response)
     assert (response.status, reason in response.body) == (status, True)
 
@@ -382,11 +381,10 @@ async def test_listing_of_the_past_needs_the_right_of_now(
 async def test_listing_of_an_unreadable_past_is_unavailable(tmp_path: Path) -> None:
     """If the log becomes unreadable later, the listing ends without its last line."""
     place = PastPlace(tmp_path / "log", tmp_path)
-    handler = AclListHandler(place.authorizer, place.callers, place.queries)
-    begun = await complete(handler(list_request("as_of=3")))
+    begun = await complete(place.list(list_request("as_of=3")))
     find_files(place.log_dir).segments[0].path.unlink()
     assert len(await written(begun)) == 4
-    refused = await complete(handler(list_request("as_of=2")))
+    refused = await complete(place.list(list_request("as_of=2")))
     assert isinstance(refused, Response)
     assert (refused.status, dict(refused.headers)[b"Retry-After"]) == (503, b"1")
 

@@ -77,22 +77,16 @@ def expected(held: list[Acl], allow_everyone: bool, asked: Question) -> bytes:
     allow_everyone=st.booleans(),
     asked=st.lists(st.tuples(questions(), st.booleans()), max_size=8),
 )
-def test_decisions_agree_with_a_plain_scan(
+async def test_decisions_agree_with_a_plain_scan(
     held: list[Acl], allow_everyone: bool, asked: list[tuple[Question, bool]]
 ) -> None:
     """Questions use names or codes, and any spelling of an address. 2 means an invalid question."""
-
-    async def run() -> Answer:
-        place = Place(None, *held)
-        configs = {"allow.everyone.if.no.acl.found": str(allow_everyone).lower()}
-        place.authorizer.configure(configs)
-        async with trio.open_nursery() as nursery:
-            _, client = await connected(nursery, place)
-            answer = await client.ask([asked_as(each, by_name) for each, by_name in asked])
-            nursery.cancel_scope.cancel()
-        return answer
-
-    answer = trio.run(run)
+    place = Place(None, *held)
+    place.authorizer.configure({"allow.everyone.if.no.acl.found": str(allow_everyone).lower()})
+    async with trio.open_nursery() as nursery:
+        _, client = await connected(nursery, place)
+        answer = await client.ask([asked_as(each, by_name) for each, by_name in asked])
+        nursery.cancel_scope.cancel()
     assert answer.error_code == ErrorCode.NONE
     assert answer.decisions == b"".join(expected(held, allow_everyone, each) for each, _ in asked)
 
@@ -146,22 +140,18 @@ async def test_an_invalid_question_does_not_affect_the_others(
 
 @settings(max_examples=40, deadline=None)
 @given(frames=st.lists(st.lists(st.sampled_from(DECIDED), max_size=300), max_size=6))
-def test_decision_depends_only_on_its_own_question(
+async def test_decision_depends_only_on_its_own_question(
     frames: list[list[tuple[StreamQuestion, bytes]]],
 ) -> None:
     """Not on the questions before it, nor on the slices in which a frame is decided."""
-
-    async def run() -> list[Answer]:
-        async with trio.open_nursery() as nursery:
-            _, client = await connected(nursery, Place(None, *ACLS))
-            for number, decided in enumerate(frames):
-                asked = [each for each, _ in decided]
-                await client.stream.send_all(client.frames.ask(number, asked))
-            answers = [await client.answer() for _ in frames]
-            nursery.cancel_scope.cancel()
-        return answers
-
-    assert trio.run(run) == [
+    async with trio.open_nursery() as nursery:
+        _, client = await connected(nursery, Place(None, *ACLS))
+        for number, decided in enumerate(frames):
+            asked = [each for each, _ in decided]
+            await client.stream.send_all(client.frames.ask(number, asked))
+        answers = [await client.answer() for _ in frames]
+        nursery.cancel_scope.cancel()
+    assert answers == [
         Answer(number, ErrorCode.NONE, 0, b"".join(decision for _, decision in decided))
         for number, decided in enumerate(frames)
     ]
