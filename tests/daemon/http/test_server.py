@@ -2,9 +2,7 @@
 
 import logging
 import math
-import os
 import socket
-from collections.abc import Awaitable
 from functools import partial
 
 import pytest
@@ -236,38 +234,6 @@ async def test_expect_100_continue_is_answered(nursery: trio.Nursery) -> None:
         assert (await receive_until(client, b"/p")).startswith(b"HTTP/1.1 200 ")
 
 
-async def test_peer_that_resets_ends_only_its_connection(nursery: trio.Nursery) -> None:
-    begun = trio.Event()
-    release = trio.Event()
-
-    async def wait(request: Request) -> Response:
-        if request.path == "/gone":
-            begun.set()
-            await release.wait()
-        return await echo(request)
-
-    server = new_server(wait)
-    port = await serve_on_loopback(nursery, server)
-    async with await connect(port) as other:
-        gone = await connect(port)
-        gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-        await gone.send_all(GET.replace(b"/", b"/gone", 1))
-        await begun.wait()
-        await gone.aclose()
-        release.set()
-        await until(lambda: server.statistics.connections_open == 1)
-        assert await ask(other, "/a")
-
-
-def test_handler_may_be_an_object_with_async_call() -> None:
-
-    class Handles:
-        def __call__(self, request: Request) -> Awaitable[Response]:
-            return echo(request)
-
-    assert new_server(Handles()).statistics.requests == 0
-
-
 async def test_connection_above_the_limit_gets_503_unread(nursery: trio.Nursery) -> None:
     server = new_server(max_connections=2)
     port = await serve_on_loopback(nursery, server)
@@ -318,16 +284,3 @@ async def test_drain_answers_requests_under_way_and_closes_others(nursery: trio.
             for client in (half, slow):
                 await client.aclose()
     assert server.statistics.connections_open == 0
-
-
-async def test_drain_answers_a_request_that_has_arrived_unread(nursery: trio.Nursery) -> None:
-    server = new_server()
-    async with await connect(await serve_on_loopback(nursery, server)) as client:
-        await ask(client, "/a")
-
-        async def send_and_drain() -> None:
-            os.write(client.socket.fileno(), GET)
-            await server.drain()
-
-        nursery.start_soon(send_and_drain)
-        assert (await receive_all(client)).endswith(b"\r\nConnection: close\r\n\r\n/")

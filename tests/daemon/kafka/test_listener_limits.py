@@ -94,17 +94,6 @@ async def test_client_that_does_not_read_is_closed(listen: Listen) -> None:
     assert service.listener.statistics.connections_timed_out == 1
 
 
-async def test_large_answer_is_sent_whole_in_chunks(listen: Listen) -> None:
-    echo = free_echo()
-    echo.answers = lambda body: LARGE_BODY[: 8 * 1024 * 1024] + body
-    client = await (await listen(echo)).connect()
-    await client.send(to_echo(b"end"), to_echo(b"2", 2))
-    held = await client.receive()
-    assert len(held) == 4 + 8 * 1024 * 1024 + 3
-    assert held.endswith(b"end")
-    assert (await client.receive()).endswith(b"2")
-
-
 async def test_requests_before_the_log_in_do_not_extend_its_time(
     listen: Listen, slow_clock: trio.testing.MockClock
 ) -> None:
@@ -229,22 +218,3 @@ async def test_drain_answers_a_request_that_has_arrived_unread(listen: Listen) -
         await service.listener.drain()
     assert await client.receive() == echoed(b"arrived")
     assert await client.is_closed()
-
-
-async def test_drain_cuts_requests_at_the_time_limit(listen: Listen) -> None:
-    echo = Echo()
-    service, client = await with_client(await listen(echo, drain_timeout_ms=50))
-    await client.send(to_echo(b"never"))
-    await until(lambda: echo.under_way == 1)
-    with trio.fail_after(ENOUGH_S):
-        await service.listener.drain()
-        assert await client.is_closed()
-        await service.has_ended.wait()
-    assert echo.under_way == 0
-
-
-async def test_drain_without_connections_ends_at_once(listen: Listen) -> None:
-    service = await listen()
-    with trio.fail_after(ENOUGH_S / 2):
-        await service.listener.drain()
-        await service.has_ended.wait()
