@@ -74,26 +74,21 @@ def configs(configs: dict[str, str | None]) -> SimpleNamespace:
 
 
 @pytest.fixture
-def node(cluster: KafkaCluster) -> KafkaNode:
-    return cluster.add(ADDRESS, served={**SERVED, ApiKey.DESCRIBE_CONFIGS: (1, 4)})
+async def node(nursery: trio.Nursery) -> KafkaNode:
+    return KafkaCluster(nursery).add(ADDRESS, served={**SERVED, ApiKey.DESCRIBE_CONFIGS: (1, 4)})
 
 
-@pytest.fixture
-async def cluster(nursery: trio.Nursery) -> KafkaCluster:
-    return KafkaCluster(nursery)
-
-
-async def read(cluster: KafkaCluster, user: str | None = None) -> BrokerAnswer:
+async def read(node: KafkaNode, user: str | None = None) -> BrokerAnswer:
     settings = ClientSettings(bootstrap=[ADDRESS])
     with trio.fail_after(30):
-        async with KafkaClient(settings, lambda _: None, cluster.connect) as client:
+        async with KafkaClient(settings, lambda _: None, node.cluster.connect) as client:
             return await BrokerReader(client, SERVERS, user, f"--bootstrap-server {SERVERS}").read()
 
 
-async def test_acls_topics_and_settings_are_read(cluster: KafkaCluster, node: KafkaNode) -> None:
+async def test_acls_topics_and_settings_are_read(node: KafkaNode) -> None:
     values: dict[str, str | None] = {SUPER_USERS: "User:root", ALLOW_EVERYONE: "true"}
     node.answers = [listing(), metadata("z", "a", hidden="h"), configs(values)]
-    found = await read(cluster)
+    found = await read(node)
     assert dict(found.snapshot.acls.items()) == {derive_id(each): each for each in ACLS}
     assert found.topics == ("a", "z")
     assert found.values == values
@@ -105,12 +100,10 @@ async def test_acls_topics_and_settings_are_read(cluster: KafkaCluster, node: Ka
     ]  # fmt: skip
 
 
-async def test_hidden_and_missing_values_are_told_apart(
-    cluster: KafkaCluster, node: KafkaNode
-) -> None:
+async def test_hidden_and_missing_values_are_told_apart(node: KafkaNode) -> None:
     """Kafka's brokers list super.users only if it is set, and never show its value."""
     node.answers = [listing(), metadata(), configs({SUPER_USERS: None, AUTHORIZER: STANDARD})]
-    found = await read(cluster)
+    found = await read(node)
     assert found.values == {SUPER_USERS: None}
     assert found.failure == ""
 
@@ -120,31 +113,27 @@ async def test_hidden_and_missing_values_are_told_apart(
      "the broker shows its settings only to those with DESCRIBE_CONFIGS"),
     (ErrorCode.INVALID_REQUEST, "DescribeConfigs: INVALID_REQUEST"),
 ])  # fmt: skip
-async def test_refused_settings_are_not_an_error(
-    cluster: KafkaCluster, node: KafkaNode, code: int, said: str
-) -> None:
+async def test_refused_settings_are_not_an_error(node: KafkaNode, code: int, said: str) -> None:
     both = answer(results=[result(1, {}, code), result(2, {}, code)])
     node.answers = [listing(), metadata(), both]
-    found = await read(cluster)
+    found = await read(node)
     assert found.values == {}
     assert found.failure.startswith(said)
     assert len(found.snapshot.acls) == 2
 
 
-async def test_broker_without_describe_configs_is_read(
-    cluster: KafkaCluster, node: KafkaNode
-) -> None:
+async def test_broker_without_describe_configs_is_read(node: KafkaNode) -> None:
     node.served = SERVED
     node.answers = [listing(), metadata()]
-    found = await read(cluster)
+    found = await read(node)
     assert "does not support DESCRIBE_CONFIGS" in found.failure
 
 
 async def test_other_authorizer_is_reported(
-    cluster: KafkaCluster, node: KafkaNode, capsys: pytest.CaptureFixture[str]
+    node: KafkaNode, capsys: pytest.CaptureFixture[str]
 ) -> None:
     node.answers = [listing(), metadata(), configs({AUTHORIZER: "com.example.Other"})]
-    await read(cluster)
+    await read(node)
     assert capsys.readouterr().err == (
         f"authorizerd: the broker decides by com.example.Other; this answer follows {STANDARD}\n"
     )
@@ -177,32 +166,30 @@ async def test_other_authorizer_is_reported(
       "is a broker's, its", "Kafka is too old: ACLs are read from Kafka 2.0 on."]),
 ])  # fmt: skip
 async def test_refused_listing_names_the_flag_the_cause_and_the_remedy(
-    cluster: KafkaCluster, node: KafkaNode, code: int, user: str | None, said: list[str]
+    node: KafkaNode, code: int, user: str | None, said: list[str]
 ) -> None:
     node.answers = [refused(code)]
     with pytest.raises(CommandError) as error:
-        await read(cluster, user)
+        await read(node, user)
     assert str(error.value).splitlines() == said
 
 
-async def test_missing_right_names_the_user(cluster: KafkaCluster, node: KafkaNode) -> None:
+async def test_missing_right_names_the_user(node: KafkaNode) -> None:
     node.answers = [refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)]
     with pytest.raises(CommandError) as error:
-        await read(cluster, "alice")
+        await read(node, "alice")
     first, _, command, follower, _ = str(error.value).splitlines()
     assert first.endswith("User:alice may not list ACLs")
     assert command.endswith("--allow-principal 'User:alice'")
     assert follower.startswith("If this is a daemon that follows a cluster")
 
 
-async def test_listener_that_requires_a_log_in_gets_advice(
-    cluster: KafkaCluster, node: KafkaNode
-) -> None:
+async def test_listener_that_requires_a_log_in_gets_advice(node: KafkaNode) -> None:
     """The node closes the connection at the first request, and answers SaslHandshake."""
     enabled = SimpleNamespace(error_code=0, mechanisms=["PLAIN"])
     node.answers = [HANG_UP, enabled]
     with pytest.raises(CommandError) as error:
-        await read(cluster)
+        await read(node)
     first, *advice = str(error.value).splitlines()
     assert first == (
         "--bootstrap-server broker:9092: the listener expects SASL_PLAINTEXT, "

@@ -12,12 +12,12 @@ from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.steps import finish
 from authorizerd.cli.doctor.finding import Level
 from authorizerd.cli.doctor.log import examine_log
-from authorizerd.cli.main import main
 from authorizerd.management.formats.listing import format_acls
 from authorizerd.management.plan.document import decode_plan
 from tests.support.acls import acl, snapshot_of
 from tests.support.daemon_process import run, running
 from tests.support.log_files import read_acls, write_log
+from tests.support.printed import run_main
 from tests.support.requests import evaluation
 
 ORDERS, OTHER, DENIED = (acl("User:alice", topic=topic) for topic in ("orders", "other", "denied"))
@@ -36,8 +36,8 @@ def log_dir(tmp_path: Path) -> Path:
     return tmp_path / "log"
 
 
-def answer_of(words: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
-    return main(words.split()), capsys.readouterr().out
+def answer_of(words: str, *, code: int = 0) -> str:
+    return run_main(*words.split(), code=code).out
 
 
 def test_daemon_denies_names_and_removes(tmp_path: Path, log_dir: Path) -> None:
@@ -79,53 +79,40 @@ def test_doctor_names_them_with_the_remedy(log_dir: Path) -> None:
     assert f"remove it: {REMOVE_ALLOW}" in [each.advice for each in warnings]
 
 
-def test_nobody_but_super_users_may_do_anything_there(
-    log_dir: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nobody_but_super_users_may_do_anything_there(log_dir: Path) -> None:
     source = f"--log-dir {log_dir} --super-users User:root"
     for topic in ("orders", "denied"):
-        code, out = answer_of(f"who-can READ --topic {topic} --json {source}", capsys)
-        document = json.loads(out)
+        document = json.loads(answer_of(f"who-can READ --topic {topic} --json {source}"))
         assert [each["principal"] for each in document["principals"]] == ["User:root"]
-        assert code == 0
-        assert answer_of(f"can User:alice --topic {topic} {source}", capsys)[0] == 3
-    code, out = answer_of(f"what-can User:alice --json {source}", capsys)
-    named = {each["pattern"]["resource_name"] for each in json.loads(out)["resources"]}
-    assert (code, named) == (0, {"other"})
+        answer_of(f"can User:alice --topic {topic} {source}", code=3)
+    document = json.loads(answer_of(f"what-can User:alice --json {source}"))
+    assert {each["pattern"]["resource_name"] for each in document["resources"]} == {"other"}
 
 
-def test_explanation_and_policy_test_name_the_acl(
-    tmp_path: Path, log_dir: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_explanation_and_policy_test_name_the_acl(tmp_path: Path, log_dir: Path) -> None:
     """An ALLOW that Kafka fails on denies. No near miss promises access."""
     asked = f"--principal User:alice --operation READ --topic orders --log-dir {log_dir}"
-    code, out = answer_of(f"explain {asked} --json", capsys)
-    document = json.loads(out)
-    assert code == 3
+    document = json.loads(answer_of(f"explain {asked} --json", code=3))
     assert document["rule"] == f"UnjudgeableAcl(acl={ALLOW})"
     assert document["smallest_change"]["kafka_acls"] == REMOVE_ALLOW
     assert document["smallest_change"]["change"] == "remove"
     assert [each["kind"] for each in document["near_misses"]] == ["single_denial"]
     policy = tmp_path / "tests.yaml"
     policy.write_text("tests:\n  - alice may READ topic orders\n")
-    code, out = answer_of(f"test {policy} --log-dir {log_dir}", capsys)
-    assert code == 3
+    out = answer_of(f"test {policy} --log-dir {log_dir}", code=3)
     assert f"because:  {ALLOW}, on which Kafka fails: its principal has no colon" in out
     assert f"change:   {REMOVE_ALLOW}" in out
 
 
-def test_plan_deletes_them_last_and_cannot_create_them(
-    tmp_path: Path, log_dir: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_plan_deletes_them_last_and_cannot_create_them(tmp_path: Path, log_dir: Path) -> None:
     desired, out = tmp_path / "desired.txt", tmp_path / "plan.json"
     desired.write_text(format_acls([ORDERS, OTHER]))
-    assert answer_of(f"acls plan {desired} --log-dir {log_dir} --out {out}", capsys)[0] == 10
+    answer_of(f"acls plan {desired} --log-dir {log_dir} --out {out}", code=10)
     changes = decode_plan(out.read_bytes()).changes
     assert (changes.created, changes.delete_allow) == ((), (DENIED,))
     assert set(changes.delete_deny) == {ALLOW, DENY}
     desired.write_text(format_acls([ORDERS, acl("new", topic="orders")]))
-    assert main(["acls", "plan", str(desired), "--log-dir", str(log_dir)]) == 1
-    assert "no colon" in capsys.readouterr().err
+    assert "no colon" in run_main("acls", "plan", desired, "--log-dir", log_dir, code=1).err
 
 
 @pytest.mark.parametrize(("held", "allowed"), [

@@ -19,6 +19,7 @@ from tests.support.daemon_process import run
 from tests.support.fixture_types import Capture
 from tests.support.kafka_acls_output import bindings
 from tests.support.log_files import added, removed, write_log, write_segment
+from tests.support.printed import Printed, run_main
 from tests.support.programs import run_program
 
 
@@ -27,52 +28,45 @@ def real(real_log_dir: Path) -> Path:
     return real_log_dir
 
 
-def listed(capsys: Capture, *arguments: str | Path) -> set[tuple[str, str]]:
-    assert main(["acls", "--list", *map(str, arguments)]) == 0
-    return bindings(capsys.readouterr().out)
+def listed(*arguments: str | Path) -> set[tuple[str, str]]:
+    return bindings(run_main("acls", "--list", *arguments).out)
 
 
 def test_acls_of_a_real_log_equal_the_list_of_kafka_acls(real: Path, capsys: Capture) -> None:
     expected = bindings((real / "acls-list.txt").read_text())
     assert len(expected) == 1751
-    assert listed(capsys, "--log-dir", real) == expected
+    assert listed("--log-dir", real) == expected
     newest = max((real / METADATA_TOPIC_DIRECTORY).glob("*.checkpoint"))
-    assert listed(capsys, "--log-dir", newest) == expected
+    assert listed("--log-dir", newest) == expected
 
 
 @pytest.mark.parametrize(
     "words", ["acls --list", "acls --list --as-of 3", "acls export", "who-can READ --topic t"]
 )
-def test_log_that_contradicts_itself_is_one_clear_error(
-    words: str, tmp_path: Path, capsys: Capture
-) -> None:
+def test_log_that_contradicts_itself_is_one_clear_error(words: str, tmp_path: Path) -> None:
     write_log(tmp_path, [added(1)], [removed(7)])
-    assert main([*words.split(), "--log-dir", str(tmp_path)]) == 1
-    error = capsys.readouterr().err
+    error = run_main(*words.split(), "--log-dir", tmp_path, code=1).err
     assert f"{tmp_path}: the log contradicts itself: cannot remove" in error
     assert error.count("\n") == 1
 
 
 def test_list_can_be_narrowed_by_resource_and_pattern_type(real: Path, capsys: Capture) -> None:
-    everything = listed(capsys, "--log-dir", real)
+    everything = listed("--log-dir", real)
     pattern = "ResourcePattern(resourceType=TOPIC, name=fraud-out-228, patternType=LITERAL)"
     exact = {each for each in everything if each[0] == pattern}
     assert exact
-    assert listed(capsys, "--log-dir", real, "--topic", "fraud-out-228") == exact
-    met = listed(
-        capsys, "--log-dir", real, "--topic", "fraud-out-228", "--resource-pattern-type", "match"
-    )
+    assert listed("--log-dir", real, "--topic", "fraud-out-228") == exact
+    met = listed("--log-dir", real, "--topic", "fraud-out-228", "--resource-pattern-type", "match")
     assert exact < met < everything
-    both = listed(capsys, "--log-dir", real, "--topic", "fraud-out-228", "--cluster")
+    both = listed("--log-dir", real, "--topic", "fraud-out-228", "--cluster")
     assert both == exact | {each for each in everything if "resourceType=CLUSTER" in each[0]}
 
 
-def test_list_by_principal_has_a_heading_for_each(real: Path, capsys: Capture) -> None:
-    everything = listed(capsys, "--log-dir", real)
+def test_list_by_principal_has_a_heading_for_each(real: Path) -> None:
+    everything = listed("--log-dir", real)
     principals = ("User:orders-svc-27", "User:nobody")
     flags = [part for principal in principals for part in ("--principal", principal)]
-    assert main(["acls", "--list", "--log-dir", str(real), *flags]) == 0
-    printed = capsys.readouterr().out
+    printed = run_main("acls", "--list", "--log-dir", real, *flags).out
     first, second = (f"ACLs for principal `{principal}`\n" for principal in principals)
     assert printed.startswith(first)
     assert printed.endswith(second)
@@ -81,48 +75,45 @@ def test_list_by_principal_has_a_heading_for_each(real: Path, capsys: Capture) -
     }
 
 
-def explain(*arguments: str | Path) -> int:
-    return main(["explain", *map(str, arguments)])
+def explain(*arguments: str | Path, code: int = 0) -> Printed:
+    return run_main("explain", *arguments, code=code)
 
 
-def test_explain_prints_the_decision_the_rule_and_the_offset(real: Path, capsys: Capture) -> None:
+def test_explain_prints_the_decision_the_rule_and_the_offset(real: Path) -> None:
     asked = ("--log-dir", real, "--principal", "User:orders-svc-27", "--topic", "fraud-out-228")
-    assert explain(*asked, "--operation", "create", "--host", "10.0.0.1") == 0
-    printed = capsys.readouterr().out
-    assert printed.startswith(
+    out = explain(*asked, "--operation", "create", "--host", "10.0.0.1").out
+    assert out.startswith(
         "Principal = User:orders-svc-27 is Allowed operation = CREATE from host = 10.0.0.1"
     )
-    assert "\nat log offset 3059, with 1751 ACLs\n" in printed
-    assert printed.endswith(
+    assert "\nat log offset 3059, with 1751 ACLs\n" in out
+    assert out.endswith(
         "\nwith super.users unknown, allow.everyone.if.no.acl.found unknown; pass --config FILE "
         "for the daemon's settings, or --super-users and --allow-everyone-if-no-acl-found\n"
     )
-    assert printed.count("StandardAcl[") == 2
-    assert explain(*asked, "--operation", "Alter-Configs") == 3
-    assert "based on rule DefaultDeny" in capsys.readouterr().out
-    assert explain(*asked, "--operation", "write", "--super-users", "User:orders-svc-27") == 0
-    assert "based on rule SuperUser" in capsys.readouterr().out
+    assert out.count("StandardAcl[") == 2
+    printed = explain(*asked, "--operation", "Alter-Configs", code=3)
+    assert "based on rule DefaultDeny" in printed.out
+    printed = explain(*asked, "--operation", "write", "--super-users", "User:orders-svc-27")
+    assert "based on rule SuperUser" in printed.out
 
 
-def test_explain_prints_the_origin_of_the_settings_it_uses(
-    real: Path, tmp_path: Path, capsys: Capture
-) -> None:
+def test_explain_prints_the_origin_of_the_settings_it_uses(real: Path, tmp_path: Path) -> None:
     config = tmp_path / "server.properties"
     lines = f"node.id=1\nlog.dirs={real}\nsuper.users=User:root\n"
     config.write_text(f"{lines}allow.everyone.if.no.acl.found=true\n")
     asked = ("--config", config, "--operation", "write", "--topic", "unheard-of")
     everyone = f"allow.everyone.if.no.acl.found=true ({config})\n"
-    assert explain(*asked, "--principal", "User:root") == 0
-    printed = capsys.readouterr().out
-    assert "based on rule SuperUser" in printed
-    assert printed.endswith(f"\nwith super.users=User:root ({config}), {everyone}")
-    assert explain(*asked, "--principal", "User:a") == 3
+    out = explain(*asked, "--principal", "User:root").out
+    assert "based on rule SuperUser" in out
+    assert out.endswith(f"\nwith super.users=User:root ({config}), {everyone}")
+    explain(*asked, "--principal", "User:a", code=3)
     override = ("--override", "super.users=User:a")
-    assert explain(*asked, "--principal", "User:a", *override) == 0
-    assert explain(*asked, "--principal", "User:b", "--super-users", "User:b") == 0
-    assert "\nwith super.users=User:b (--super-users), allow" in capsys.readouterr().out
-    assert explain(*asked, "--principal", "User:a", "--override", "authorizer.class.name=") == 1
-    assert "this command answers by the rules of the built-in authorizer" in capsys.readouterr().err
+    explain(*asked, "--principal", "User:a", *override)
+    printed = explain(*asked, "--principal", "User:b", "--super-users", "User:b")
+    assert "\nwith super.users=User:b (--super-users), allow" in printed.out
+    other = ("--override", "authorizer.class.name=")
+    printed = explain(*asked, "--principal", "User:a", *other, code=1)
+    assert "this command answers by the rules of the built-in authorizer" in printed.err
 
 
 @pytest.mark.parametrize(("changed", "said"), [
@@ -138,16 +129,13 @@ def test_explain_prints_the_origin_of_the_settings_it_uses(
     (["--super-users", "alice"], "--super-users: invalid entry 'alice': expected Type:name"),
     (["--principal", "User:*"], "--principal: User:* means everyone: ask about one principal"),
 ])  # fmt: skip
-def test_invalid_arguments_of_explain_are_named(
-    real: Path, capsys: Capture, changed: list[str], said: str
-) -> None:
-    with pytest.raises(SystemExit) as error:
-        explain(
-            *("--log-dir", real, "--principal", "User:a", "--operation", "read", "--topic", "t"),
-            *changed,
-        )
-    assert error.value.code == 2
-    assert said in capsys.readouterr().err
+def test_invalid_arguments_of_explain_are_named(real: Path, changed: list[str], said: str) -> None:
+    printed = explain(
+        *("--log-dir", real, "--principal", "User:a", "--operation", "read", "--topic", "t"),
+        *changed,
+        code=2,
+    )
+    assert said in printed.err
 
 
 @pytest.mark.parametrize("is_file", [True, False])
@@ -194,13 +182,9 @@ def test_name_that_a_shell_made_of_a_star_is_reported(
     (["token", "--principal", "User:a", "x"], "authorizerd: unrecognized arguments: x"),
     (["serve", "--config", "c", "--quick"], "authorizerd: unrecognized arguments: --quick"),
 ])  # fmt: skip
-def test_invalid_words_print_the_error_and_name_the_help(
-    words: list[str], error: str, capsys: Capture
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(words)
-    assert ended.value.code == (1 if words[:1] in (["check-log"], ["doctor"]) else 2)
-    first, second = capsys.readouterr().err.splitlines()
+def test_invalid_words_print_the_error_and_name_the_help(words: list[str], error: str) -> None:
+    code = 1 if words[:1] in (["check-log"], ["doctor"]) else 2
+    first, second = run_main(*words, code=code).err.splitlines()
     assert first.startswith(error)
     assert "worker" not in first
     command = error.partition(":")[0]
@@ -317,17 +301,13 @@ SCRAM = "SCRAM-SHA-256=[name=a,password="
     ("format", [f"--add-scram={SCRAM}x", "y", "--override", "a=b", "hunter2]"]),
     ("format", ["hunter2]", f"--add-scram={SCRAM}x]", "--hunter2"]),
 ])  # fmt: skip
-def test_words_split_off_a_secret_are_not_shown(
-    command: str, words: list[str], capsys: Capture
-) -> None:
-    with pytest.raises(SystemExit):
-        main([command, "--config", "none", *words])
-    printed = capsys.readouterr()
+def test_words_split_off_a_secret_are_not_shown(command: str, words: list[str]) -> None:
+    printed = run_main(command, "--config", "none", *words, code=1 if command == "doctor" else 2)
     assert "put each argument into quotes" in printed.err
     assert "hunter2" not in printed.out + printed.err
 
 
-def test_unreadable_log_prints_one_line_on_standard_error(tmp_path: Path, capsys: Capture) -> None:
+def test_unreadable_log_prints_one_line_on_standard_error(tmp_path: Path) -> None:
     for path, said in (
         (
             tmp_path / "none",
@@ -339,32 +319,25 @@ def test_unreadable_log_prints_one_line_on_standard_error(tmp_path: Path, capsys
         ),
         (tmp_path, "expected a batch length of at least 49, found 5"),
     ):
-        assert main(["acls", "--list", "--log-dir", str(path)]) == 1
-        printed = capsys.readouterr()
+        printed = run_main("acls", "--list", "--log-dir", path, code=1)
         assert printed.out == ""
         assert printed.err.startswith("authorizerd: ")
         assert printed.err.count("\n") == 1
         assert said in printed.err
 
 
-def test_version_prints_distribution_python_and_platform(
-    capsys: Capture,
-) -> None:
-    with pytest.raises(SystemExit) as error:
-        main(["--version"])
-    assert error.value.code == 0
-    ours, python, machine = capsys.readouterr().out.splitlines()
+def test_version_prints_distribution_python_and_platform() -> None:
+    ours, python, machine = run_main("--version").out.splitlines()
     assert ours == f"authorizerd {version('authorizerd')} (build {read_build()})"
     assert python == f"{platform.python_implementation()} {platform.python_version()}"
     assert machine == platform.platform()
 
 
-def test_configuration_of_a_follower_is_not_formatted(tmp_path: Path, capsys: Capture) -> None:
+def test_configuration_of_a_follower_is_not_formatted(tmp_path: Path) -> None:
     path = tmp_path / "server.properties"
     path.write_text(
         f"log.dirs={tmp_path / 'copy'}\ncontroller.quorum.bootstrap.servers=c:1\n"
         "controller.listener.names=CONTROLLER\n"
     )
-    assert main(["format", "--config", str(path)]) == 1
-    assert "follows a cluster" in capsys.readouterr().err
+    assert "follows a cluster" in run_main("format", "--config", path, code=1).err
     assert not (tmp_path / "copy").exists()

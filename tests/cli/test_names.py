@@ -17,8 +17,8 @@ from tests.daemon.console.console_place import EXPLAIN, WHAT, WHO, ConsolePlace
 from tests.support.acls import KNOWN_SETTINGS, acl
 from tests.support.answers import answer_of
 from tests.support.daemon_process import write_config
-from tests.support.fixture_types import Capture
 from tests.support.log_files import acl_id, added, flipped, removed, write_log
+from tests.support.printed import run_main
 
 NAMES = (" tx", "tx ", "\ttx", "tx\N{NO-BREAK SPACE}", "a,b", "a, b", ",", "a;b", "CN=a, O=b")
 """Each is the name of a resource, and that of a principal."""
@@ -53,11 +53,9 @@ class Asked:
         self.principal = f"User:{user}"
         self.operation = OPERATIONS[self.type].name
 
-    def document(self, capsys: Capture, command: str, *words: str) -> Any:  # noqa: ANN401
-        log_dir = ("--log-dir", str(self.log_dir))
-        capsys.readouterr()
-        assert main([command, *words, "--json", *log_dir, *KNOWN_SETTINGS]) in (0, 3)
-        return json.loads(capsys.readouterr().out)
+    def document(self, command: str, *words: str) -> Any:  # noqa: ANN401
+        words += ("--json", "--log-dir", str(self.log_dir), *KNOWN_SETTINGS)
+        return json.loads(run_main(command, *words, code=(0, 3)).out)
 
     @property
     def resource(self) -> tuple[str, str]:
@@ -77,39 +75,39 @@ class Asked:
             "resource_name": self.name,
         }
 
-    def who_can(self, capsys: Capture) -> bool:
-        found = self.document(capsys, "who-can", self.operation, *self.resource)
+    def who_can(self) -> bool:
+        found = self.document("who-can", self.operation, *self.resource)
         return self.principal in [each["principal"] for each in found["principals"]]
 
-    def can(self, capsys: Capture) -> bool:
-        found = self.document(capsys, "can", self.principal, *self.resource)
+    def can(self) -> bool:
+        found = self.document("can", self.principal, *self.resource)
         return {self.operation: True} in [
             {each["operation"]: each["allowed"]} for each in found["operations"]
         ]
 
-    def what_can(self, capsys: Capture) -> bool:
-        found = self.document(capsys, "what-can", self.principal)
+    def what_can(self) -> bool:
+        found = self.document("what-can", self.principal)
         patterns = [(each["resource_type"], each["pattern"]) for each in found["resources"]]
         literal = {"pattern_type": "LITERAL", "resource_name": self.name}
         return (self.type.name, literal) in patterns
 
-    def explain(self, capsys: Capture) -> bool:
-        found = self.document(capsys, "explain", *self.question)
+    def explain(self) -> bool:
+        found = self.document("explain", *self.question)
         assert found["question"]["resource_name"] == self.name
         return found["decision"] is True
 
-    def history(self, capsys: Capture) -> bool:
-        return self.document(capsys, "history", *self.question)["answers"][-1]["decision"] is True
+    def history(self) -> bool:
+        return self.document("history", *self.question)["answers"][-1]["decision"] is True
 
-    def history_of_acls(self, capsys: Capture) -> bool:
+    def history_of_acls(self) -> bool:
         words = ("--principal", self.principal, *self.resource)
-        return bool(self.document(capsys, "history", *words)["changes"])
+        return bool(self.document("history", *words)["changes"])
 
-    def export(self, capsys: Capture) -> bool:
+    def export(self) -> bool:
         """Plans, exports and imports share the flags that select ACLs."""
         flags = ("--principal", self.principal, *self.resource, "--to", "-", "--format", "json")
-        assert main(["acls", "export", "--log-dir", str(self.log_dir), *flags]) == 0
-        return bool(json.loads(capsys.readouterr().out)["acls"])
+        printed = run_main("acls", "export", "--log-dir", self.log_dir, *flags)
+        return bool(json.loads(printed.out)["acls"])
 
     def policy(self, fields: object) -> bool:
         path = self.log_dir / "tests.yaml"
@@ -118,13 +116,13 @@ class Asked:
         assert code in (0, 3)
         return code == 0
 
-    def policy_fields(self, capsys: Capture) -> bool:
+    def policy_fields(self) -> bool:
         kind = self.flag.replace("-", "_")
         return self.policy(
             {"principal": self.principal, "may": self.operation, kind: {"literal": self.name}}
         )
 
-    def policy_sentence(self, capsys: Capture) -> bool:
+    def policy_sentence(self) -> bool:
         return self.policy(f"'{self.principal}' may {self.operation} {self.flag} '{self.name}'")
 
     def place(self) -> ConsolePlace:
@@ -139,18 +137,18 @@ class Asked:
 
         return trio.run(ask)
 
-    def console_explain(self, capsys: Capture) -> bool:
+    def console_explain(self) -> bool:
         return ">Allowed</h2>" in self.console(EXPLAIN, self.fields)
 
-    def console_who(self, capsys: Capture) -> bool:
+    def console_who(self) -> bool:
         fields = {key: value for key, value in self.fields.items() if key != "principal"}
         return "Rows: 2." in self.console(WHO, fields)  # with the super user
 
-    def console_what(self, capsys: Capture) -> bool:
+    def console_what(self) -> bool:
         fields = {key: value for key, value in self.fields.items() if key != "operation"}
         return "Rows: 0." not in self.console(WHAT, fields)
 
-    def rest(self, capsys: Capture) -> bool:
+    def rest(self) -> bool:
         document = {
             "subject": {"type": "user", "id": self.principal.removeprefix("User:")},
             "action": {"name": self.operation},
@@ -166,10 +164,10 @@ class Asked:
         return json.loads(trio.run(ask).body)["decision"] is True
 
 
-SURFACES: dict[str, Callable[[Asked, pytest.CaptureFixture[str]], bool]] = {
+SURFACES: dict[str, Callable[[Asked], bool]] = {
     name: each
     for name, each in vars(Asked).items()
-    if "capsys" in getattr(each, "__annotations__", ()) and name != "document"
+    if getattr(each, "__annotations__", None) == {"return": bool}
 }
 
 
@@ -183,14 +181,12 @@ def log_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("flag", RESOURCE_FLAGS)
 @pytest.mark.parametrize("surface", SURFACES)
-def test_name_is_neither_split_nor_trimmed(
-    log_dir: Path, capsys: Capture, surface: str, flag: str
-) -> None:
+def test_name_is_neither_split_nor_trimmed(log_dir: Path, surface: str, flag: str) -> None:
     ask = SURFACES[surface]
     for name in NAMES:
-        assert ask(Asked(log_dir, flag, name, name), capsys), name
+        assert ask(Asked(log_dir, flag, name, name)), name
     for name in OTHERS:
-        assert not ask(Asked(log_dir, flag, name, name), capsys), name
+        assert not ask(Asked(log_dir, flag, name, name)), name
 
 
 def test_every_surface_is_asked() -> None:
@@ -237,10 +233,9 @@ def words(tmp_path: Path) -> dict[str, str]:
     }  # fmt: skip
 
 
-def check_output(capsys: Capture, arguments: list[str], *, names: bool = True) -> str:
+def check_output(arguments: list[str], *, names: bool = True) -> str:
     """Run a command, and check each line that it prints; return its standard output."""
-    main(arguments)
-    out, errors = capsys.readouterr()
+    out, errors = run_main(*arguments, code=(0, 1, 2, 3, 10))
     assert ("END" in out + errors) or not names
     for line in (out + errors).split("\n"):
         assert line.isprintable(), line
@@ -249,17 +244,15 @@ def check_output(capsys: Capture, arguments: list[str], *, names: bool = True) -
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_names_of_a_log_are_escaped(words: dict[str, str], capsys: Capture, command: str) -> None:
+def test_names_of_a_log_are_escaped(words: dict[str, str], command: str) -> None:
     arguments = [words.get(each, each) for each in COMMANDS[command]]
-    check_output(capsys, arguments, names=command not in ("check-log", "doctor"))
+    check_output(arguments, names=command not in ("check-log", "doctor"))
 
 
 @pytest.mark.parametrize("command", ["who-can", "what-can", "can", "explain", "history"])
-def test_names_in_json_are_escaped_and_read_back(
-    words: dict[str, str], capsys: Capture, command: str
-) -> None:
+def test_names_in_json_are_escaped_and_read_back(words: dict[str, str], command: str) -> None:
     arguments = [words.get(each, each) for each in COMMANDS[command]]
-    document = json.loads(check_output(capsys, [*arguments, "--json"]))
+    document = json.loads(check_output([*arguments, "--json"]))
     assert any(HOSTILE in text for text in texts_of(document))
 
 
@@ -271,21 +264,21 @@ def texts_of(document: object) -> Iterator[str]:
             yield from texts_of(each)
 
 
-def test_names_that_a_repair_reports_are_escaped(capsys: Capture, tmp_path: Path) -> None:
+def test_names_that_a_repair_reports_are_escaped(tmp_path: Path) -> None:
     """The batch before a removal is damaged, so the ACL that was removed would come back."""
     write_log(tmp_path, [added(1, ACLS[0])], [added(2, ACLS[1])], [removed(1)])
     (segment,) = tmp_path.glob("*/*.log")
     data = segment.read_bytes()
     segment.write_bytes(flipped(data, data.rindex(USER.encode())))
-    assert "would come back" in check_output(capsys, ["check-log", str(tmp_path), "--repair"])
+    assert "would come back" in check_output(["check-log", str(tmp_path), "--repair"])
 
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name != "shell"])
 def test_names_in_the_fault_of_a_log_are_escaped(
-    words: dict[str, str], capsys: Capture, tmp_path: Path, command: str
+    words: dict[str, str], tmp_path: Path, command: str
 ) -> None:
     """The second change adds the ACL of the first one again."""
     bad = tmp_path / "bad"
     write_log(bad, [added(1, ACLS[0])], [added(2, ACLS[0])])
     files = words | {"DIR": str(bad), "CONFIG": str(write_config(tmp_path, bad))}
-    check_output(capsys, [files.get(each, each) for each in COMMANDS[command]])
+    check_output([files.get(each, each) for each in COMMANDS[command]])

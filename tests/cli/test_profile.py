@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from authorizerd.cli.errors import CommandError
-from authorizerd.cli.main import main
 from authorizerd.cli.profile import VARIABLE, find_profile, use_profile
 from tests.support.log_files import added, write_log
+from tests.support.printed import run_main
 
 TIMES = "request.timeout.ms=50\ndefault.api.timeout.ms=50\n"
 PASSWORD = "sasl.jaas.config=org.a.PlainLoginModule required username=a password=b;\n"
@@ -73,13 +73,9 @@ def test_variable_has_a_name_or_a_path(
     "acls export",
     "acls import desired.yaml",
 ])  # fmt: skip
-def test_every_command_that_connects_uses_the_profile(
-    words: str, profile: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["acls", "plan", "desired.yaml", "--log-dir", "log", "--out", "plan.json"]) == 10
-    capsys.readouterr()
-    assert main(words.split()) == 1
-    printed = capsys.readouterr()
+def test_every_command_that_connects_uses_the_profile(words: str, profile: Path) -> None:
+    run_main("acls", "plan", "desired.yaml", "--log-dir", "log", "--out", "plan.json", code=10)
+    printed = run_main(*words.split(), code=1)
     assert CLOSED in printed.out + printed.err
     if words.split()[0] != "acls":
         assert f"authorizerd: {VARIABLE}: {profile}: {CLOSED}: " in printed.err
@@ -90,13 +86,12 @@ def test_every_command_that_connects_uses_the_profile(
     "acls plan desired.yaml {}",
 ])  # fmt: skip
 def test_flag_that_names_a_place_turns_the_profile_off(
-    words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(VARIABLE, "/no/such/profile")
-    assert main(words.format("--log-dir log").split()) in (0, 3, 10)
-    capsys.readouterr()
-    assert main(words.format("").split()) == 1
-    assert f"{VARIABLE}: /no/such/profile: No such file or directory" in capsys.readouterr().err
+    run_main(*words.format("--log-dir log").split(), code=(0, 3, 10))
+    printed = run_main(*words.format("").split(), code=1)
+    assert f"{VARIABLE}: /no/such/profile: No such file or directory" in printed.err
 
 
 @pytest.mark.parametrize("name", ["bootstrap_server", "command_config", "log_dir"])
@@ -144,13 +139,10 @@ def test_profile_without_secrets_may_be_readable_by_others(
     assert used.bootstrap_server == "a:1"
 
 
-def test_acls_also_asks_the_controllers_of_a_profile(
-    profile: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_acls_also_asks_the_controllers_of_a_profile(profile: Path) -> None:
     # Long enough for one try to connect, also on a busy machine.
     times = "request.timeout.ms=2000\ndefault.api.timeout.ms=2000\n"
     profile.write_text(f"bootstrap.controllers={CLOSED}\n{times}")
-    assert main(["acls", "--list"]) == 1
-    printed = capsys.readouterr()
+    printed = run_main("acls", "--list", code=1)
     assert "Error while executing ACL command: " in printed.out
     assert CLOSED in printed.out + printed.err

@@ -11,16 +11,16 @@ from authorizerd.cli.main import main
 from authorizerd.cli.serve import warn_of
 from authorizerd.config.configuration import parse
 from authorizerd.daemon.decisions.token_file import read_tokens
-from tests.support.fixture_types import Capture, LogCapture, MonkeyPatch
+from tests.support.fixture_types import LogCapture, MonkeyPatch
+from tests.support.printed import Printed, run_main
 
 
-def run(*arguments: str) -> int:
-    return main(["token", *arguments])
+def make_token(*words: str | Path, code: int = 0) -> Printed:
+    return run_main("token", *words, code=code)
 
 
-def test_token_and_its_line_are_printed(tmp_path: Path, capsys: Capture) -> None:
-    assert run("--principal", "User:a proxy") == 0
-    token, line = capsys.readouterr().out.splitlines()
+def test_token_and_its_line_are_printed(tmp_path: Path) -> None:
+    token, line = make_token("--principal", "User:a proxy").out.splitlines()
     path = tmp_path / "tokens"
     path.write_text(f"{line}\n")
     found = read_tokens(str(path)).find(token.encode())
@@ -28,25 +28,23 @@ def test_token_and_its_line_are_printed(tmp_path: Path, capsys: Capture) -> None
     assert found.principal == "User:a proxy"
 
 
-def test_append_adds_the_line_to_the_file_and_prints_only_the_token(
-    tmp_path: Path, capsys: Capture
-) -> None:
+def test_append_adds_the_line_to_the_file_and_prints_only_the_token(tmp_path: Path) -> None:
     path = tmp_path / "tokens"
-    assert run("--principal", "User:a", "--id", "a", "--append", str(path)) == 0
+    first = make_token("--principal", "User:a", "--id", "a", "--append", path).out
     path.write_bytes(path.read_bytes().rstrip() + b"\n# the end")
-    assert run("--principal", "User:b", "--append", str(path)) == 0
+    shown = [
+        *first.splitlines(),
+        *make_token("--principal", "User:b", "--append", path).out.splitlines(),
+    ]
     tokens = read_tokens(str(path))
-    shown = capsys.readouterr().out.splitlines()
     found = [tokens.find(token.encode()) for token in shown]
     assert [token.principal for token in found if token is not None] == ["User:a", "User:b"]
     assert not any(token.partition(".")[2] in path.read_text() for token in shown)
     assert path.stat().st_mode & 0o002 == 0
 
 
-def test_ids_and_secrets_are_random(capsys: Capture) -> None:
-    for _ in range(2):
-        assert run("--principal", "User:a") == 0
-    first, _, second, _ = capsys.readouterr().out.splitlines()
+def test_ids_and_secrets_are_random() -> None:
+    first, second = (make_token("--principal", "User:a").out.splitlines()[0] for _ in range(2))
     for one, other in zip(first.split("."), second.split("."), strict=True):
         assert one != other
 
@@ -59,41 +57,34 @@ def test_ids_and_secrets_are_random(capsys: Capture) -> None:
     (("--principal", "User:a", "--id", "a.b"), "expected an id of 1 to 64 letters"),
 ])  # fmt: skip
 def test_invalid_id_or_principal_is_rejected_in_one_line(
-    arguments: tuple[str, ...], reason: str, capsys: Capture
+    arguments: tuple[str, ...], reason: str
 ) -> None:
-    assert run(*arguments) == 1
-    captured = capsys.readouterr()
+    captured = make_token(*arguments, code=1)
     assert reason in captured.err
     assert len(captured.err.splitlines()) == 1
     assert captured.out == ""
 
 
-def test_append_never_makes_a_file_invalid(tmp_path: Path, capsys: Capture) -> None:
-    path = tmp_path / "tokens"
-    assert run("--principal", "User:a", "--id", "a", "--append", str(path)) == 0
-    before = path.read_bytes()
-    assert run("--principal", "User:a", "--id", "a", "--append", str(path)) == 1
-    assert path.read_bytes() == before
-    other = tmp_path / "server.properties"
+def test_append_never_makes_a_file_invalid(tmp_path: Path) -> None:
+    path, other, absent = (tmp_path / name for name in ("tokens", "properties", "none/tokens"))
+    words = ("--principal", "User:a", "--id", "a", "--append")
+    make_token(*words, path)
     other.write_text("node.id=1\n")
-    assert run("--principal", "User:a", "--append", str(other)) == 1
-    assert other.read_text() == "node.id=1\n"
-    assert run("--principal", "User:a", "--append", str(tmp_path / "none" / "tokens")) == 1
-    captured = capsys.readouterr()
-    assert len(captured.out.splitlines()) == 1
-    assert [line.partition("authorizerd: ")[2] for line in captured.err.splitlines()] == [
-        f"{path}:2: the id a occurs in an earlier line",
-        f"{other}:1: expected an id of 1 to 64 letters, digits, - and _",
-        f"--append: {tmp_path / 'none' / 'tokens'}: No such file or directory",
-    ]
+    for file, said in (
+        (path, f"{path}:2: the id a occurs in an earlier line"),
+        (other, f"{other}:1: expected an id of 1 to 64 letters, digits, - and _"),
+        (absent, f"--append: {absent}: No such file or directory"),
+    ):
+        before = file.read_bytes() if file.exists() else None
+        assert make_token(*words, file, code=1) == ("", f"authorizerd: {said}\n")
+        assert (file.read_bytes() if file.exists() else None) == before
 
 
-def test_append_refuses_a_file_that_every_user_may_write(tmp_path: Path, capsys: Capture) -> None:
+def test_append_refuses_a_file_that_every_user_may_write(tmp_path: Path) -> None:
     path = tmp_path / "tokens"
     path.touch()
     path.chmod(0o666)
-    assert run("--principal", "User:a", "--append", str(path)) == 1
-    captured = capsys.readouterr()
+    captured = make_token("--principal", "User:a", "--append", str(path), code=1)
     assert "everybody may write to it" in captured.err
     assert captured.out == path.read_text() == ""
 
@@ -104,18 +95,12 @@ def test_append_refuses_a_file_that_every_user_may_write(tmp_path: Path, capsys:
     ("User:a", "User:a"),
     ("Service:a", "Service:a"),
 ])  # fmt: skip
-def test_name_without_a_type_is_no_user_of_kafka(
-    given: str, principal: str, capsys: Capture
-) -> None:
-    assert run("--principal", given) == 0
-    assert capsys.readouterr().out.splitlines()[1].split(" ", 2)[2] == principal
+def test_name_without_a_type_is_no_user_of_kafka(given: str, principal: str) -> None:
+    assert make_token("--principal", given).out.splitlines()[1].split(" ", 2)[2] == principal
 
 
-def test_principal_that_is_probably_not_meant_is_warned_of(
-    capsys: Capture,
-) -> None:
-    assert run("--principal", "user:a") == 0
-    captured = capsys.readouterr()
+def test_principal_that_is_probably_not_meant_is_warned_of() -> None:
+    captured = make_token("--principal", "user:a")
     assert captured.err == (
         "authorizerd: warning: principal 'user:a': Kafka's clients have the type User, in this"
         " letter case\n"
@@ -156,9 +141,7 @@ def test_keystore_that_everybody_may_read_is_warned_of(
     assert caplog.text.count(f"{keystore}: every user may read the private key") == warnings
 
 
-def test_settings_that_are_probably_not_meant_are_warned_of(
-    caplog: LogCapture,
-) -> None:
+def test_settings_that_are_probably_not_meant_are_warned_of(caplog: LogCapture) -> None:
     """The daemon uses them as they are."""
     text = "node.id=1\nlog.dirs=/d\nsuper.users=User:a,User:b\nlistener=x\n"
     warn_of(parse(text, source="server.properties"))
@@ -194,13 +177,10 @@ def test_process_becomes_replay_with_the_same_words(monkeypatch: MonkeyPatch) ->
     assert became == [(sys.executable, words)]
 
 
-def test_missing_libraries_are_named_with_the_pip_command(
-    monkeypatch: MonkeyPatch, capsys: Capture
-) -> None:
+def test_missing_libraries_are_named_with_the_pip_command(monkeypatch: MonkeyPatch) -> None:
     monkeypatch.setattr(commands, "find_spec", lambda _: None)
     monkeypatch.setattr(os, "execv", lambda *_: pytest.fail("replay was started"))
-    assert main(["replay", "ingest"]) == 1
-    assert capsys.readouterr().err == (
+    assert run_main("replay", "ingest", code=1).err == (
         "authorizerd: replay: not installed: jinja2, pandas, pyarrow, yaml. Run: "
         f"{sys.executable} -m pip install 'authorizerd[replay]'\n"
     )

@@ -259,8 +259,7 @@ async def test_address_without_a_listener_is_an_error(
 
 
 @pytest.mark.parametrize(
-    "address",
-    ["", "unix:", "host", ":1", "host:", "host:65536", "http://h:1", "tls://h"],
+    "address", ["", "unix:", "host", ":1", "host:", "host:65536", "http://h:1", "tls://h"]
 )
 async def test_invalid_address_is_rejected(new_client: NewClient, address: str) -> None:
     with pytest.raises(ValueError, match="expected tls://HOST:PORT, tcp://HOST:PORT"):

@@ -1,5 +1,7 @@
 """A Kafka cluster in memory, whose nodes give the answers that a test prepares."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -92,6 +94,7 @@ class KafkaNode:
     asked: list[KafkaRequest] = field(default_factory=list)
     closed: int = 0
     request_bytes_max: int = REQUEST_BYTES_MAX
+    cluster: KafkaCluster = field(init=False, repr=False, compare=False)
 
     @property
     def names(self) -> list[str]:
@@ -153,6 +156,7 @@ class KafkaCluster:
 
     def add(self, address: Address, *answers: object, served: Served = SERVED) -> KafkaNode:
         node = self.nodes[address] = KafkaNode(list(answers), served)
+        node.cluster = self
         return node
 
     async def connect(self, address: Address) -> trio.abc.HalfCloseableStream:

@@ -43,19 +43,14 @@ FILTERS = [AclFilter(), AclFilter(resource_name="é", pattern_type=PatternType.M
 
 
 @pytest.fixture
-def node(cluster: KafkaCluster) -> KafkaNode:
-    return cluster.add(ADDRESS)
+async def node(nursery: trio.Nursery) -> KafkaNode:
+    return KafkaCluster(nursery).add(ADDRESS)
 
 
 @pytest.fixture
-async def cluster(nursery: trio.Nursery) -> KafkaCluster:
-    return KafkaCluster(nursery)
-
-
-@pytest.fixture
-async def admin(cluster: KafkaCluster) -> AsyncIterator[KafkaAclAdmin]:
+async def admin(node: KafkaNode) -> AsyncIterator[KafkaAclAdmin]:
     settings = ClientSettings(bootstrap=[ADDRESS])
-    async with KafkaClient(settings, lambda _: None, cluster.connect) as client:
+    async with KafkaClient(settings, lambda _: None, node.cluster.connect) as client:
         yield KafkaAclAdmin(client)
 
 

@@ -85,12 +85,7 @@ def run(
 ) -> Printed:
     out, error = io.StringIO(), io.StringIO()
     terminal = Terminal(answers=io.StringIO(answers), out=out, error=error)
-    code = run_acl_command(
-        words,
-        terminal,
-        open_log=open_log,
-        open_server=server.open,
-    )
+    code = run_acl_command(words, terminal, open_log=open_log, open_server=server.open)
     return Printed(out=out.getvalue(), error=error.getvalue(), code=code)
 
 

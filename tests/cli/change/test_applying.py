@@ -3,11 +3,9 @@
 import io
 import json
 import re
-import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from random import Random
 
 import pytest
 import trio
@@ -32,8 +30,9 @@ from tests.cli.change.acl_servers import (
 )
 from tests.support.acl_messages import decode_created, encode_creations
 from tests.support.acls import acl
-from tests.support.daemon_process import DaemonProcess, new_log, run, running
+from tests.support.daemon_process import DaemonProcess, new_log, running
 from tests.support.kafka_connection import KafkaConnection
+from tests.support.printed import Printed, run_main
 
 BEFORE = some_acls(range(12))
 AFTER = some_acls(range(6, 18))
@@ -53,7 +52,7 @@ class Stage:
 
     def __init__(self, daemon: DaemonProcess, folder: Path) -> None:
         self.address: str = daemon.ready["listeners"]["PLAINTEXT"]
-        self.folder = folder
+        self.plan = folder / "plan.json"
         self.set_acls(BEFORE)
 
     def set_acls(self, acls: Sequence[Acl]) -> None:
@@ -71,15 +70,12 @@ class Stage:
 
         return trio.run(read)
 
-    def apply(
-        self, *flags: str, checks: tuple[PlanCheck, ...] = ()
-    ) -> subprocess.CompletedProcess[str]:
-        path = self.folder / "plan.json"
-        path.write_bytes(encode_plan(new_plan(BEFORE, AFTER, checks=checks)))
-        return run("acls", "apply", path, "--bootstrap-server", self.address, *flags)
+    def run(self, command: str, *words: str | Path, code: int = 0) -> Printed:
+        return run_main("acls", command, "--bootstrap-server", self.address, *words, code=code)
 
-    def remove(self, *flags: str) -> int:
-        return main(["acls", "remove", "--bootstrap-server", self.address, *flags])
+    def apply(self, *flags: str, code: int = 0, checks: tuple[PlanCheck, ...] = ()) -> Printed:
+        self.plan.write_bytes(encode_plan(new_plan(BEFORE, AFTER, checks=checks)))
+        return self.run("apply", self.plan, *flags, code=code)
 
 
 @pytest.fixture(scope="module")
@@ -96,24 +92,18 @@ def stage(shared_daemon: DaemonProcess, tmp_path: Path) -> Stage:
 
 
 def test_plan_is_applied_once(stage: Stage) -> None:
-    done = stage.apply()
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
+    lines = stage.apply().out.splitlines()
     assert lines[0].startswith("the server compares: it rejects a request if an ACL has changed")
     pattern = r"(?:2 DENY|4 ALLOW) ACLs (?:created|deleted), at offset (\d+)"
     offsets = [int(found[1]) for line in lines[1:-1] if (found := re.fullmatch(pattern, line))]
     assert [later - offsets[0] for later in offsets] == [0, 4, 8, 10]
     assert lines[-1] == "applied: 12 ACLs now, as planned"
     assert stage.acls == set(AFTER)
-    again = stage.apply()
-    said = "nothing to do: the ACLs are those of the plan (12 ACLs)\n"
-    assert (again.returncode, again.stdout) == (0, said)
+    assert stage.apply().out == "nothing to do: the ACLs are those of the plan (12 ACLs)\n"
 
 
 def test_dry_run_prints_the_requests(stage: Stage) -> None:
-    done = stage.apply("--dry-run")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[1:] == [
+    assert stage.apply("--dry-run").out.splitlines()[1:] == [
         "to be sent: 2 DENY ACLs created", "to be sent: 4 ALLOW ACLs created",
         "to be sent: 4 ALLOW ACLs deleted", "to be sent: 2 DENY ACLs deleted",
         "dry run: 12 changes would be made, nothing was sent",
@@ -124,76 +114,63 @@ def test_dry_run_prints_the_requests(stage: Stage) -> None:
 def test_moved_state_has_its_own_exit_code(stage: Stage) -> None:
     stage.set_acls([*BEFORE, OTHER])
     for flags in ([], ["--dry-run"]):
-        done = stage.apply(*flags)
-        assert done.returncode == 4
-        assert done.stdout.count(str(OTHER)) == 1
-        assert f"created since: {OTHER}" in done.stdout
-        assert "Make the plan again" in done.stdout
+        out = stage.apply(*flags, code=4).out
+        assert out.count(str(OTHER)) == 1
+        assert f"created since: {OTHER}" in out
+        assert "Make the plan again" in out
     assert stage.acls == {*BEFORE, OTHER}
 
 
 def test_breaking_plan_needs_a_flag(stage: Stage) -> None:
-    done = stage.apply(checks=(BREAKING,))
-    assert (done.returncode, done.stdout) == (3, "")
-    assert "1 policy test would fail" in done.stderr
-    assert "pass --accept-breaking" in done.stderr
+    out, error = stage.apply(checks=(BREAKING,), code=3)
+    assert out == ""
+    assert "1 policy test would fail" in error
+    assert "pass --accept-breaking" in error
     assert stage.acls == set(BEFORE)
-    assert stage.apply("--accept-breaking", checks=(BREAKING,)).returncode == 0
+    stage.apply("--accept-breaking", checks=(BREAKING,))
     assert stage.acls == set(AFTER)
 
 
 def test_json_has_every_request(stage: Stage) -> None:
-    document = json.loads(stage.apply("--json").stdout)
-    assert document["result"] == "applied"
-    assert document["compares"] is True
+    document = json.loads(stage.apply("--json").out)
+    assert (document["result"], document["compares"]) == ("applied", True)
     steps = [each["step"] for each in document["done"]]
     assert steps == ["create_deny", "create_allow", "delete_allow", "delete_deny"]
     stage.set_acls([*BEFORE, OTHER])
-    moved = stage.apply("--json")
-    assert moved.returncode == 4
-    document = json.loads(moved.stdout)
+    document = json.loads(stage.apply("--json", code=4).out)
     assert document["left"] == 12
     assert [each["principal"] for each in document["created_by_others"]] == ["User:other"]
 
 
-def test_other_place_than_that_of_the_plan_is_named(stage: Stage) -> None:
+def test_other_place_than_that_of_the_plan_is_named(stage: Stage, tmp_path: Path) -> None:
     note = f"the plan was made for broker:9092, and is applied to {stage.address}"
-    assert f"note: {note}" in stage.apply("--dry-run").stderr
-    assert note in json.loads(stage.apply("--dry-run", "--json").stdout)["notes"]
-    path = stage.folder / "made.json"
-    (stage.folder / "desired.json").write_text('{"acls": []}')
-    words = ("--bootstrap-server", stage.address)
-    made = run("acls", "plan", stage.folder / "desired.json", *words, "--out", path)
-    assert made.returncode == 10, made.stderr
-    assert "note:" not in run("acls", "apply", path, "--dry-run", *words).stderr
+    assert f"note: {note}" in stage.apply("--dry-run").err
+    assert note in json.loads(stage.apply("--dry-run", "--json").out)["notes"]
+    desired, made = tmp_path / "desired.json", tmp_path / "made.json"
+    desired.write_text('{"acls": []}')
+    stage.run("plan", desired, "--out", made, code=10)
+    assert "note:" not in stage.run("apply", made, "--dry-run").err
 
 
-def test_breaking_plan_cannot_be_edited_into_another(stage: Stage) -> None:
-    path = stage.folder / "plan.json"
-    assert stage.apply(checks=(BREAKING,)).returncode == 3
-    path.write_text(path.read_text().replace('"breaks": true', '"breaks": false'))
-    done = run("acls", "apply", path, "--bootstrap-server", stage.address)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "plan.json: sha256: it does not fit the content" in done.stderr
-    assert stage.acls == set(BEFORE)
-
-
-def test_edited_plan_is_rejected(stage: Stage) -> None:
-    path = stage.folder / "plan.json"
-    stage.apply("--dry-run")
-    path.write_text(path.read_text().replace('"t17"', '"t99"'))
-    done = run("acls", "apply", path, "--bootstrap-server", stage.address)
-    assert done.returncode == 1
-    assert "plan.json: steps: " in done.stderr
+@pytest.mark.parametrize(("checks", "old", "new", "fault"), [
+    ((BREAKING,), '"breaks": true', '"breaks": false', "sha256: it does not fit the content"),
+    ((), '"t17"', '"t99"', "steps: "),
+], ids=["check", "step"])  # fmt: skip
+def test_edited_plan_is_rejected(
+    stage: Stage, checks: tuple[PlanCheck, ...], old: str, new: str, fault: str
+) -> None:
+    stage.plan.write_bytes(encode_plan(new_plan(BEFORE, AFTER, checks=checks)))
+    stage.plan.write_text(stage.plan.read_text().replace(old, new))
+    out, error = stage.run("apply", stage.plan, code=1)
+    assert (out, f"plan.json: {fault}" in error) == ("", True)
     assert stage.acls == set(BEFORE)
 
 
 def test_server_that_cannot_be_reached_is_named(tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     path.write_bytes(encode_plan(new_plan(BEFORE, AFTER)))
-    done = run("acls", "apply", path, "--bootstrap-server", "127.0.0.1:1")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "--bootstrap-server 127.0.0.1:1" in done.stderr
+    out, error = run_main("acls", "apply", path, "--bootstrap-server", "127.0.0.1:1", code=1)
+    assert (out, "--bootstrap-server 127.0.0.1:1" in error) == ("", True)
 
 
 def test_plan_without_the_right_changes_nothing(tmp_path: Path) -> None:
@@ -203,9 +180,8 @@ def test_plan_without_the_right_changes_nothing(tmp_path: Path) -> None:
         tmp_path, new_log(tmp_path), super_users="User:a", allow_everyone_if_no_acl_found="false"
     ) as daemon:
         address = daemon.ready["listeners"]["PLAINTEXT"]
-        done = run("acls", "apply", path, "--bootstrap-server", address)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "may not list ACLs" in done.stderr
+        out, error = run_main("acls", "apply", path, "--bootstrap-server", address, code=1)
+    assert (out, "may not list ACLs" in error) == ("", True)
 
 
 def test_interrupted_command_says_what_was_made(
@@ -237,17 +213,12 @@ def test_large_plan_needs_a_flag(stage: Stage, tmp_path: Path) -> None:
     path = tmp_path / "large.json"
     after = [acl("User:a", topic=f"large{number}") for number in range(10_001)]
     path.write_bytes(encode_plan(new_plan(BEFORE, after)))
-    words = ("acls", "apply", path, "--bootstrap-server", stage.address)
-    refused = run(*words)
-    assert (refused.returncode, refused.stdout) == (1, "")
-    assert "10013 changes: expected at most 10000" in refused.stderr
-    done = run(*words, "--batches")
-    assert done.returncode == 0, done.stdout
-    assert [line.partition(",")[0] for line in done.stdout.splitlines()[1:4]] == [
-        "10000 ALLOW ACLs created",
-        "1 ALLOW ACL created",
-        "8 ALLOW ACLs deleted",
-    ]
+    out, error = stage.run("apply", path, code=1)
+    assert (out, "10013 changes: expected at most 10000" in error) == ("", True)
+    lines = stage.run("apply", path, "--batches").out.splitlines()
+    assert [line.partition(",")[0] for line in lines[1:4]] == [
+        "10000 ALLOW ACLs created", "1 ALLOW ACL created", "8 ALLOW ACLs deleted",
+    ]  # fmt: skip
     assert stage.acls == set(after)
 
 
@@ -273,48 +244,11 @@ async def test_no_race_on_the_daemon_is_applied_to_an_unseen_state(
     """100 changes by someone else, each at a random moment of a plan."""
     async with open_server(shared_daemon.ready["listeners"]["PLAINTEXT"]) as server:
         tally = await race_often(server, 100, settle_seconds=0)
-    assert (tally.races, tally.blind, tally.unreported) == (100, 0, 0)
-    assert tally.stopped > 50
+    assert (tally["races"], tally["blind"], tally["unreported"]) == (100, 0, 0)
+    assert tally["stopped"] > 50
 
 
-async def test_concurrent_changes_are_never_overtaken(shared_daemon: DaemonProcess) -> None:
-    """Another client changes ACLs all the time; each request follows the state that it expects."""
-    address = shared_daemon.ready["listeners"]["PLAINTEXT"]
-    moved = applied = 0
-    expected_codes = {ErrorCode.INVALID_UPDATE_VERSION}
-    async with open_server(address) as server, open_server(address) as other:
-
-        async def churn() -> None:
-            chance = Random(1)
-            while True:
-                await other.send(AclRequest("create_allow", (OTHER,)), None)
-                await other.send(AclRequest("delete_allow", (OTHER,)), None)
-                await trio.sleep(chance.random() / 50)
-
-        await set_acls(server, [])
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(churn)
-            with trio.fail_after(60):
-                while min(moved, applied) < 20:
-                    listed = await server.list_acls()
-                    request = AclRequest("create_allow", tuple(BEFORE))
-                    answer = await server.send(request, listed.offset)
-                    assert isinstance(answer, Answered)
-                    if answer.errors:
-                        assert {each.code for each in answer.errors} == expected_codes
-                        moved += 1
-                        continue
-                    assert listed.offset is not None
-                    # Every record after the listing is its own: no other change came between.
-                    assert answer.offset == listed.offset + len(BEFORE)
-                    applied += 1
-                    await server.send(AclRequest("delete_allow", tuple(BEFORE)), None)
-            nursery.cancel_scope.cancel()
-
-
-def test_offset_of_before_a_restart_is_accepted_or_rejected_but_never_wrong(
-    tmp_path: Path,
-) -> None:
+def test_offset_of_before_a_restart_is_accepted_or_rejected_but_never_wrong(tmp_path: Path) -> None:
     """The log has no checkpoint, so the daemon finds the last change exactly."""
     log_dir = new_log(tmp_path)
 
@@ -379,26 +313,22 @@ THEIRS = {each for each in BEFORE if each.principal == MINE}
     (["--principal", MINE, "--group", "none"], "", False, "none matches the flags"),
 ])  # fmt: skip
 def test_acls_of_a_principal_are_removed_in_one_command(
-    stage: Stage, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
-    flags: list[str], answer: str, is_removed: bool, said: str,
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, flags: list[str], answer: str, is_removed: bool,
+    said: str,
 ) -> None:  # fmt: skip
     monkeypatch.setattr("sys.stdin", io.StringIO(answer))
-    assert stage.remove(*flags) == 0
+    out, error = stage.run("remove", *flags)
     assert stage.acls == ({*BEFORE} - THEIRS if is_removed else {*BEFORE})
-    printed = capsys.readouterr()
-    assert said in printed.err
-    assert (f"{MINE} " in printed.out) is (MINE in flags and "none" not in flags)
+    assert said in error
+    assert (f"{MINE} " in out) is (MINE in flags and "none" not in flags)
 
 
 def test_removal_needs_flags_that_select_acls(
-    stage: Stage, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without them, all ACLs would be removed."""
-    with pytest.raises(SystemExit) as ended:
-        stage.remove("--force")
-    assert ended.value.code == 2
-    assert "expected flags that select ACLs" in capsys.readouterr().err
+    assert "expected flags that select ACLs" in stage.run("remove", "--force", code=2).err
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
-    assert stage.remove("--principal", MINE) == 1
-    assert "the question was not answered" in capsys.readouterr().err
+    printed = stage.run("remove", "--principal", MINE, code=1)
+    assert "the question was not answered" in printed.err
     assert stage.acls == {*BEFORE}

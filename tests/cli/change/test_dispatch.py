@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from authorizerd.cli.commands import ACLS_COMMANDS
-from authorizerd.cli.main import main
 from tests.support.acls import acl
-from tests.support.fixture_types import Capture
 from tests.support.log_files import added, write_log
+from tests.support.printed import run_main
 
 
 @pytest.fixture(autouse=True)
@@ -22,31 +21,24 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     "words",
     ["--list plan --log-dir log", "--list --log-dir log plan", "orders --list --log-dir log"],
 )
-def test_other_words_are_ignored_as_in_kafka_acls(words: str, capsys: Capture) -> None:
-    assert main(["acls", *words.split()]) == 0
-    assert "principal=User:alice" in capsys.readouterr().out
+def test_other_words_are_ignored_as_in_kafka_acls(words: str) -> None:
+    assert "principal=User:alice" in run_main("acls", *words.split()).out
 
 
-@pytest.mark.parametrize("words", ["improt a.yaml --to b.yaml", "Plan a.yaml", "plans --list"])
-def test_first_word_that_resembles_a_command_is_an_error(words: str, capsys: Capture) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["acls", *words.split()])
-    assert ended.value.code == 2
-    first = words.split()[0]
-    meant = {"improt": "import"}.get(first, "plan")
-    assert f"unknown command '{first}' (did you mean {meant}?)" in capsys.readouterr().err
+@pytest.mark.parametrize(("words", "meant"), [
+    ("improt a.yaml --to b.yaml", "import"), ("Plan a.yaml", "plan"), ("plans --list", "plan"),
+])  # fmt: skip
+def test_first_word_that_resembles_a_command_is_an_error(words: str, meant: str) -> None:
+    said = f"unknown command '{words.split()[0]}' (did you mean {meant}?)"
+    assert said in run_main("acls", *words.split(), code=2).err
 
 
-def test_help_of_acls_lists_the_commands(capsys: Capture) -> None:
-    assert main(["acls", "--help"]) == 1  # as in kafka-acls
-    error = capsys.readouterr().err
+def test_help_of_acls_lists_the_commands() -> None:
+    error = run_main("acls", "--help", code=1).err  # the code of kafka-acls
     for name in ACLS_COMMANDS:
         assert f"\nacls {name} " in error
 
 
 @pytest.mark.parametrize("name", ACLS_COMMANDS)
-def test_each_command_has_its_own_help(name: str, capsys: Capture) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["acls", name, "--help"])
-    assert ended.value.code == 0
-    assert capsys.readouterr().out.startswith(f"usage: authorizerd acls {name} ")
+def test_each_command_has_its_own_help(name: str) -> None:
+    assert run_main("acls", name, "--help").out.startswith(f"usage: authorizerd acls {name} ")

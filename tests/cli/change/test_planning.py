@@ -7,14 +7,13 @@ import pytest
 
 from authorizerd.acl.model import Acl
 from authorizerd.cli.broker_acls import BrokerAnswer
-from authorizerd.cli.main import main
 from authorizerd.management.formats.listing import format_acls
 from authorizerd.management.plan.changes import AclChanges
 from authorizerd.management.plan.document import Plan, PlanSettings, decode_plan
 from authorizerd.management.plan.state import digest_acls
 from tests.support.acls import KNOWN_SETTINGS, acl, snapshot_of
-from tests.support.fixture_types import Capture
 from tests.support.log_files import added, write_log
+from tests.support.printed import Printed, run_main
 
 ALICE = acl("User:alice", "READ", topic="orders", host="10.0.0.7")
 BOB = acl("User:bob", "WRITE", topic="payments.", pattern="PREFIXED")
@@ -53,53 +52,54 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def plan(words: str, source: str = f"--acls now.txt {' '.join(KNOWN_SETTINGS)}") -> int:
-    return main(["acls", "plan", *words.split(), *source.split()])
+def plan(
+    words: str, source: str = f"--acls now.txt {' '.join(KNOWN_SETTINGS)}", *, code: int = 0
+) -> Printed:
+    return run_main("acls", "plan", *words.split(), *source.split(), code=code)
 
 
-def written(folder: Path) -> Plan:
-    return decode_plan((folder / "plan.json").read_bytes())
+def written() -> Plan:
+    return decode_plan(Path("plan.json").read_bytes())
 
 
-def test_plan_is_shown_and_written(folder: Path, capsys: Capture) -> None:
-    assert plan("desired.txt --out plan.json", "--acls now.txt --super-users=") == 10
-    assert capsys.readouterr().out == REPORT
-    made = written(folder)
+def test_plan_is_shown_and_written() -> None:
+    printed = plan("desired.txt --out plan.json", "--acls now.txt --super-users=", code=10)
+    assert printed.out == REPORT
+    made = written()
     assert made.settings == PlanSettings((), None)
     assert made.changes == AclChanges(
         create_deny=(MALLORY,), create_allow=(CAROL,), delete_allow=(BOB,)
     )
     assert made.leads_to.digest == digest_acls([ALICE, CAROL, MALLORY])
     assert not made.breaks
-    assert sorted(path.name for path in folder.iterdir()) == [
+    assert sorted(path.name for path in Path().iterdir()) == [
         "desired.txt", "now.txt", "plan.json", "tests.yaml",
     ]  # fmt: skip
 
 
-def test_same_inputs_give_the_same_bytes(folder: Path) -> None:
+def test_same_inputs_give_the_same_bytes() -> None:
     texts = []
     for order in ([ALICE, CAROL, MALLORY], [MALLORY, CAROL, ALICE]):
-        (folder / "desired.txt").write_text(format_acls(order))
-        assert plan("desired.txt --out plan.json") == 10
-        texts.append((folder / "plan.json").read_bytes())
+        Path("desired.txt").write_text(format_acls(order))
+        plan("desired.txt --out plan.json", code=10)
+        texts.append(Path("plan.json").read_bytes())
     assert texts[0] == texts[1]
 
 
-def test_json_is_the_plan(folder: Path, capsys: Capture) -> None:
-    assert plan("desired.txt --json --out plan.json") == 10
-    assert capsys.readouterr().out == (folder / "plan.json").read_text()
+def test_json_is_the_plan() -> None:
+    printed = plan("desired.txt --json --out plan.json", code=10)
+    assert printed.out == Path("plan.json").read_text()
 
 
-def test_nothing_to_do(folder: Path, capsys: Capture) -> None:
-    assert plan("now.txt --out plan.json") == 0
-    assert capsys.readouterr().out.startswith("nothing to do: 2 ACLs, as desired\n")
-    assert not written(folder).changes.count
+def test_nothing_to_do() -> None:
+    assert plan("now.txt --out plan.json").out.startswith("nothing to do: 2 ACLs, as desired\n")
+    assert not written().changes.count
 
 
-def test_several_files_add_up(folder: Path) -> None:
-    assert plan("desired.txt now.txt --out plan.json") == 10
-    assert written(folder).changes.created == (MALLORY, CAROL)
-    assert not written(folder).changes.deleted
+def test_several_files_add_up() -> None:
+    plan("desired.txt now.txt --out plan.json", code=10)
+    assert written().changes.created == (MALLORY, CAROL)
+    assert not written().changes.deleted
 
 
 @pytest.mark.parametrize(("flags", "deleted", "manages"), [
@@ -115,12 +115,12 @@ def test_several_files_add_up(folder: Path) -> None:
      {"principal": "User:alice", "resource_type": "TOPIC", "resource_name": "payments."}),
 ])  # fmt: skip
 def test_flags_choose_what_is_managed(
-    folder: Path, flags: str, deleted: tuple[Acl, ...], manages: dict[str, str]
+    flags: str, deleted: tuple[Acl, ...], manages: dict[str, str]
 ) -> None:
-    (folder / "none.yaml").write_text("acls: []\n")
-    assert plan(f"none.yaml {flags} --out plan.json") == (10 if deleted else 0)
-    assert written(folder).changes.deleted == deleted
-    assert json.loads((folder / "plan.json").read_text())["manages"] == [manages]
+    Path("none.yaml").write_text("acls: []\n")
+    plan(f"none.yaml {flags} --out plan.json", code=10 if deleted else 0)
+    assert written().changes.deleted == deleted
+    assert json.loads(Path("plan.json").read_text())["manages"] == [manages]
 
 
 MANAGING = """\
@@ -144,13 +144,13 @@ spec:
     ({"user.yaml": KAFKA_USER, "all.yaml": "acls: []"}, "", {ALICE, BOB, CAROL}),
 ])  # fmt: skip
 def test_files_say_what_is_managed_unless_flags_do(
-    folder: Path, files: dict[str, str], flags: str, deleted: set[Acl]
+    files: dict[str, str], flags: str, deleted: set[Acl]
 ) -> None:
-    (folder / "now.txt").write_text(format_acls([ALICE, BOB, CAROL]))
+    Path("now.txt").write_text(format_acls([ALICE, BOB, CAROL]))
     for name, text in files.items():
-        (folder / name).write_text(text)
-    assert plan(f"{' '.join(files)} {flags} --out plan.json") == (10 if deleted else 0)
-    assert {*written(folder).changes.deleted} == deleted
+        Path(name).write_text(text)
+    plan(f"{' '.join(files)} {flags} --out plan.json", code=10 if deleted else 0)
+    assert {*written().changes.deleted} == deleted
 
 
 NOTHING_READ = {
@@ -171,43 +171,38 @@ OTHER_KIND = f"apiVersion: x.y/v1\nkind: Widget\n---\n{KAFKA_USER}"
 
 
 @pytest.mark.parametrize("name", NOTHING_READ)
-def test_file_of_which_nothing_was_read_deletes_nothing(
-    folder: Path, name: str, capsys: Capture
-) -> None:
+def test_file_of_which_nothing_was_read_deletes_nothing(name: str) -> None:
     """Its kind may have ACLs that this version does not read. The user may say that it has none."""
-    (folder / name).write_text(NOTHING_READ[name])
+    Path(name).write_text(NOTHING_READ[name])
     for flags in ("", "--principal User:bob"):
-        assert plan(f"{name} now.txt {flags} --out plan.json") == 1
+        printed = plan(f"{name} now.txt {flags} --out plan.json", code=1)
         found = "none that can be read: a.b: " if name.startswith("aiven") else "neither ACLs nor"
-        assert f"{name}: expected desired ACLs, found {found}" in capsys.readouterr().err
-    assert not (folder / "plan.json").exists()
-    assert plan(f"{name} --principal User:bob --accept-losses --out plan.json") == 10
-    assert written(folder).changes.deleted == (BOB,)
-    assert plan(f"{name} --accept-losses") == 1
-    assert "the desired files manage no ACLs: select some by a flag" in capsys.readouterr().err
+        assert f"{name}: expected desired ACLs, found {found}" in printed.err
+    assert not Path("plan.json").exists()
+    plan(f"{name} --principal User:bob --accept-losses --out plan.json", code=10)
+    assert written().changes.deleted == (BOB,)
+    printed = plan(f"{name} --accept-losses", code=1)
+    assert "the desired files manage no ACLs: select some by a flag" in printed.err
 
 
-def test_resource_of_which_nothing_was_read_deletes_nothing(folder: Path, capsys: Capture) -> None:
-    (folder / "user.yaml").write_text(OTHER_KIND)
-    assert plan("user.yaml --out plan.json") == 1
-    assert "user.yaml: document[0]: a resource of kind Widget is not" in capsys.readouterr().err
-    assert plan("user.yaml --accept-losses --out plan.json") == 10
-    assert written(folder).changes.deleted == (BOB,)
-    assert "Widget" in written(folder).warnings[0]
+def test_resource_of_which_nothing_was_read_deletes_nothing() -> None:
+    Path("user.yaml").write_text(OTHER_KIND)
+    printed = plan("user.yaml --out plan.json", code=1)
+    assert "user.yaml: document[0]: a resource of kind Widget is not" in printed.err
+    plan("user.yaml --accept-losses --out plan.json", code=10)
+    assert written().changes.deleted == (BOB,)
+    assert "Widget" in written().warnings[0]
 
 
 @pytest.mark.parametrize("name", ["${TEAM}-orders", "{{ .Values.team }}"])
-def test_name_with_a_placeholder_is_not_planned(folder: Path, name: str, capsys: Capture) -> None:
+def test_name_with_a_placeholder_is_not_planned(name: str) -> None:
     """The plan would delete the ACLs of the real name."""
-    (folder / "desired.txt").write_text(format_acls([acl(topic=name)]))
-    assert plan("desired.txt") == 1
-    assert "desired.txt: a name has the placeholder" in capsys.readouterr().err
-    assert plan("desired.txt --accept-losses") == 10
+    Path("desired.txt").write_text(format_acls([acl(topic=name)]))
+    assert "desired.txt: a name has the placeholder" in plan("desired.txt", code=1).err
+    plan("desired.txt --accept-losses", code=10)
 
 
-def test_file_that_was_read_in_part_deletes_only_what_it_manages(
-    folder: Path, capsys: Capture
-) -> None:
+def test_file_that_was_read_in_part_deletes_only_what_it_manages() -> None:
     """The part of a topology that is lost may grant what a flag or another file selects."""
     topology = {
         "context": "a",
@@ -216,17 +211,16 @@ def test_file_that_was_read_in_part_deletes_only_what_it_manages(
             "custom": [{"principal": "User:alice"}],
         }],
     }  # fmt: skip
-    (folder / "topology.json").write_text(json.dumps(topology))
-    assert plan("topology.json --out plan.json") == 10
-    assert written(folder).changes.deleted == (BOB,)
-    (folder / "none.yaml").write_text("acls: []\n")
+    Path("topology.json").write_text(json.dumps(topology))
+    plan("topology.json --out plan.json", code=10)
+    assert written().changes.deleted == (BOB,)
+    Path("none.yaml").write_text("acls: []\n")
     for words in ("topology.json none.yaml", "topology.json --topic-prefix o --topic-prefix a."):
-        assert plan(words) == 1
-        error = capsys.readouterr().err
+        error = plan(words, code=1).err
         assert "topology.json may grant or deny what the plan would delete, Standard" in error
         assert "projects[0].custom[0]: Julie's file of custom roles" in error
-    assert plan("topology.json none.yaml --accept-losses --out plan.json") == 10
-    assert {*written(folder).changes.deleted} == {ALICE, BOB}
+    plan("topology.json none.yaml --accept-losses --out plan.json", code=10)
+    assert {*written().changes.deleted} == {ALICE, BOB}
 
 
 @pytest.mark.parametrize(("files", "words", "error"), [
@@ -243,14 +237,11 @@ def test_file_that_was_read_in_part_deletes_only_what_it_manages(
     ({"empty.txt": "\n"}, "empty.txt", "empty.txt: expected desired ACLs, found an empty file"),
     ({"empty.yaml": "\n"}, "empty.yaml", "empty.yaml: expected desired ACLs, found an empty file"),
 ])  # fmt: skip
-def test_fault_ends_with_1_and_no_plan(
-    folder: Path, files: dict[str, str], words: str, error: str, capsys: Capture
-) -> None:
+def test_fault_ends_with_1_and_no_plan(files: dict[str, str], words: str, error: str) -> None:
     for name, text in files.items():
-        (folder / name).write_text(text)
-    assert plan(words) == 1
-    assert error in capsys.readouterr().err
-    assert not (folder / "plan.json").exists()
+        Path(name).write_text(text)
+    assert error in plan(words, code=1).err
+    assert not Path("plan.json").exists()
 
 
 @pytest.mark.parametrize(("words", "source", "error"), [
@@ -263,19 +254,13 @@ def test_fault_ends_with_1_and_no_plan(
     ("desired.txt --topic \udcff", None, "expected UTF-8"),
     ("desired.txt --colour", None, "unrecognized arguments: --colour"),
 ])  # fmt: skip
-def test_invalid_arguments_end_with_2(
-    words: str, source: str | None, error: str, capsys: Capture
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        plan(words, *(() if source is None else (source,)))
-    assert ended.value.code == 2
-    assert error in capsys.readouterr().err
+def test_invalid_arguments_end_with_2(words: str, source: str | None, error: str) -> None:
+    assert error in plan(words, *(() if source is None else (source,)), code=2).err
 
 
-def test_failing_policy_test_breaks_the_plan(folder: Path, capsys: Capture) -> None:
+def test_failing_policy_test_breaks_the_plan() -> None:
     """The plan is written nevertheless, and says what it would break."""
-    assert plan("desired.txt --tests tests.yaml --out plan.json") == 3
-    out = capsys.readouterr().out
+    out = plan("desired.txt --tests tests.yaml --out plan.json", code=3).out
     assert "\nFAIL  bob may WRITE topics beginning with payments.\n" in out
     assert out.count("      it also fails without this plan\n") == 1
     assert "\n3 policy tests after this plan: 1 passed, 2 failed, 1 of them because of it\n" in out
@@ -283,7 +268,7 @@ def test_failing_policy_test_breaks_the_plan(folder: Path, capsys: Capture) -> N
         "written to plan.json, but it would break something: acls apply refuses it without "
         "--accept-breaking\n"
     )
-    (check,) = written(folder).checks
+    (check,) = written().checks
     assert check.breaks
     assert check.counts == {"tests": 3, "failed_before": 1, "failed_after": 2}
     assert [each.partition(": found")[0] for each in check.broken] == [
@@ -292,12 +277,9 @@ def test_failing_policy_test_breaks_the_plan(folder: Path, capsys: Capture) -> N
     ]
 
 
-def test_failed_test_proposes_to_change_the_desired_acls(
-    capsys: Capture,
-) -> None:
+def test_failed_test_proposes_to_change_the_desired_acls() -> None:
     """The next plan would undo a change by kafka-acls."""
-    assert plan("desired.txt --tests tests.yaml") == 3
-    out = capsys.readouterr().out
+    out = plan("desired.txt --tests tests.yaml", code=3).out
     assert "kafka-acls" not in out
     assert (
         '      change:   add to the desired ACLs: {"resource_type": "TOPIC", "resource_name": '
@@ -306,99 +288,93 @@ def test_failed_test_proposes_to_change_the_desired_acls(
     ) in out
 
 
-def test_misspelt_principal_is_noted(folder: Path, capsys: Capture) -> None:
+def test_misspelt_principal_is_noted() -> None:
     """Bob has an ACL, which the plan deletes. So only nosuch is probably a typo."""
-    (folder / "tests.yaml").write_text(
+    Path("tests.yaml").write_text(
         "tests:\n  - nosuch may not READ topic orders\n  - bob may not READ topic orders\n"
     )
-    assert plan("desired.txt --tests tests.yaml --out plan.json") == 10
+    printed = plan("desired.txt --tests tests.yaml --out plan.json", code=10)
     note = "tests.yaml:2: nosuch may not READ topic orders: no ACL names User:nosuch"
-    assert [line for line in capsys.readouterr().out.splitlines() if "note:" in line] == [
-        f"note: {note}"
-    ]
-    (check,) = written(folder).checks
+    assert [line for line in printed.out.splitlines() if "note:" in line] == [f"note: {note}"]
+    (check,) = written().checks
     assert check.notes == (note,)
 
 
-def test_many_managed_entries_are_shortened(folder: Path, capsys: Capture) -> None:
+def test_many_managed_entries_are_shortened() -> None:
     entries = [{"principal": f"User:u{number}"} for number in range(25)]
-    (folder / "many.json").write_text(json.dumps({"manages": entries, "acls": []}))
-    assert plan("many.json --out plan.json") == 0
-    lines = capsys.readouterr().out.splitlines()
+    Path("many.json").write_text(json.dumps({"manages": entries, "acls": []}))
+    lines = plan("many.json --out plan.json").out.splitlines()
     start = lines.index("this plan manages only these ACLs:")
     assert lines[start + 20 : start + 22] == [
         "  principal=User:u19", "  and 5 more entries, which the plan lists",
     ]  # fmt: skip
-    assert len(written(folder).manages) == 25
+    assert len(written().manages) == 25
 
 
-def test_passing_policy_tests_are_counted(capsys: Capture) -> None:
-    assert plan("desired.txt now.txt --tests tests.yaml") == 3
-    assert plan("now.txt --tests tests.yaml") == 3  # zoe may not, whatever is planned
-    assert "2 passed, 1 failed, 0 of them because of it\n" in capsys.readouterr().out
+def test_passing_policy_tests_are_counted() -> None:
+    plan("desired.txt now.txt --tests tests.yaml", code=3)
+    printed = plan("now.txt --tests tests.yaml", code=3)  # zoe may not, whatever is planned
+    assert "2 passed, 1 failed, 0 of them because of it\n" in printed.out
 
 
-def test_more_changes_than_a_request_can_make_need_batches(folder: Path, capsys: Capture) -> None:
+def test_more_changes_than_a_request_can_make_need_batches() -> None:
     many = [acl(f"User:{number}", topic="orders") for number in range(10_001)]
-    (folder / "many.txt").write_text(format_acls(many))
-    (folder / "none.yaml").write_text("acls: []\n")
-    assert plan("none.yaml --out plan.json", "--acls many.txt") == 1
-    assert "10001 changes: expected at most 10000" in capsys.readouterr().err
-    assert not (folder / "plan.json").exists()
-    assert plan("none.yaml --out plan.json --batches", "--acls many.txt") == 10
-    assert len(written(folder).changes.deleted) == 10_001
+    Path("many.txt").write_text(format_acls(many))
+    Path("none.yaml").write_text("acls: []\n")
+    printed = plan("none.yaml --out plan.json", "--acls many.txt", code=1)
+    assert "10001 changes: expected at most 10000" in printed.err
+    assert not Path("plan.json").exists()
+    plan("none.yaml --out plan.json --batches", "--acls many.txt", code=10)
+    assert len(written().changes.deleted) == 10_001
 
 
-def test_log_has_an_offset_and_the_same_digest_as_its_listing(folder: Path) -> None:
+def test_log_has_an_offset_and_the_same_digest_as_its_listing() -> None:
     """A plan that was made from a log is for the same state as one from a listing."""
-    write_log(folder / "log", [added(1, ALICE)])
-    (folder / "listing.txt").write_text(format_acls([ALICE]))
+    write_log(Path("log"), [added(1, ALICE)])
+    Path("listing.txt").write_text(format_acls([ALICE]))
     sources = []
     for source in ("--log-dir log", "--acls listing.txt"):
-        assert plan("desired.txt --out plan.json", source) == 10
-        sources.append(written(folder).made_for)
+        plan("desired.txt --out plan.json", source, code=10)
+        sources.append(written().made_for)
     assert [each.offset for each in sources] == [2, None]
     assert sources[0].digest == sources[1].digest
 
 
-def test_unprintable_characters_are_escaped(folder: Path, capsys: Capture) -> None:
-    (folder / "evil.txt").write_text(format_acls([EVIL]))
-    assert plan("evil.txt --out plan.json") == 10
-    assert all(line.isprintable() for line in capsys.readouterr().out.splitlines())
-    assert all(line.isprintable() for line in (folder / "plan.json").read_text().splitlines())
-    assert EVIL in written(folder).changes.created
+def test_unprintable_characters_are_escaped() -> None:
+    Path("evil.txt").write_text(format_acls([EVIL]))
+    printed = plan("evil.txt --out plan.json", code=10)
+    assert all(line.isprintable() for line in printed.out.splitlines())
+    assert all(line.isprintable() for line in Path("plan.json").read_text().splitlines())
+    assert EVIL in written().changes.created
 
 
-def test_surprises_of_added_acls_are_warnings(folder: Path, capsys: Capture) -> None:
-    (folder / "odd.txt").write_text(format_acls([acl("User:a", topic="*x")]))
-    assert plan("odd.txt now.txt --out plan.json") == 10
-    (warning,) = written(folder).warnings
+def test_surprises_of_added_acls_are_warnings() -> None:
+    Path("odd.txt").write_text(format_acls([acl("User:a", topic="*x")]))
+    printed = plan("odd.txt now.txt --out plan.json", code=10)
+    (warning,) = written().warnings
     assert warning.startswith("name '*x': * is an ordinary character here")
     assert warning.endswith(f": {acl('User:a', topic='*x')}")
-    assert f"\nwarning: {warning}\n" in capsys.readouterr().out
+    assert f"\nwarning: {warning}\n" in printed.out
 
 
-def test_caller_is_warned_before_it_loses_its_own_right(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
+def test_caller_is_warned_before_it_loses_its_own_right(monkeypatch: pytest.MonkeyPatch) -> None:
     """The authenticated name says who the caller is."""
     held = snapshot_of(acl("User:me", "ALTER", cluster=True), acl("User:you", "ALL", cluster=True))
     answer = BrokerAnswer(held, (), {"super.users": "User:root"}, user="me")
     monkeypatch.setattr("authorizerd.cli.broker_acls.read_brokers", lambda *_: answer)
-    (folder / "none.yaml").write_text("acls: []")
-    assert plan("none.yaml", "--bootstrap-server b:1 --command-config c") == 10
-    out = capsys.readouterr().out
+    Path("none.yaml").write_text("acls: []")
+    out = plan("none.yaml", "--bootstrap-server b:1 --command-config c", code=10).out
     assert out.index("warning: User:me (you) loses ALTER") < out.index("warning: User:you loses")
 
 
-def test_existing_file_is_replaced_as_a_whole(folder: Path) -> None:
+def test_existing_file_is_replaced_as_a_whole() -> None:
     """A reader that has opened the earlier plan goes on reading it."""
-    assert plan("now.txt --out plan.json") == 0
-    text = (folder / "plan.json").read_text()
-    with (folder / "plan.json").open() as earlier:
-        assert plan("desired.txt --out plan.json") == 10
+    plan("now.txt --out plan.json")
+    text = Path("plan.json").read_text()
+    with Path("plan.json").open() as earlier:
+        plan("desired.txt --out plan.json", code=10)
         assert earlier.read() == text
-    assert written(folder).changes.count == 3
+    assert written().changes.count == 3
 
 
 @pytest.mark.parametrize(("words", "kept", "error"), [
@@ -414,35 +390,30 @@ def test_existing_file_is_replaced_as_a_whole(folder: Path) -> None:
     ("desired.txt --out tests.yaml", "tests.yaml", "is not a plan, and was kept: name another"),
     ("desired.txt --out b.log", "b.log", "is not a plan, and was kept: name another"),
 ])  # fmt: skip
-def test_only_a_plan_is_replaced(
-    folder: Path, words: str, kept: str, error: str, capsys: Capture
-) -> None:
-    (folder / "link.txt").symlink_to("desired.txt")
-    (folder / "a.log").write_text("")
-    (folder / "b.log").write_text('{"format": "another"}')
-    before = (folder / kept).read_bytes()
-    assert plan(words) == 1
-    assert error in capsys.readouterr().err
-    assert (folder / kept).read_bytes() == before
+def test_only_a_plan_is_replaced(words: str, kept: str, error: str) -> None:
+    Path("link.txt").symlink_to("desired.txt")
+    Path("a.log").write_text("")
+    Path("b.log").write_text('{"format": "another"}')
+    before = Path(kept).read_bytes()
+    assert error in plan(words, code=1).err
+    assert Path(kept).read_bytes() == before
 
 
-def test_edited_plan_can_be_made_again(folder: Path) -> None:
-    assert plan("desired.txt --out plan.json") == 10
-    text = (folder / "plan.json").read_text()
-    (folder / "plan.json").write_text(text.replace("carol", "eve"))
-    assert plan("desired.txt --out plan.json") == 10
-    assert (folder / "plan.json").read_text() == text
+def test_edited_plan_can_be_made_again() -> None:
+    plan("desired.txt --out plan.json", code=10)
+    text = Path("plan.json").read_text()
+    Path("plan.json").write_text(text.replace("carol", "eve"))
+    plan("desired.txt --out plan.json", code=10)
+    assert Path("plan.json").read_text() == text
 
 
-def test_properties_file_is_not_replaced(folder: Path, capsys: Capture) -> None:
-    (folder / "server.properties").write_text("log.dirs=log\n")
-    assert plan("desired.txt --out server.properties", "--config server.properties") == 1
-    assert "the file is also --config, and was kept" in capsys.readouterr().err
+def test_properties_file_is_not_replaced() -> None:
+    Path("server.properties").write_text("log.dirs=log\n")
+    printed = plan("desired.txt --out server.properties", "--config server.properties", code=1)
+    assert "the file is also --config, and was kept" in printed.err
 
 
-def test_plan_is_not_a_file_of_desired_acls(folder: Path, capsys: Capture) -> None:
-    assert plan("desired.txt --out plan.json") == 10
-    assert plan("plan.json") == 1
-    assert (
-        "plan.json: expected desired ACLs, found a plan: apply it with" in capsys.readouterr().err
-    )
+def test_plan_is_not_a_file_of_desired_acls() -> None:
+    plan("desired.txt --out plan.json", code=10)
+    printed = plan("plan.json", code=1)
+    assert "plan.json: expected desired ACLs, found a plan: apply it with" in printed.err

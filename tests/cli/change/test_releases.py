@@ -8,10 +8,9 @@ from msgspec.structs import replace
 
 from authorizerd.acl.model import Acl
 from authorizerd.cli.change import releases
-from authorizerd.cli.main import main
 from authorizerd.management.formats.listing import format_acls
 from tests.support.acls import acl
-from tests.support.fixture_types import Capture
+from tests.support.printed import Printed, run_main
 
 ALICE = acl("User:alice", "READ", topic="orders")
 LOOPBACK = acl("User:alice", "READ", topic="orders", host="127.0.0.0/8", deny=True)
@@ -48,19 +47,21 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def compare(held: list[Acl], words: str = "") -> int:
+def compare(held: list[Acl], words: str = "", *, code: int = 0) -> Printed:
     Path("now.txt").write_text(format_acls(held))
-    return main(["acls", "compare-releases", "--acls", "now.txt", "--super-users=", *words.split()])
+    settings = ("--acls", "now.txt", "--super-users=")
+    return run_main("acls", "compare-releases", *settings, *words.split(), code=code)
 
 
-def test_changed_acls_and_requests_are_reported(capsys: Capture) -> None:
-    assert compare([ALICE, LOOPBACK, MALFORMED, USELESS], "--traffic audit.log") == 10
-    assert capsys.readouterr().out.startswith(REPORT)
+def test_changed_acls_and_requests_are_reported() -> None:
+    printed = compare([ALICE, LOOPBACK, MALFORMED, USELESS], "--traffic audit.log", code=10)
+    assert printed.out.startswith(REPORT)
 
 
-def test_the_way_back_is_the_opposite(capsys: Capture) -> None:
-    assert compare([ALICE, LOOPBACK], "--from 4.4 --to 4.3 --json --traffic audit.log") == 10
-    document = json.loads(capsys.readouterr().out)
+def test_the_way_back_is_the_opposite() -> None:
+    document = json.loads(
+        compare([ALICE, LOOPBACK], "--from 4.4 --to 4.3 --json --traffic audit.log", code=10).out
+    )
     (changed,) = document["acls"]
     assert (document["from"], document["to"]) == ("4.4", "4.3")
     assert (changed["meaning"], changed["allowed_after"]) == ("falls asleep", True)
@@ -71,28 +72,24 @@ def test_the_way_back_is_the_opposite(capsys: Capture) -> None:
 
 @pytest.mark.parametrize("held", [[ALICE], [ALICE, USELESS], [ALICE, MALFORMED]])
 def test_no_other_answer_is_exit_code_0(held: list[Acl]) -> None:
-    assert compare(held, "--traffic audit.log") == 0
+    compare(held, "--traffic audit.log")
 
 
-def test_record_that_the_acls_contradict_proves_nothing(capsys: Capture) -> None:
-    assert compare([], "--traffic audit.log") == 10
+def test_record_that_the_acls_contradict_proves_nothing() -> None:
+    printed = compare([], "--traffic audit.log", code=10)
     expected = "this proves nothing: the ACLs decide 2 of 2 events (100.0%) otherwise than recorded"
-    assert expected in capsys.readouterr().out
+    assert expected in printed.out
 
 
-def test_same_release_is_refused(capsys: Capture) -> None:
-    with pytest.raises(SystemExit) as ended:
-        compare([ALICE], "--to 4.3")
-    assert ended.value.code == 2
-    assert "expected a release other than that of --from" in capsys.readouterr().err
+def test_same_release_is_refused() -> None:
+    printed = compare([ALICE], "--to 4.3", code=2)
+    assert "expected a release other than that of --from" in printed.err
 
 
-def test_reports_are_bounded(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+def test_reports_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(releases, "ACLS_SHOWN_MAX", 1)
     monkeypatch.setattr(releases, "ACLS_LISTED_MAX", 1)
     held = [ALICE, LOOPBACK, MALFORMED]
-    assert compare(held) == 10
-    assert "and 1 more ACL with a slash in the host\n" in capsys.readouterr().out
-    assert compare(held, "--json") == 10
-    document = json.loads(capsys.readouterr().out)
+    assert "and 1 more ACL with a slash in the host\n" in compare(held, code=10).out
+    document = json.loads(compare(held, "--json", code=10).out)
     assert (len(document["acls"]), document["acls_left_out"]) == (1, 1)

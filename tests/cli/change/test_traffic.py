@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from authorizerd.acl.model import Acl
-from authorizerd.cli.main import main
 from authorizerd.management.formats.listing import format_acls
 from authorizerd.management.plan.document import Plan, PlanCheck, decode_plan
 from authorizerd.management.plan.names import parse_acl
@@ -20,7 +19,7 @@ from authorizerd.replay.plans import IngestPlan, WhatIfPlan
 from authorizerd.replay.whatif import evaluation as whatif
 from tests.ops.replay.acl_sets import acl_set_of
 from tests.support.acls import KNOWN_SETTINGS, acl
-from tests.support.fixture_types import Capture
+from tests.support.printed import Printed, run_main
 from tests.support.programs import run_program
 from tests.support.recorded_use import RecordedUse, read_recorded_use
 
@@ -84,47 +83,47 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def plan(words: str, source: str = FLAGS) -> int:
-    return main(["acls", "plan", *words.split(), *source.split()])
+def plan(words: str, source: str = FLAGS, *, code: int = 0) -> Printed:
+    return run_main("acls", "plan", *words.split(), *source.split(), code=code)
 
 
-def written(folder: Path) -> Plan:
-    return decode_plan((folder / "plan.json").read_bytes())
+def written() -> Plan:
+    return decode_plan(Path("plan.json").read_bytes())
 
 
-def check_in(folder: Path) -> tuple[PlanCheck, TrafficEvidence]:
-    (check,) = written(folder).checks
+def check_in() -> tuple[PlanCheck, TrafficEvidence]:
+    (check,) = written().checks
     assert check.evidence is not None
     return check, check.evidence
 
 
-def test_warning_of_drift_names_the_most_frequent_requests(folder: Path) -> None:
+def test_warning_of_drift_names_the_most_frequent_requests() -> None:
     """Without --super-users, the ACLs decide otherwise than the broker did."""
-    (folder / "audit.log").write_text(
+    Path("audit.log").write_text(
         "".join(line("User:admin", "WRITE", f"t{number}") * number for number in range(1, 6))
         + line("User:alice", "READ", "orders", allowed=False)
     )
-    plan("now.txt --traffic audit.log --out plan.json")
-    (warning,) = [text for text in check_in(folder)[1].warnings if "otherwise" in text]
+    plan("now.txt --traffic audit.log --out plan.json", code=3)
+    (warning,) = [text for text in check_in()[1].warnings if "otherwise" in text]
     assert warning.startswith(
         "the present ACLs decide 16 events otherwise than recorded, most often"
     )
     assert re.findall(r"(\S+) from 10.0.0.7 \(now (\w+), (\d) events\)", warning) == [
         ("`t5`", "denied", "5"), ("`t4`", "denied", "4"), ("`t3`", "denied", "3"),
     ]  # fmt: skip
-    plan("now.txt --traffic audit.log --out plan.json", "--acls now.txt --super-users=User:admin")
-    assert "otherwise" in str(check_in(folder)[1].warnings)
-    assert "`orders` from 10.0.0.7 (now allowed, 1 event)" in str(check_in(folder)[1].warnings)
+    settings = "--acls now.txt --super-users=User:admin"
+    plan("now.txt --traffic audit.log --out plan.json", settings, code=3)
+    assert "otherwise" in str(check_in()[1].warnings)
+    assert "`orders` from 10.0.0.7 (now allowed, 1 event)" in str(check_in()[1].warnings)
 
 
-def test_changes_are_shown_and_written(folder: Path, capsys: Capture) -> None:
-    assert plan("desired.txt --traffic audit.log --out plan.json") == 3
-    printed = capsys.readouterr().out
+def test_changes_are_shown_and_written() -> None:
+    printed = plan("desired.txt --traffic audit.log --out plan.json", code=3).out
     assert REPORT in printed
     assert printed.endswith("acls apply refuses it without --accept-breaking\n")
-    check, evidence = check_in(folder)
+    check, evidence = check_in()
     assert check.breaks
-    assert written(folder).breaks
+    assert written().breaks
     assert check.broken[:-1] == (
         "delete ALLOW User:bob WRITE from any host on topic prefix `payments.`: 1 event of 1 "
         "request, last at 2026-11-21T16:26:02.500Z",
@@ -137,7 +136,7 @@ def test_changes_are_shown_and_written(folder: Path, capsys: Capture) -> None:
     assert [parse_acl(each.acl) for each in evidence.newly_allowed.causes] == [CAROL]
     assert evidence.not_reproduced == TrafficCount(events=1, tuples=1)
     (file,) = evidence.files
-    assert (file.path, file.bytes) == ("audit.log", (folder / "audit.log").stat().st_size)
+    assert (file.path, file.bytes) == ("audit.log", Path("audit.log").stat().st_size)
 
 
 @pytest.mark.parametrize(("flag", "deleted", "causes"), [
@@ -147,89 +146,84 @@ def test_changes_are_shown_and_written(folder: Path, capsys: Capture) -> None:
     ("--kafka-release 4.3", [BY_RANGE, BOB], [BOB]),
 ])  # fmt: skip
 def test_deleted_range_breaks_by_each_release_that_reads_it(
-    folder: Path, flag: str, deleted: list[Acl], causes: list[Acl]
+    flag: str, deleted: list[Acl], causes: list[Acl]
 ) -> None:
-    (folder / "now.txt").write_text(format_acls([ALICE, *deleted]))
-    (folder / "desired.txt").write_text(format_acls([ALICE]))
+    Path("now.txt").write_text(format_acls([ALICE, *deleted]))
+    Path("desired.txt").write_text(format_acls([ALICE]))
     as_held = line("User:alice", "READ", "orders") * AS_HELD
-    (folder / "audit.log").write_text(as_held + line("User:bob", "WRITE", "payments.eu"))
-    assert plan(f"desired.txt --traffic audit.log --out plan.json {flag}") == (3 if causes else 10)
-    _, evidence = check_in(folder)
+    Path("audit.log").write_text(as_held + line("User:bob", "WRITE", "payments.eu"))
+    plan(f"desired.txt --traffic audit.log --out plan.json {flag}", code=3 if causes else 10)
+    _, evidence = check_in()
     assert [parse_acl(each.acl) for each in evidence.newly_denied.causes] == causes
 
 
-def test_harmless_plan_does_not_break(folder: Path, capsys: Capture) -> None:
-    (folder / "audit.log").write_text(line("User:alice", "READ", "orders"))
-    assert plan("desired.txt --traffic audit.log --out plan.json --json") == 10
-    made = json.loads(capsys.readouterr().out)
+def test_harmless_plan_does_not_break() -> None:
+    Path("audit.log").write_text(line("User:alice", "READ", "orders"))
+    made = json.loads(plan("desired.txt --traffic audit.log --out plan.json --json", code=10).out)
     assert made["checks"][0]["evidence"]["newly_denied"]["events"] == 0
-    check, evidence = check_in(folder)
+    check, evidence = check_in()
     assert not check.breaks
     assert check.summary == "recorded traffic: nothing newly denied, nothing newly allowed"
     assert evidence.warnings == ()
 
 
 @pytest.mark.parametrize(("as_held", "code"), [(18, 3), (19, 10), (20, 10)])
-def test_plan_breaks_if_the_acls_contradict_the_record(
-    as_held: int, code: int, folder: Path, capsys: Capture
-) -> None:
+def test_plan_breaks_if_the_acls_contradict_the_record(as_held: int, code: int) -> None:
     """Nothing is newly denied, but only because the record is of other names."""
     misread = line("User:alice", "READ", "orders (x)")
     text = line("User:alice", "READ", "orders") * as_held + misread
-    (folder / "audit.log").write_text(text + line("User:*", "READ", "a") * 100)
-    (folder / "desired.txt").write_text(format_acls([ALICE]))
-    report(folder, acl_set_of([ALICE, BOB]), acl_set_of([ALICE]))
+    Path("audit.log").write_text(text + line("User:*", "READ", "a") * 100)
+    Path("desired.txt").write_text(format_acls([ALICE]))
+    report(acl_set_of([ALICE, BOB]), acl_set_of([ALICE]))
+    expected = "this proves nothing: the ACLs decide 1 of 19 events (5.3%) otherwise than recorded"
     contradictions = []
     for flag in ("--traffic audit.log", "--traffic-report whatif.json"):
-        assert plan(f"desired.txt {flag} --out plan.json") == code
-        check, evidence = check_in(folder)
+        printed = plan(f"desired.txt {flag} --out plan.json", code=code)
+        assert (expected in printed.out) is (code == 3)
+        check, evidence = check_in()
         assert (evidence.contradiction is not None, check.breaks) == (code == 3, code == 3)
         assert evidence.not_reproduced == TrafficCount(events=1, tuples=1)
         contradictions.append(evidence.contradiction)
     assert contradictions[0] == contradictions[1]
-    expected = "this proves nothing: the ACLs decide 1 of 19 events (5.3%) otherwise than recorded"
-    assert (expected in capsys.readouterr().out) is (code == 3)
 
 
 @pytest.mark.parametrize(("topic", "allowed"), [("new", True), ("new", False)])
-def test_contradiction_by_one_value_of_an_unknown_default_breaks(
-    topic: str, allowed: bool, folder: Path
-) -> None:
-    (folder / "audit.log").write_text(line("User:dave", "READ", topic, allowed=allowed))
+def test_contradiction_by_one_value_of_an_unknown_default_breaks(topic: str, allowed: bool) -> None:
+    Path("audit.log").write_text(line("User:dave", "READ", topic, allowed=allowed))
     words = "now.txt --traffic audit.log --out plan.json"
-    assert plan(words, "--acls now.txt --super-users=") == 3
-    assert any("(100.0%) otherwise" in each for each in check_in(folder)[0].broken)
+    plan(words, "--acls now.txt --super-users=", code=3)
+    assert any("(100.0%) otherwise" in each for each in check_in()[0].broken)
     known = f"--allow-everyone-if-no-acl-found={str(allowed).lower()}"
-    assert plan(words, f"--acls now.txt --super-users= {known}") == 0
+    plan(words, f"--acls now.txt --super-users= {known}")
 
 
-def test_report_of_an_earlier_version_is_rejected(folder: Path, capsys: Capture) -> None:
-    path = report(folder, acl_set_of([ALICE, BOB]), acl_set_of([ALICE, CAROL]))
+def test_report_of_an_earlier_version_is_rejected() -> None:
+    path = report(acl_set_of([ALICE, BOB]), acl_set_of([ALICE, CAROL]))
     content = json.loads(path.read_text())
     del content["as_recorded"], content["not_as_recorded"]
     path.write_text(json.dumps(content))
-    assert plan("desired.txt --traffic-report whatif.json") == 1
-    assert "does not say whether the present ACLs decide as recorded" in capsys.readouterr().err
+    printed = plan("desired.txt --traffic-report whatif.json", code=1)
+    assert "does not say whether the present ACLs decide as recorded" in printed.err
 
 
-def test_created_deny_is_named(folder: Path) -> None:
-    (folder / "desired.txt").write_text(format_acls([ALICE, BOB, NOBODY]))
-    (folder / "audit.log").write_text(line("User:alice", "READ", "orders"))
-    assert plan("desired.txt --traffic audit.log --out plan.json") == 3
-    _, evidence = check_in(folder)
+def test_created_deny_is_named() -> None:
+    Path("desired.txt").write_text(format_acls([ALICE, BOB, NOBODY]))
+    Path("audit.log").write_text(line("User:alice", "READ", "orders"))
+    plan("desired.txt --traffic audit.log --out plan.json", code=3)
+    _, evidence = check_in()
     assert [(each.change, parse_acl(each.acl)) for each in evidence.newly_denied.causes] == [
         ("create", NOBODY)
     ]
 
 
-def test_several_files_are_read_with_their_settings(folder: Path) -> None:
-    logs = folder / "logs"
+def test_several_files_are_read_with_their_settings() -> None:
+    logs = Path("logs")
     logs.mkdir()
     (logs / "a.gz").write_bytes(gzip.compress(line("User:alice", "READ", "orders").encode()))
     (logs / "b").write_text("another message\n\n")
     flags = "--traffic logs audit.log --traffic-tz Europe/Berlin --traffic-max-bad-ratio 0.2"
-    assert plan(f"desired.txt --out plan.json {flags}") == 3
-    _, evidence = check_in(folder)
+    plan(f"desired.txt --out plan.json {flags}", code=3)
+    _, evidence = check_in()
     assert evidence.first_at == "2026-11-21T15:26:01.500Z"
     assert evidence.lines is not None
     assert (evidence.lines.all, evidence.lines.blank) == (5, 1)
@@ -237,13 +231,13 @@ def test_several_files_are_read_with_their_settings(folder: Path) -> None:
     assert [file.path for file in evidence.files] == ["logs/a.gz", "logs/b", "audit.log"]
 
 
-def test_record_of_denials_proves_little(folder: Path) -> None:
-    (folder / "audit.log").write_text(
+def test_record_of_denials_proves_little() -> None:
+    Path("audit.log").write_text(
         line("User:alice", "WRITE", "orders", allowed=False)
         + line("User:*", "READ", "a", allowed=False)
     )
-    assert plan("desired.txt --traffic audit.log --out plan.json") == 10
-    _, evidence = check_in(folder)
+    plan("desired.txt --traffic audit.log --out plan.json", code=10)
+    _, evidence = check_in()
     assert [warning.partition(" (")[0] for warning in evidence.warnings] == [
         "the record contains no allowed request",
         "1 event cannot be judged: principal User:* 1",
@@ -256,11 +250,11 @@ def wrap(line: str, wrappers: int) -> str:
     return line
 
 
-def test_line_in_a_named_field_is_evidence(folder: Path) -> None:
+def test_line_in_a_named_field_is_evidence() -> None:
     text = line("User:alice", "WRITE", "orders").rstrip()
-    (folder / "audit.log").write_text(json.dumps({"event": {"original": text}}) + "\n")
+    Path("audit.log").write_text(json.dumps({"event": {"original": text}}) + "\n")
     flags = "--traffic audit.log --traffic-line-field event.original"
-    assert plan(f"desired.txt {flags} --out plan.json") == 3
+    plan(f"desired.txt {flags} --out plan.json", code=3)
 
 
 ALLOWED = line("User:alice", "READ", "orders")
@@ -280,12 +274,10 @@ EVENT = {
       for rate in (1.0, 0.5, 1e-05)),
 ])  # fmt: skip
 @pytest.mark.parametrize("wrappers", [0, 1, 2])
-def test_sample_of_a_log_is_a_warning(
-    text: str, is_sampled: bool, wrappers: int, folder: Path
-) -> None:
-    (folder / "audit.log").write_text(wrap(text, wrappers))
-    assert plan("desired.txt --traffic audit.log --out plan.json") == 10
-    _, evidence = check_in(folder)
+def test_sample_of_a_log_is_a_warning(text: str, is_sampled: bool, wrappers: int) -> None:
+    Path("audit.log").write_text(wrap(text, wrappers))
+    plan("desired.txt --traffic audit.log --out plan.json", code=10)
+    _, evidence = check_in()
     assert any("is a sample" in warning for warning in evidence.warnings) is is_sampled
 
 
@@ -299,47 +291,42 @@ def test_sample_of_a_log_is_a_warning(
      "audit.log: no line has a text in the JSON field that --traffic-line-field names (no_"),
     ("--traffic-tz Nowhere", "", "unknown time zone 'Nowhere'"),
 ])  # fmt: skip
-def test_traffic_that_proves_nothing_is_rejected(
-    flags: str, text: str, message: str, folder: Path, capsys: Capture
-) -> None:
-    (folder / "audit.log").write_text(text)
-    assert plan(f"desired.txt --traffic audit.log --out plan.json {flags}") == 1
-    assert f"authorizerd: --traffic: {message}" in capsys.readouterr().err
-    assert not (folder / "plan.json").exists()
+def test_traffic_that_proves_nothing_is_rejected(flags: str, text: str, message: str) -> None:
+    Path("audit.log").write_text(text)
+    printed = plan(f"desired.txt --traffic audit.log --out plan.json {flags}", code=1)
+    assert f"authorizerd: --traffic: {message}" in printed.err
+    assert not Path("plan.json").exists()
 
 
-def test_damaged_archive_is_rejected(folder: Path, capsys: Capture) -> None:
+def test_damaged_archive_is_rejected() -> None:
     packed = gzip.compress(line("User:alice", "READ", "orders").encode() * 100)
-    (folder / "a.gz").write_bytes(packed[:-4])
-    assert plan("desired.txt --traffic a.gz --traffic-max-bad-ratio 1") == 1
-    assert "--traffic: a.gz: the archive is damaged, so recorded" in capsys.readouterr().err
+    Path("a.gz").write_bytes(packed[:-4])
+    printed = plan("desired.txt --traffic a.gz --traffic-max-bad-ratio 1", code=1)
+    assert "--traffic: a.gz: the archive is damaged, so recorded" in printed.err
 
 
 @pytest.mark.parametrize(("flags", "message"), [
     ("--traffic audit.log --traffic-report r", "expected either --traffic or --traffic-report"),
     ("--traffic audit.log --traffic-max-bad-ratio 2", "expected a number from 0 to 1, found '2'"),
 ])  # fmt: skip
-def test_invalid_flags_are_rejected(flags: str, message: str, capsys: Capture) -> None:
-    with pytest.raises(SystemExit) as ended:
-        plan(f"desired.txt {flags}")
-    assert ended.value.code == 2
-    assert message in capsys.readouterr().err
+def test_invalid_flags_are_rejected(flags: str, message: str) -> None:
+    assert message in plan(f"desired.txt {flags}", code=2).err
 
 
-def report(folder: Path, before: AclSet, after: AclSet) -> Path:
+def report(before: AclSet, after: AclSet) -> Path:
     """Write what the Spark job would: ``whatif.json`` of the log."""
-    logs = IngestPlan(inputs=(str(folder / "audit.log"),), out="")
-    plan = WhatIfPlan(events="", out=str(folder), candidate=after, baseline=before)
+    logs = IngestPlan(inputs=("audit.log",), out="")
+    plan = WhatIfPlan(events="", out=".", candidate=after, baseline=before)
     whatif.run(plan, LogEngine(logs, plan.out))
-    return folder / "whatif.json"
+    return Path("whatif.json")
 
 
-def test_report_of_spark_gives_the_same_changes(folder: Path) -> None:
-    report(folder, acl_set_of([ALICE, BOB]), acl_set_of([CAROL, ALICE]))
-    assert plan("desired.txt --traffic audit.log --out plan.json") == 3
-    _, here = check_in(folder)
-    assert plan("desired.txt --traffic-report whatif.json --out plan.json") == 3
-    _, there = check_in(folder)
+def test_report_of_spark_gives_the_same_changes() -> None:
+    report(acl_set_of([ALICE, BOB]), acl_set_of([CAROL, ALICE]))
+    plan("desired.txt --traffic audit.log --out plan.json", code=3)
+    _, here = check_in()
+    plan("desired.txt --traffic-report whatif.json --out plan.json", code=3)
+    _, there = check_in()
     assert there.engine == "spark"
     for evidence in (here, there):
         assert evidence.newly_denied.tuples == evidence.newly_allowed.tuples == 1
@@ -353,49 +340,46 @@ def test_report_of_spark_gives_the_same_changes(folder: Path) -> None:
     (acl_set_of([ALICE, BOB], allow_everyone=True), acl_set_of([ALICE, CAROL]),
      "its baseline has other settings than the present ACLs: run authorizerd replay whatif"),
 ])  # fmt: skip
-def test_report_about_other_acls_is_rejected(
-    before: AclSet, after: AclSet, message: str, folder: Path, capsys: Capture
-) -> None:
-    report(folder, before, after)
-    assert plan("desired.txt --traffic-report whatif.json") == 1
-    assert f"--traffic-report: whatif.json: {message}" in capsys.readouterr().err
+def test_report_about_other_acls_is_rejected(before: AclSet, after: AclSet, message: str) -> None:
+    report(before, after)
+    printed = plan("desired.txt --traffic-report whatif.json", code=1)
+    assert f"--traffic-report: whatif.json: {message}" in printed.err
 
 
-def test_report_does_not_show_what_an_unknown_default_allows(folder: Path, capsys: Capture) -> None:
+def test_report_does_not_show_what_an_unknown_default_allows() -> None:
     sides = (
         acl_set_of(some, super_users=None, allow_everyone=None)
         for some in ([ALICE, BOB], [ALICE, CAROL])
     )
-    report(folder, *sides)
-    assert plan("desired.txt --traffic-report whatif.json", "--acls now.txt") == 1
+    report(*sides)
+    printed = plan("desired.txt --traffic-report whatif.json", "--acls now.txt", code=1)
     said = "whatif.json: allow.everyone.if.no.acl.found is unknown: pass --allow-everyone"
-    assert said in capsys.readouterr().err
+    assert said in printed.err
     flags = "--acls now.txt --allow-everyone-if-no-acl-found=false"
-    assert plan("desired.txt --traffic-report whatif.json", flags) == 1
-    assert "its baseline has other settings than" in capsys.readouterr().err
+    printed = plan("desired.txt --traffic-report whatif.json", flags, code=1)
+    assert "its baseline has other settings than" in printed.err
 
 
-def test_report_of_unknown_super_users_is_accepted_with_a_warning(folder: Path) -> None:
+def test_report_of_unknown_super_users_is_accepted_with_a_warning() -> None:
     before, after = (acl_set_of(some, super_users=None) for some in ([ALICE, BOB], [ALICE, CAROL]))
-    report(folder, before, after)
+    report(before, after)
     flags = "--acls now.txt --allow-everyone-if-no-acl-found=false"
-    assert plan("desired.txt --traffic-report whatif.json --out plan.json", flags) == 3
-    assert SUPER_USERS_UNKNOWN in check_in(folder)[1].warnings
+    plan("desired.txt --traffic-report whatif.json --out plan.json", flags, code=3)
+    assert SUPER_USERS_UNKNOWN in check_in()[1].warnings
 
 
-def test_unknown_default_is_tried_both_ways(folder: Path, capsys: Capture) -> None:
+def test_unknown_default_is_tried_both_ways() -> None:
     """If everyone may use a topic without ACLs, its first ACL denies recorded requests."""
     first = acl("User:carol", "READ", topic="new")
-    (folder / "desired.txt").write_text(format_acls([ALICE, BOB, first]))
+    Path("desired.txt").write_text(format_acls([ALICE, BOB, first]))
     as_held = line("User:alice", "READ", "orders") * AS_HELD
-    (folder / "audit.log").write_text(as_held + line("User:dave", "READ", "new"))
+    Path("audit.log").write_text(as_held + line("User:dave", "READ", "new"))
     words = "desired.txt --traffic audit.log --out plan.json"
-    assert plan(words) == 10
-    assert plan(words, "--acls now.txt --super-users= --allow-everyone-if-no-acl-found") == 3
-    capsys.readouterr()
-    assert plan(words, "--acls now.txt") == 3
+    plan(words, code=10)
+    plan(words, "--acls now.txt --super-users= --allow-everyone-if-no-acl-found", code=3)
+    printed = plan(words, "--acls now.txt", code=3).out
     if_open = "if allow.everyone.if.no.acl.found is true, which is unknown: "
-    check, evidence = check_in(folder)
+    check, evidence = check_in()
     assert check.summary == (
         "recorded traffic: nothing newly denied, nothing newly allowed; "
         f"{if_open}1 event of 1 request newly denied, nothing newly allowed"
@@ -404,20 +388,19 @@ def test_unknown_default_is_tried_both_ways(folder: Path, capsys: Capture) -> No
     assert broken.startswith(f"{if_open}create ALLOW User:carol READ from any host on topic")
     assert SUPER_USERS_UNKNOWN in evidence.warnings
     assert "taken to be false" not in "".join(evidence.warnings)
-    printed = capsys.readouterr().out
     assert f"{if_open}\n" in printed.replace(":\n", ": \n")
     assert "\nthe plan newly denies 1 event of 1 request\n" in printed
 
 
-def test_report_against_recorded_decisions_is_rejected(folder: Path, capsys: Capture) -> None:
-    path = report(folder, acl_set_of([ALICE, BOB]), acl_set_of([ALICE, CAROL]))
+def test_report_against_recorded_decisions_is_rejected() -> None:
+    path = report(acl_set_of([ALICE, BOB]), acl_set_of([ALICE, CAROL]))
     content = json.loads(path.read_text()) | {"baseline": None}
     path.write_text(json.dumps(content))
-    assert plan("desired.txt --traffic-report whatif.json") == 1
-    assert "it compares with the recorded decisions" in capsys.readouterr().err
+    printed = plan("desired.txt --traffic-report whatif.json", code=1)
+    assert "it compares with the recorded decisions" in printed.err
     path.write_text("{}")
-    assert plan("desired.txt --traffic-report whatif.json") == 1
-    assert "expected the whatif.json of replay whatif" in capsys.readouterr().err
+    printed = plan("desired.txt --traffic-report whatif.json", code=1)
+    assert "expected the whatif.json of replay whatif" in printed.err
 
 
 @pytest.fixture(scope="module")
@@ -425,33 +408,29 @@ def use(real_log_dir: Path) -> RecordedUse:
     return read_recorded_use(real_log_dir)
 
 
-def plan_real(log_dir: Path, kept: list[Acl]) -> int:
+def plan_real(log_dir: Path, kept: list[Acl], code: int) -> None:
     Path("desired.txt").write_text(format_acls(kept))
     log = log_dir / "kafka-authorizer.log.xz"
     flags = f"--log-dir {log_dir} --super-users User:admin --traffic {log}"
-    return plan("desired.txt --out plan.json", flags)
+    plan("desired.txt --out plan.json", flags, code=code)
 
 
-def test_unused_grants_of_a_real_log_can_go(
-    folder: Path, real_log_dir: Path, use: RecordedUse
-) -> None:
+def test_unused_grants_of_a_real_log_can_go(real_log_dir: Path, use: RecordedUse) -> None:
     unused = set(use.unused)
     kept = [each.acl for each in use.acls.acls if each.acl not in unused]
-    assert plan_real(real_log_dir, kept) == 10
-    check, evidence = check_in(folder)
-    assert len(written(folder).changes.deleted) == 1456
+    plan_real(real_log_dir, kept, code=10)
+    check, evidence = check_in()
+    assert len(written().changes.deleted) == 1456
     assert check.counts["judged_events"] == evidence.events == 13_518
     assert (evidence.newly_denied.events, evidence.newly_allowed.events) == (0, 0)
 
 
-def test_used_grants_of_a_real_log_are_named(
-    folder: Path, real_log_dir: Path, use: RecordedUse
-) -> None:
+def test_used_grants_of_a_real_log_are_named(real_log_dir: Path, use: RecordedUse) -> None:
     ten = set(use.alone[::4][:10])
     gone = ten | set(use.unused)
     kept = [each.acl for each in use.acls.acls if each.acl not in gone]
-    assert plan_real(real_log_dir, kept) == 3
-    check, evidence = check_in(folder)
+    plan_real(real_log_dir, kept, code=3)
+    check, evidence = check_in()
     assert len(ten) == len(check.broken) == 10
     assert {parse_acl(each.acl) for each in evidence.newly_denied.causes} == ten
     assert {each.change for each in evidence.newly_denied.causes} == {"delete"}

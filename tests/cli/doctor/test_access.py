@@ -133,8 +133,7 @@ def test_file_with_passwords_or_keys_must_be_private(
 
 
 @pytest.mark.parametrize(
-    ("mode", "level"),
-    [(0o640, Level.OK), (0o644, Level.WARNING), (0o642, Level.ERROR)],
+    ("mode", "level"), [(0o640, Level.OK), (0o644, Level.WARNING), (0o642, Level.ERROR)]
 )
 def test_audit_log_should_be_private(tmp_path: Path, config: Path, mode: int, level: Level) -> None:
     audit = tmp_path / "audit.log"

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from authorizerd.cli.doctor.command import run_doctor
-from authorizerd.cli.main import main
 from tests.metadata.sound_logs import PROPERTIES
 from tests.metadata.stored_files import StoredFiles
 from tests.support.daemon_process import running, write_config
-from tests.support.fixture_types import Capture
+from tests.support.printed import run_main
 from tools.example.log import ACLS, write_log
 
 PASSWORD = "correct-horse"
@@ -37,7 +36,7 @@ def errors(lines: list[str]) -> list[str]:
     return [line for line in lines if line.startswith("error: ")]
 
 
-def test_valid_installation_has_no_errors(tmp_path: Path, log_dir: Path, capsys: Capture) -> None:
+def test_valid_installation_has_no_errors(tmp_path: Path, log_dir: Path) -> None:
     config = write_config(tmp_path, log_dir)
     code, lines = doctor(config)
     assert (code, errors(lines)) == (0, [])
@@ -49,8 +48,7 @@ def test_valid_installation_has_no_errors(tmp_path: Path, log_dir: Path, capsys:
     }
     assert f"ok: log: valid up to offset {len(ACLS) + 1}, ACLs {len(ACLS)}." in lines
     assert lines[-1].startswith("0 errors, ")
-    assert main(["doctor", "--config", str(config)]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == len(lines)
+    assert len(run_main("doctor", "--config", config).out.splitlines()) == len(lines)
 
 
 def test_last_line_counts_errors_and_warnings(tmp_path: Path, log_dir: Path) -> None:
@@ -156,12 +154,10 @@ def test_running_daemon_is_not_an_error_and_keeps_serving(tmp_path: Path, log_di
         assert daemon.stop()[0] == 0
 
 
-def test_unreadable_configuration_exits_with_1(tmp_path: Path, capsys: Capture) -> None:
-    assert main(["doctor", "--config", str(tmp_path / "none")]) == 1
-    assert "none: No such file or directory" in capsys.readouterr().err
-    with pytest.raises(SystemExit) as refused:
-        main(["doctor"])
-    assert refused.value.code == 1
+def test_unreadable_configuration_exits_with_1(tmp_path: Path) -> None:
+    printed = run_main("doctor", "--config", tmp_path / "none", code=1)
+    assert "none: No such file or directory" in printed.err
+    run_main("doctor", code=1)
 
 
 def test_path_that_is_not_utf_8_is_printed(tmp_path: Path, log_dir: Path) -> None:

@@ -6,12 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from authorizerd.cli.main import main
 from authorizerd.metadata.backups.backup_reader import read_backup
 from authorizerd.metadata.copy_directory import CopyMark, write_mark
 from authorizerd.metadata.meta_properties import MetaProperties, write_meta_properties
 from authorizerd.metadata.storage import DISK
-from tests.support.fixture_types import Capture
 from tests.support.log_files import (
     METADATA_VERSION,
     added,
@@ -20,6 +18,7 @@ from tests.support.log_files import (
     write_checkpoint,
     write_log,
 )
+from tests.support.printed import run_main
 
 KAFKAS_NAME = "00000000000000000004-0000000001.checkpoint"
 REGISTER_BROKER = b"\1\0\3"
@@ -34,10 +33,9 @@ def log_dir(tmp_path: Path) -> Path:
     return log_dir
 
 
-def test_backup_is_written_and_described(log_dir: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_backup_is_written_and_described(log_dir: Path, tmp_path: Path) -> None:
     out = tmp_path / "nightly"
-    assert main(["backup", "--log-dir", str(log_dir), str(out)]) == 0
-    printed = capsys.readouterr()
+    printed = run_main("backup", "--log-dir", log_dir, out)
     assert printed.err == ""
     assert printed.out == (
         f"{out}: written\n"
@@ -48,19 +46,18 @@ def test_backup_is_written_and_described(log_dir: Path, tmp_path: Path, capsys: 
     )
 
 
-def test_configuration_names_the_log(log_dir: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_configuration_names_the_log(log_dir: Path, tmp_path: Path) -> None:
     config = tmp_path / "server.properties"
     config.write_text("node.id=1\nlog.dirs=/none\n")
     out = tmp_path / "out.checkpoint"
     words = ["backup", "--config", str(config), "--override", f"log.dirs={log_dir}", str(out)]
-    assert main(words) == 0, capsys.readouterr().err
+    run_main(*words)
     assert len(read_backup(out).state.acls) == 2
 
 
-def test_json_has_the_facts(log_dir: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_json_has_the_facts(log_dir: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.checkpoint"
-    assert main(["backup", "--json", "--log-dir", str(log_dir), str(out)]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = json.loads(run_main("backup", "--json", "--log-dir", log_dir, out).out)
     backup = read_backup(out)
     assert document.pop("facts")["contents"]["acls"] == 2
     assert document == {
@@ -72,7 +69,7 @@ def test_json_has_the_facts(log_dir: Path, tmp_path: Path, capsys: Capture) -> N
 
 
 def test_backup_in_a_directory_gets_kafkas_name_and_is_written_once(
-    log_dir: Path, tmp_path: Path, capsys: Capture
+    log_dir: Path, tmp_path: Path
 ) -> None:
     """So a timer can run the command every hour. The newest file never looks old."""
     folder = tmp_path / "backups"
@@ -80,23 +77,21 @@ def test_backup_in_a_directory_gets_kafkas_name_and_is_written_once(
     for said in ("written", "has this state already"):
         for path in folder.iterdir():
             os.utime(path, (0, 0))
-        assert main(["backup", "--log-dir", str(log_dir), f"{folder}/"]) == 0
-        assert capsys.readouterr().out.startswith(f"{folder / KAFKAS_NAME}: {said}\n")
+        printed = run_main("backup", "--log-dir", log_dir, f"{folder}/")
+        assert printed.out.startswith(f"{folder / KAFKAS_NAME}: {said}\n")
     assert sorted(path.name for path in folder.iterdir()) == [KAFKAS_NAME, f"{KAFKAS_NAME}.sha256"]
     assert all(path.stat().st_mtime > 0 for path in folder.iterdir())
 
 
-def test_backup_of_another_state_is_not_replaced(
-    log_dir: Path, tmp_path: Path, capsys: Capture
-) -> None:
+def test_backup_of_another_state_is_not_replaced(log_dir: Path, tmp_path: Path) -> None:
     """Two logs can have different states at the same offset."""
     folder = tmp_path / "backups"
     folder.mkdir()
-    assert main(["backup", "--log-dir", str(log_dir), str(folder)]) == 0
+    run_main("backup", "--log-dir", log_dir, folder)
     before = (folder / KAFKAS_NAME).read_bytes()
     write_log(log_dir, [added(1), removed(1)])
-    assert main(["backup", "--log-dir", str(log_dir), str(folder)]) == 1
-    assert "is another backup, at offset 3 of cluster some-cluster" in capsys.readouterr().err
+    printed = run_main("backup", "--log-dir", log_dir, folder, code=1)
+    assert "is another backup, at offset 3 of cluster some-cluster" in printed.err
     assert (folder / KAFKAS_NAME).read_bytes() == before
 
 
@@ -106,10 +101,9 @@ def test_backup_of_another_state_is_not_replaced(
     ("{log}/../none/", "expected an existing directory"),
     ("{log}/../none/out.checkpoint", "No such file or directory"),
 ])  # fmt: skip
-def test_unusable_place_is_an_error(log_dir: Path, capsys: Capture, out: str, text: str) -> None:
+def test_unusable_place_is_an_error(log_dir: Path, out: str, text: str) -> None:
     names = sorted(log_dir.rglob("*"))
-    assert main(["backup", "--log-dir", str(log_dir), out.format(log=log_dir)]) == 1
-    assert text in capsys.readouterr().err
+    assert text in run_main("backup", "--log-dir", log_dir, out.format(log=log_dir), code=1).err
     assert sorted(log_dir.rglob("*")) == names
 
 
@@ -120,52 +114,42 @@ def test_unusable_place_is_an_error(log_dir: Path, capsys: Capture, out: str, te
     ("--log-dir log", "required: OUT"),
     ("--bootstrap-server h:1 out.checkpoint", "where the log is: use --config or --log-dir"),
 ])  # fmt: skip
-def test_invalid_arguments_end_with_2(capsys: Capture, words: str, text: str) -> None:
-    with pytest.raises(SystemExit) as end:
-        main(["backup", *words.split()])
-    assert end.value.code == 2
-    assert text in capsys.readouterr().err
+def test_invalid_arguments_end_with_2(words: str, text: str) -> None:
+    assert text in run_main("backup", *words.split(), code=2).err
 
 
 def test_log_of_a_kafka_node_is_refused_before_anything_is_written(
-    log_dir: Path, tmp_path: Path, capsys: Capture
+    log_dir: Path, tmp_path: Path
 ) -> None:
     write_log(log_dir, [REGISTER_BROKER])
     out = tmp_path / "out.checkpoint"
-    assert main(["backup", "--log-dir", str(log_dir), str(out)]) == 1
-    assert "REGISTER_BROKER_RECORD" in capsys.readouterr().err
+    assert "REGISTER_BROKER_RECORD" in run_main("backup", "--log-dir", log_dir, out, code=1).err
     assert not out.exists()
 
 
-def test_backup_of_a_copy_says_what_it_lacks(
-    log_dir: Path, tmp_path: Path, capsys: Capture
-) -> None:
+def test_backup_of_a_copy_says_what_it_lacks(log_dir: Path, tmp_path: Path) -> None:
     write_log(log_dir, [REGISTER_BROKER, added(1)])
     write_mark(log_dir, CopyMark("quorum"), DISK)
     out = tmp_path / "out.checkpoint"
-    assert main(["backup", "--log-dir", str(log_dir), str(out)]) == 0
-    printed = capsys.readouterr()
+    printed = run_main("backup", "--log-dir", log_dir, out)
     assert "cluster some-cluster, node 1, quorum\n" in printed.out
     assert "a copy of a followed cluster" in printed.err
     assert "REGISTER_BROKER_RECORD" in printed.err
     assert read_backup(out).facts.source == "quorum"
 
 
-def test_damaged_checkpoint_warns(log_dir: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_damaged_checkpoint_warns(log_dir: Path, tmp_path: Path) -> None:
     checkpoint = write_checkpoint(log_dir, 4, [METADATA_VERSION, added(1), added(2)])
     checkpoint.write_bytes(flipped(checkpoint.read_bytes(), 100))
     out = tmp_path / "out.checkpoint"
-    assert main(["backup", "--log-dir", str(log_dir), str(out)]) == 0
-    assert f"warning: {checkpoint}" in capsys.readouterr().err
+    assert f"warning: {checkpoint}" in run_main("backup", "--log-dir", log_dir, out).err
     assert len(read_backup(out).state.acls) == 2
 
 
-def test_log_that_contradicts_itself_is_named(
-    log_dir: Path, tmp_path: Path, capsys: Capture
-) -> None:
+def test_log_that_contradicts_itself_is_named(log_dir: Path, tmp_path: Path) -> None:
     """The error says to keep the older backups, which are sound."""
     write_log(log_dir, [added(1)], [removed(7)])
     out = tmp_path / "out.checkpoint"
-    assert main(["backup", "--log-dir", str(log_dir), str(out)]) == 1
-    assert f"{log_dir}: the log contradicts itself: cannot remove" in capsys.readouterr().err
+    printed = run_main("backup", "--log-dir", log_dir, out, code=1)
+    assert f"{log_dir}: the log contradicts itself: cannot remove" in printed.err
     assert not out.exists()

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from authorizerd.cli.log.check_log import run_check_log
-from authorizerd.cli.main import main
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
 from authorizerd.metadata.errors import LogLockedError
 from authorizerd.metadata.lock import locked
@@ -19,6 +18,7 @@ from tests.metadata.sound_logs import SEGMENTS, start_of, write_sound_log
 from tests.metadata.stored_files import StoredFiles
 from tests.support.copies import CLUSTER_ID, open_copy, write_copy
 from tests.support.log_files import acl_id, added, flipped, held, read_acls
+from tests.support.printed import run_main
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SUMMARY = (
@@ -40,11 +40,10 @@ def spoil_last_segment(log_dir: Path) -> Path:
     return path
 
 
-def test_valid_log_is_summarized(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_valid_log_is_summarized(tmp_path: Path) -> None:
     write_sound_log(tmp_path)
     assert check(tmp_path) == (0, SUMMARY)
-    assert main(["check-log", str(tmp_path)]) == 0
-    assert capsys.readouterr().out == SUMMARY
+    assert run_main("check-log", tmp_path).out == SUMMARY
 
 
 def test_log_of_a_real_broker_is_valid(real_log_dir: Path) -> None:
@@ -137,19 +136,13 @@ def test_file_name_that_is_not_utf_8_is_printed(
     assert b"\\udcb0.log: the name resembles a log file" in capfdbinary.readouterr().out
 
 
-def test_missing_log_and_invalid_arguments_exit_with_1(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["check-log", str(tmp_path)]) == 1
-    assert "no metadata log found" in capsys.readouterr().err
+def test_missing_log_and_invalid_arguments_exit_with_1(tmp_path: Path) -> None:
+    assert "no metadata log found" in run_main("check-log", tmp_path, code=1).err
     write_sound_log(tmp_path)
-    assert main(["check-log", str(tmp_path / METADATA_TOPIC_DIRECTORY)]) == 1
-    assert f"Name the directory that contains it: {tmp_path}\n" in capsys.readouterr().err
+    printed = run_main("check-log", tmp_path / METADATA_TOPIC_DIRECTORY, code=1)
+    assert f"Name the directory that contains it: {tmp_path}\n" in printed.err
     for words in ([], [str(tmp_path), "--repai", "x"]):
-        with pytest.raises(SystemExit) as ended:
-            main(["check-log", *words])
-        assert ended.value.code == 1
-        assert "Run 'authorizerd check-log --help' for" in capsys.readouterr().err
+        assert "Run 'authorizerd check-log --help' for" in run_main("check-log", *words, code=1).err
 
 
 def test_copy_is_inspected_as_a_copy(tmp_path: Path) -> None:
@@ -177,10 +170,9 @@ def test_copy_whose_cluster_has_no_known_id_is_valid(tmp_path: Path) -> None:
     assert "a copy of a cluster (" in text
 
 
-def test_copy_is_never_repaired(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_copy_is_never_repaired(tmp_path: Path) -> None:
     path = write_copy(tmp_path)
     damaged = flipped(path.read_bytes(), 100)
     path.write_bytes(damaged)
-    assert main(["check-log", str(tmp_path), "--repair"]) == 1
-    assert "authorizerd reset-copy" in capsys.readouterr().err
+    assert "authorizerd reset-copy" in run_main("check-log", tmp_path, "--repair", code=1).err
     assert path.read_bytes() == damaged

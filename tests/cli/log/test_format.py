@@ -24,6 +24,7 @@ from tests.support.acls import acl
 from tests.support.daemon_process import write_config
 from tests.support.fixture_types import Capture
 from tests.support.log_files import read_acls, read_cluster
+from tests.support.printed import run_main
 
 SALT = b"salt of 16 bytes"
 SALT_TEXT = b64encode(SALT).decode()
@@ -186,7 +187,7 @@ def test_format_writes_credentials_in_the_second_batch_and_no_password(
     ("SCRAM-SHA-512,PLAIN", [], False),
 ])  # fmt: skip
 def test_format_warns_that_nobody_can_log_in(
-    tmp_path: Path, capsys: Capture, mechanisms: str, arguments: list[str], is_warned: bool
+    tmp_path: Path, mechanisms: str, arguments: list[str], is_warned: bool
 ) -> None:
     keys = {
         "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
@@ -196,15 +197,14 @@ def test_format_warns_that_nobody_can_log_in(
         ),
     }
     config = write_config(tmp_path, tmp_path / "log", keys)
-    assert main(["format", "--config", str(config), *arguments]) == 0
-    assert ("nobody can log in at SASL_PLAINTEXT" in capsys.readouterr().err) is is_warned
+    printed = run_main("format", "--config", config, *arguments)
+    assert ("nobody can log in at SASL_PLAINTEXT" in printed.err) is is_warned
 
 
-def test_invalid_argument_creates_no_log(tmp_path: Path, capsys: Capture) -> None:
+def test_invalid_argument_creates_no_log(tmp_path: Path) -> None:
     config = write_config(tmp_path, tmp_path / "log")
     argument = "SCRAM-SHA-256=[name=a,password=hunter2"
-    assert main(["format", "--config", str(config), "--add-scram", argument]) == 1
-    printed = capsys.readouterr()
+    printed = run_main("format", "--config", config, "--add-scram", argument, code=1)
     assert printed.err.startswith("authorizerd: --add-scram: ")
     assert printed.err.count("\n") == 1
     assert SECRET not in printed.out + printed.err
@@ -225,16 +225,14 @@ def old_log(tmp_path: Path) -> Path:
     return log_dir
 
 
-def test_upgrade_raises_the_level_and_names_the_ranges(old_log: Path, capsys: Capture) -> None:
+def test_upgrade_raises_the_level_and_names_the_ranges(old_log: Path) -> None:
     """The ACLs stay. A second upgrade changes nothing."""
     upgrade = ["features", "upgrade", "--log-dir", str(old_log), "--metadata", "4.4-IV2"]
-    assert main(["features", "describe", "--log-dir", str(old_log)]) == 0
-    assert capsys.readouterr().out.splitlines() == [
+    assert run_main("features", "describe", "--log-dir", old_log).out.splitlines() == [
         "metadata.version: 4.3-IV0 (30)",
         f"A daemon that owns this log judges by the rules of Kafka {RULES_4_3}.",
     ]
-    assert main(upgrade) == 0
-    assert capsys.readouterr().out.splitlines() == [
+    assert run_main(*upgrade).out.splitlines() == [
         f"{old_log}: 4.3-IV0 (30) is now 4.4-IV2 (33).",
         f"ACLs are judged by the rules of Kafka {RULES_4_4} from now on.",
         "1 ACL may match a range of addresses now:",
@@ -242,15 +240,13 @@ def test_upgrade_raises_the_level_and_names_the_ranges(old_log: Path, capsys: Ca
     ]
     assert read_cluster(old_log).metadata_version == 33
     assert list(read_acls(old_log).values()) == [RANGE]
-    assert main(upgrade) == 0
-    assert capsys.readouterr().out == "The log has 4.4-IV2 (33) already.\n"
+    assert run_main(*upgrade).out == "The log has 4.4-IV2 (33) already.\n"
 
 
-def test_level_is_not_lowered(old_log: Path, capsys: Capture) -> None:
+def test_level_is_not_lowered(old_log: Path) -> None:
     flags = ["features", "upgrade", "--log-dir", str(old_log), "--metadata"]
-    assert main([*flags, "4.4-IV2"]) == 0
-    assert main([*flags, "4.3-IV0"]) == 1
-    assert "expected at least 4.4-IV2 (33)" in capsys.readouterr().err
+    run_main(*flags, "4.4-IV2")
+    assert "expected at least 4.4-IV2 (33)" in run_main(*flags, "4.3-IV0", code=1).err
     assert read_cluster(old_log).metadata_version == 33
 
 
@@ -258,9 +254,7 @@ def test_level_is_not_lowered(old_log: Path, capsys: Capture) -> None:
     "words", [["upgrade"], ["describe", "--metadata", "4.4"], ["upgrade", "--metadata", "4.4-IV0"]]
 )
 def test_invalid_flags_are_rejected(words: list[str], old_log: Path) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["features", *words, "--log-dir", str(old_log)])
-    assert ended.value.code == 2
+    run_main("features", *words, "--log-dir", old_log, code=2)
 
 
 def test_new_log_has_the_level_that_is_named(tmp_path: Path) -> None:
@@ -269,5 +263,5 @@ def test_new_log_has_the_level_that_is_named(tmp_path: Path) -> None:
     for flags, level in (([], 33), (["--release-version", "4.3-IV0"], 30)):
         log_dir = tmp_path / str(level)
         config.write_text(f"node.id=1\nlog.dirs={log_dir}\nlisteners=PLAINTEXT://127.0.0.1:0\n")
-        assert main(["format", "--config", str(config), *flags]) == 0
+        run_main("format", "--config", config, *flags)
         assert read_cluster(log_dir).metadata_version == level

@@ -6,15 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from authorizerd.cli.main import main
 from authorizerd.metadata.backups.backup import Backup
 from authorizerd.metadata.copy_directory import MARK_NAME, SET_ASIDE_NAME, CopyMark, write_mark
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
 from authorizerd.metadata.storage import DISK
 from tests.support.backups import new_backup, write_own_log
 from tests.support.copies import write_copy
-from tests.support.fixture_types import Capture
 from tests.support.log_files import added, flipped, held, read_acls, write_log
+from tests.support.printed import Printed, run_main
 
 
 @pytest.fixture
@@ -39,9 +38,23 @@ def numbers(path: Path) -> set[int]:
     return {int.from_bytes(acl_id, "big") for acl_id in read_acls(path)}
 
 
-def test_log_is_replaced_and_kept(backup: Backup, log_dir: Path, capsys: Capture) -> None:
-    assert main(["restore", str(backup.path), "--log-dir", str(log_dir)]) == 0
-    printed = capsys.readouterr()
+def restore(backup: Backup, log_dir: Path, *flags: str, code: int = 0) -> Printed:
+    return run_main("restore", backup.path, "--log-dir", log_dir, *flags, code=code)
+
+
+def write_configuration(folder: Path) -> tuple[Path, Path]:
+    """Return a configuration that follows a cluster, and its log directory."""
+    log_dir, file = folder / "copy", folder / "server.properties"
+    file.write_text(
+        f"node.id=7\nlog.dirs={log_dir}\ncontroller.quorum.bootstrap.servers=127.0.0.1:9093\n"
+        "controller.listener.names=CONTROLLER\n"
+        "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT\n"
+    )
+    return file, log_dir
+
+
+def test_log_is_replaced_and_kept(backup: Backup, log_dir: Path) -> None:
+    printed = restore(backup, log_dir)
     (replaced,) = log_dir.glob("replaced-*")
     assert printed.err == ""
     assert printed.out == (
@@ -56,18 +69,15 @@ def test_log_is_replaced_and_kept(backup: Backup, log_dir: Path, capsys: Capture
         f"the old log is kept in {replaced}\n"
     )
     assert (numbers(log_dir), numbers(replaced)) == ({1, 2}, {2, 3, 4})
-    assert main(["check-log", str(log_dir)]) == 0
-    assert capsys.readouterr().out == (
+    assert run_main("check-log", log_dir).out == (
         "segments 0, checkpoints 1, batches 0, records 0\n"
         "all is in the checkpoint, last offset 5, last epoch 2, ACLs at the end 2, no "
         "record since\nvalid\n"
     )
 
 
-def test_json_says_the_same(backup: Backup, log_dir: Path, capsys: Capture) -> None:
-    words = ["restore", str(backup.path), "--log-dir", str(log_dir), "--json", "--dry-run"]
-    assert main(words) == 0
-    document = json.loads(capsys.readouterr().out)
+def test_json_says_the_same(backup: Backup, log_dir: Path) -> None:
+    document = json.loads(restore(backup, log_dir, "--json", "--dry-run").out)
     assert document.pop("facts")["contents"]["acls"] == 2
     assert document == {
         "backup": str(backup.path), "sha256": backup.sha256, "log_dir": str(log_dir),
@@ -76,120 +86,96 @@ def test_json_says_the_same(backup: Backup, log_dir: Path, capsys: Capture) -> N
     }  # fmt: skip
 
 
-def test_configuration_names_the_log_and_the_node(
-    backup: Backup, tmp_path: Path, capsys: Capture
-) -> None:
+def test_configuration_names_the_log_and_the_node(backup: Backup, tmp_path: Path) -> None:
     """A new directory is made. Its node is that of the configuration."""
     config = tmp_path / "server.properties"
     config.write_text(f"node.id=7\nlog.dirs={tmp_path / 'new'}\n")
-    assert main(["restore", str(backup.path), "--config", str(config), "--next-offset", "900"]) == 0
-    assert "the log continues at offset 900, after epoch 1\n" in capsys.readouterr().out
+    printed = run_main("restore", backup.path, "--config", config, "--next-offset", "900")
+    assert "the log continues at offset 900, after epoch 1\n" in printed.out
     assert "node.id=7" in (tmp_path / "new/meta.properties").read_text()
     assert numbers(tmp_path / "new") == {1, 2}
 
 
-def test_used_log_is_not_replaced(backup: Backup, log_dir: Path, capsys: Capture) -> None:
+def test_used_log_is_not_replaced(backup: Backup, log_dir: Path) -> None:
     """A dry run does not disturb its owner."""
-    words = ["restore", str(backup.path), "--log-dir", str(log_dir)]
     before = [*names(log_dir), ".lock"]
     with held(log_dir):
-        assert main([*words, "--dry-run"]) == 0
-        assert "can be restored, nothing was replaced" in capsys.readouterr().out
-        assert main(words) == 1
-    assert "in use by another process" in capsys.readouterr().err
+        printed = restore(backup, log_dir, "--dry-run")
+        assert "can be restored, nothing was replaced" in printed.out
+        assert "in use by another process" in restore(backup, log_dir, code=1).err
     assert names(log_dir) == sorted(before)
     assert numbers(log_dir) == {2, 3, 4}
 
 
-def test_dry_run_leaves_no_directory(backup: Backup, tmp_path: Path, capsys: Capture) -> None:
+def test_dry_run_leaves_no_directory(backup: Backup, tmp_path: Path) -> None:
     """It accepts what the restore itself accepts. Parents that exist stay."""
     (tmp_path / "some").mkdir()
-    words = ["restore", str(backup.path), "--log-dir", str(tmp_path / "some/new/log")]
-    assert main([*words, "--dry-run"]) == 0
-    printed = capsys.readouterr().out
-    assert printed.endswith(
+    log_dir = tmp_path / "some/new/log"
+    assert restore(backup, log_dir, "--dry-run").out.endswith(
         "there was no old log: the directory would be created. If clients have seen later offsets "
         "of a lost log, --next-offset is needed\n"
     )
     assert names(tmp_path / "some") == []
-    assert main(words) == 0
-    assert "no old log: the directory was created. If clients" in capsys.readouterr().out
+    assert "no old log: the directory was created. If clients" in restore(backup, log_dir).out
 
 
-def test_empty_volume_gets_the_log(backup: Backup, tmp_path: Path, capsys: Capture) -> None:
+def test_empty_volume_gets_the_log(backup: Backup, tmp_path: Path) -> None:
     """The note about offsets is for those who have not passed one."""
     (tmp_path / "volume/lost+found").mkdir(parents=True)
-    words = ["restore", str(backup.path), "--log-dir", str(tmp_path / "volume")]
-    assert main([*words, "--next-offset", "900"]) == 0
-    assert capsys.readouterr().out.endswith("there was no old log in the directory\n")
+    printed = restore(backup, tmp_path / "volume", "--next-offset", "900")
+    assert printed.out.endswith("there was no old log in the directory\n")
     assert numbers(tmp_path / "volume") == {1, 2}
 
 
 @pytest.mark.parametrize("more", [[], ["--dry-run"]])
 def test_directory_of_other_files_gets_no_log(
-    backup: Backup, tmp_path: Path, capsys: Capture, more: list[str]
+    backup: Backup, tmp_path: Path, more: list[str]
 ) -> None:
     """Not even a lock file."""
-    folder = tmp_path / "documents"
-    folder.mkdir()
-    (folder / "important.txt").touch()
-    assert main(["restore", str(backup.path), "--log-dir", str(folder), *more]) == 1
-    assert capsys.readouterr().err == (
-        f"authorizerd: {folder}: expected a log directory or an empty one, found 'important.txt' "
-        "and no meta.properties: name the log directory, or a new one\n"
+    (tmp_path / "documents").mkdir()
+    (tmp_path / "documents/important.txt").touch()
+    assert restore(backup, tmp_path / "documents", *more, code=1).err == (
+        f"authorizerd: {tmp_path}/documents: expected a log directory or an empty one, found "
+        "'important.txt' and no meta.properties: name the log directory, or a new one\n"
     )
-    assert names(folder) == ["important.txt"]
+    assert names(tmp_path / "documents") == ["important.txt"]
 
 
-def test_damaged_backup_replaces_nothing(backup: Backup, log_dir: Path, capsys: Capture) -> None:
+def test_damaged_backup_replaces_nothing(backup: Backup, log_dir: Path) -> None:
     backup.path.write_bytes(flipped(backup.path.read_bytes(), 200))
     before = names(log_dir)
-    assert main(["restore", str(backup.path), "--log-dir", str(log_dir)]) == 1
-    assert "the file is damaged, use another copy" in capsys.readouterr().err
+    assert "the file is damaged, use another copy" in restore(backup, log_dir, code=1).err
     assert names(log_dir) == before
 
 
-def test_backup_of_another_cluster_needs_a_flag(
-    backup: Backup, log_dir: Path, capsys: Capture
-) -> None:
+def test_backup_of_another_cluster_needs_a_flag(backup: Backup, log_dir: Path) -> None:
     properties = log_dir / "meta.properties"
     properties.write_text(properties.read_text().replace("some-cluster", "other"))
-    words = ["restore", str(backup.path), "--log-dir", str(log_dir)]
-    assert main(words) == 1
-    assert "found cluster other" in capsys.readouterr().err
+    assert "found cluster other" in restore(backup, log_dir, code=1).err
     assert numbers(log_dir) == {2, 3, 4}
-    assert main([*words, "--other-cluster"]) == 0
-    assert "restored; cluster other\n" in capsys.readouterr().out
+    assert "restored; cluster other\n" in restore(backup, log_dir, "--other-cluster").out
     assert "cluster.id=other\n" in properties.read_text()
 
 
-def test_damaged_log_is_named(backup: Backup, log_dir: Path, capsys: Capture) -> None:
+def test_damaged_log_is_named(backup: Backup, log_dir: Path) -> None:
     (segment,) = (log_dir / METADATA_TOPIC_DIRECTORY).iterdir()
     segment.write_bytes(flipped(segment.read_bytes(), 100))
-    assert main(["restore", str(backup.path), "--log-dir", str(log_dir)]) == 0
-    out = capsys.readouterr().out
+    out = restore(backup, log_dir).out
     assert f"the old log cannot be read: {segment}: at byte" in out
     assert "compared with" not in out
     assert numbers(log_dir) == {1, 2}
 
 
-def test_follower_is_not_restored(backup: Backup, tmp_path: Path, capsys: Capture) -> None:
-    config = tmp_path / "server.properties"
-    config.write_text(
-        f"node.id=7\nlog.dirs={tmp_path / 'copy'}\n"
-        "controller.quorum.bootstrap.servers=127.0.0.1:9093\n"
-        "controller.listener.names=CONTROLLER\n"
-        "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT\n"
-    )
-    assert main(["restore", str(backup.path), "--config", str(config)]) == 1
-    assert "restore the cluster, then run `authorizerd reset-copy`" in capsys.readouterr().err
-    write_mark(tmp_path / "copy", CopyMark("quorum"), DISK)
-    assert main(["restore", str(backup.path), "--log-dir", str(tmp_path / "copy")]) == 1
-    assert "found a copy of a followed cluster" in capsys.readouterr().err
+def test_follower_is_not_restored(backup: Backup, tmp_path: Path) -> None:
+    config, log_dir = write_configuration(tmp_path)
+    printed = run_main("restore", backup.path, "--config", config, code=1)
+    assert "restore the cluster, then run `authorizerd reset-copy`" in printed.err
+    write_mark(log_dir, CopyMark("quorum"), DISK)
+    assert "found a copy of a followed cluster" in restore(backup, log_dir, code=1).err
 
 
 def test_root_does_not_write_into_the_log_of_another_user(
-    backup: Backup, log_dir: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    backup: Backup, log_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The daemon could not read what root has restored."""
     if os.geteuid() == 0:
@@ -198,8 +184,7 @@ def test_root_does_not_write_into_the_log_of_another_user(
     else:
         owner = os.geteuid()
         monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert main(["restore", str(backup.path), "--log-dir", str(log_dir)]) == 1
-    assert f"belongs to the user with id {owner}" in capsys.readouterr().err
+    assert f"belongs to the user with id {owner}" in restore(backup, log_dir, code=1).err
     assert not [*log_dir.glob("re*")]
 
 
@@ -209,69 +194,49 @@ def test_root_does_not_write_into_the_log_of_another_user(
     ("--log-dir log", "required: BACKUP"),
     ("b.checkpoint --bootstrap-server h:1", "files where the log is: use --config or --log-dir"),
 ])  # fmt: skip
-def test_invalid_arguments_end_with_2(capsys: Capture, words: str, text: str) -> None:
-    with pytest.raises(SystemExit) as end:
-        main(["restore", *words.split()])
-    assert end.value.code == 2
-    assert text in capsys.readouterr().err
+def test_invalid_arguments_end_with_2(words: str, text: str) -> None:
+    assert text in run_main("restore", *words.split(), code=2).err
 
 
-def test_interrupted_restore_is_undone_by_the_next(
-    backup: Backup, log_dir: Path, capsys: Capture
-) -> None:
+def test_interrupted_restore_is_undone_by_the_next(backup: Backup, log_dir: Path) -> None:
     """Only a file system that cannot exchange two names leaves this."""
     part = log_dir / "restore-20260102T030405Z"
     part.mkdir()
     (log_dir / METADATA_TOPIC_DIRECTORY).rename(part / "replaced")
-    assert main(["check-log", str(log_dir)]) == 1
-    assert "a restore was interrupted, which has left restore-2026" in capsys.readouterr().err
-    assert main(["restore", str(backup.path), "--log-dir", str(log_dir)]) == 0
-    printed = capsys.readouterr()
+    printed = run_main("check-log", log_dir, code=1)
+    assert "a restore was interrupted, which has left restore-2026" in printed.err
+    printed = restore(backup, log_dir)
     assert "put the log of" in printed.err
     assert "compared with the old log: 1 ACL added, 2 ACLs removed\n" in printed.out
 
 
-def write_configuration(folder: Path) -> tuple[Path, Path]:
-    """Return a configuration that follows a cluster, and its log directory."""
-    log_dir, file = folder / "log", folder / "server.properties"
-    file.write_text(
-        f"node.id=7\nlog.dirs={log_dir}\ncontroller.quorum.bootstrap.servers=127.0.0.1:9093\n"
-        "controller.listener.names=CONTROLLER\n"
-        "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT\n"
-    )
-    return file, log_dir
-
-
-def test_copy_is_removed_and_nothing_else(tmp_path: Path, capsys: Capture) -> None:
+def test_copy_is_removed_and_nothing_else(tmp_path: Path) -> None:
     """The command prints what it removes. It can be repeated only once there is a copy again."""
     file, log_dir = write_configuration(tmp_path)
     write_copy(log_dir)
     (log_dir / "notes.txt").touch()
-    assert main(["reset-copy", "--config", str(file)]) == 0
-    out = capsys.readouterr().out
+    out = run_main("reset-copy", "--config", file).out
     for name in (f"{SET_ASIDE_NAME}/{segment_name(0)}", "meta.properties", MARK_NAME):
         assert f"Removed {log_dir / name}\n" in out
     assert "fetches everything from the cluster again" in out
     assert names(log_dir) == [".lock", "notes.txt"]
-    assert main(["reset-copy", "--config", str(file)]) == 1
-    assert "nothing was removed" in capsys.readouterr().err
+    assert "nothing was removed" in run_main("reset-copy", "--config", file, code=1).err
 
 
-def test_own_log_is_not_removed(tmp_path: Path, capsys: Capture) -> None:
+def test_own_log_is_not_removed(tmp_path: Path) -> None:
     file, log_dir = write_configuration(tmp_path)
     write_log(log_dir)
     before = names(log_dir)
-    assert main(["reset-copy", "--config", str(file)]) == 1
-    assert MARK_NAME in capsys.readouterr().err
+    assert MARK_NAME in run_main("reset-copy", "--config", file, code=1).err
     assert names(log_dir) == before
 
 
-def test_copy_in_use_is_not_removed(tmp_path: Path, capsys: Capture) -> None:
+def test_copy_in_use_is_not_removed(tmp_path: Path) -> None:
     file, log_dir = write_configuration(tmp_path)
     write_copy(log_dir)
     with held(log_dir):
-        assert main(["reset-copy", "--config", str(file)]) == 1
-    assert "in use by another process" in capsys.readouterr().err
+        printed = run_main("reset-copy", "--config", file, code=1)
+    assert "in use by another process" in printed.err
     assert (log_dir / METADATA_TOPIC_DIRECTORY / segment_name(0)).exists()
 
 
@@ -281,5 +246,5 @@ def test_interrupted_reset_is_finished_by_the_next(tmp_path: Path) -> None:
     write_copy(log_dir)
     (log_dir / METADATA_TOPIC_DIRECTORY).rename(log_dir / SET_ASIDE_NAME)
     (log_dir / "meta.properties").unlink()
-    assert main(["reset-copy", "--config", str(file)]) == 0
+    run_main("reset-copy", "--config", file)
     assert names(log_dir) == [".lock"]

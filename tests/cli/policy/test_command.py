@@ -6,14 +6,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from authorizerd.cli.main import main
 from authorizerd.management.formats.catalogue import FORMATS
 from authorizerd.management.formats.listing import format_acls
 from authorizerd.management.formats.unread import LIST_STEP
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from tests.support.acls import KNOWN_SETTINGS, acl
-from tests.support.fixture_types import Capture
 from tests.support.log_files import added, write_log
+from tests.support.printed import Printed, run_main
 
 ALICE = acl("User:alice", "READ", topic="orders", host="10.0.0.7")
 BOB = acl("User:bob", "WRITE", topic="payments.", pattern="PREFIXED")
@@ -52,58 +51,51 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(words: str) -> int:
-    return main(["test", *KNOWN_SETTINGS, *words.split()])
+def run(words: str, *, code: int = 0) -> Printed:
+    return run_main("test", *KNOWN_SETTINGS, *words.split(), code=code)
 
 
-def test_report_shows_the_difference_of_each_failed_test(
-    capsys: Capture,
-) -> None:
-    assert run("policy.yaml --acls acls.txt") == 3
-    assert capsys.readouterr().out == FAILING
+def test_report_shows_the_difference_of_each_failed_test() -> None:
+    assert run("policy.yaml --acls acls.txt", code=3).out == FAILING
 
 
-def test_planned_change_is_tested(capsys: Capture) -> None:
-    assert run("policy.yaml --acls acls.txt --without bob.txt") == 0
-    out = capsys.readouterr().out
+def test_planned_change_is_tested() -> None:
+    out = run("policy.yaml --acls acls.txt --without bob.txt").out
     assert "3 tests: 3 passed, 0 failed\n" in out
     assert "after a planned change: 1 removed, 0 added\n" in out
 
 
 def test_added_acl_that_is_present_changes_nothing() -> None:
-    assert run("policy.yaml --acls acls.txt --with bob.txt --with bob.txt") == 3
-    assert run("policy.yaml --acls acls.txt --without bob.txt --with bob.txt") == 3
+    run("policy.yaml --acls acls.txt --with bob.txt --with bob.txt", code=3)
+    run("policy.yaml --acls acls.txt --without bob.txt --with bob.txt", code=3)
 
 
-def test_removed_acl_that_is_not_present_is_an_error(folder: Path, capsys: Capture) -> None:
-    (folder / "other.txt").write_text(format_acls([acl("User:other")]))
-    assert run("policy.yaml --acls acls.txt --without other.txt") == 1
-    assert (
-        "--without: expected ACLs that are present, found StandardAcl[" in capsys.readouterr().err
-    )
+def test_removed_acl_that_is_not_present_is_an_error() -> None:
+    Path("other.txt").write_text(format_acls([acl("User:other")]))
+    printed = run("policy.yaml --acls acls.txt --without other.txt", code=1)
+    assert "--without: expected ACLs that are present, found StandardAcl[" in printed.err
 
 
 @pytest.mark.parametrize("name", ["new.yaml", "new.json"])
-def test_planned_change_can_be_a_document(folder: Path, name: str) -> None:
+def test_planned_change_can_be_a_document(name: str) -> None:
     entry = {
         "principal": "User:mallory", "operation": "WRITE", "permission_type": "ALLOW",
         "resource_type": "TOPIC", "resource_name": "payments.x",
     }  # fmt: skip
-    (folder / name).write_text(json.dumps({"acls": [entry, entry | {"principal": "User:eve"}]}))
-    assert run(f"policy.yaml --acls acls.txt --without bob.txt --with {name}") == 3
+    Path(name).write_text(json.dumps({"acls": [entry, entry | {"principal": "User:eve"}]}))
+    run(f"policy.yaml --acls acls.txt --without bob.txt --with {name}", code=3)
 
 
-def test_acls_may_be_in_the_files_of_another_tool(folder: Path, capsys: Capture) -> None:
+def test_acls_may_be_in_the_files_of_another_tool() -> None:
     """What such a file says besides ACLs is a warning."""
     topic = {"name": "payments.x", "producers": [{"principal": "User:bob"}]}
     roles = [{"ResourceOwner": [{"principal": "User:bob"}]}]
     topology = {
         "context": "c", "projects": [{"name": "p", "rbac": roles}], "special_topics": [topic],
     }  # fmt: skip
-    (folder / "topology.yaml").write_text(json.dumps(topology))
-    (folder / "state.yaml").write_text(FORMATS["kafka-gitops"].write([ALICE]).text)
-    assert run("policy.yaml --acls state.yaml --with topology.yaml") == 3
-    printed = capsys.readouterr()
+    Path("topology.yaml").write_text(json.dumps(topology))
+    Path("state.yaml").write_text(FORMATS["kafka-gitops"].write([ALICE]).text)
+    printed = run("policy.yaml --acls state.yaml --with topology.yaml", code=3)
     assert "found:    User:bob may WRITE topic payments.x from any host\n" in printed.out
     assert "after a planned change: 0 removed, 2 added\n" in printed.out
     assert printed.err == (
@@ -111,48 +103,43 @@ def test_acls_may_be_in_the_files_of_another_tool(folder: Path, capsys: Capture)
     )
 
 
-def test_principal_that_no_acl_names_is_noted(folder: Path, capsys: Capture) -> None:
+def test_principal_that_no_acl_names_is_noted() -> None:
     """That a misspelt principal may not do something proves little."""
-    (folder / "more.yaml").write_text(
+    Path("more.yaml").write_text(
         "tests: [alcie may not READ any topic, root may READ any topic, bob may not READ any topic]"
     )
-    assert run("more.yaml --acls acls.txt --super-users User:root") == 0
-    assert capsys.readouterr().out.splitlines()[:5] == [
+    assert run("more.yaml --acls acls.txt --super-users User:root").out.splitlines()[:5] == [
         "ok    alcie may not READ any topic", "      note:     no ACL names User:alcie",
         "ok    root may READ any topic", "ok    bob may not READ any topic",
         "3 tests: 3 passed, 0 failed",
     ]  # fmt: skip
 
 
-def test_log_is_tested(folder: Path, capsys: Capture) -> None:
-    write_log(folder / "log", [added(1)])
-    assert (folder / "log" / METADATA_TOPIC_DIRECTORY).is_dir()
+def test_log_is_tested() -> None:
+    write_log(Path("log"), [added(1)])
+    assert (Path("log") / METADATA_TOPIC_DIRECTORY).is_dir()
     for source in ("--log-dir log", "--acls log"):
-        assert run(f"policy.yaml {source} -k bob") == 0
-        assert "\nat log offset 2, with 1 ACL\n" in capsys.readouterr().out
+        assert "\nat log offset 2, with 1 ACL\n" in run(f"policy.yaml {source} -k bob").out
 
 
-def test_tests_are_listed_without_acls(capsys: Capture) -> None:
-    assert run("policy.yaml --list") == 0
-    assert capsys.readouterr().out.splitlines()[1] == (
+def test_tests_are_listed_without_acls() -> None:
+    assert run("policy.yaml --list").out.splitlines()[1] == (
         "policy.yaml:3: bob writes nothing (User:bob may not WRITE any topic)"
     )
 
 
-def test_selected_tests_run(capsys: Capture) -> None:
-    assert run("policy.yaml --acls acls.txt -k READ -k payments") == 0
-    assert "2 tests: 2 passed" in capsys.readouterr().out
+def test_selected_tests_run() -> None:
+    assert "2 tests: 2 passed" in run("policy.yaml --acls acls.txt -k READ -k payments").out
 
 
-def test_selection_of_no_test_is_an_error(capsys: Capture) -> None:
-    assert run("policy.yaml --acls acls.txt -k xyz") == 1
-    assert "-k: expected a part of a test's name, found xyz" in capsys.readouterr().err
+def test_selection_of_no_test_is_an_error() -> None:
+    printed = run("policy.yaml --acls acls.txt -k xyz", code=1)
+    assert "-k: expected a part of a test's name, found xyz" in printed.err
 
 
-def test_faults_of_all_files_are_reported_and_no_test_runs(folder: Path, capsys: Capture) -> None:
-    (folder / "a.yaml").write_text("tests: [alice my READ t, b may RAED t]")
-    assert run("a.yaml policy.yaml missing.yaml --acls acls.txt") == 1
-    captured = capsys.readouterr()
+def test_faults_of_all_files_are_reported_and_no_test_runs() -> None:
+    Path("a.yaml").write_text("tests: [alice my READ t, b may RAED t]")
+    captured = run("a.yaml policy.yaml missing.yaml --acls acls.txt", code=1)
     assert captured.out == ""
     faults = [line for line in captured.err.splitlines() if not line.startswith("    ")]
     assert [fault.split(": ")[0] for fault in faults] == [
@@ -168,15 +155,12 @@ def test_faults_of_all_files_are_reported_and_no_test_runs(folder: Path, capsys:
     (b"\xff", "acls.txt: byte 0: not valid UTF-8"),
     (None, "acls.txt: No such file or directory"),
 ])  # fmt: skip
-def test_unreadable_acls_are_an_error(
-    folder: Path, content: bytes | None, reason: str, capsys: Capture
-) -> None:
-    path = folder / "acls.txt"
+def test_unreadable_acls_are_an_error(content: bytes | None, reason: str) -> None:
+    path = Path("acls.txt")
     path.unlink()
     if content is not None:
         path.write_bytes(content)
-    assert run("policy.yaml --acls acls.txt") == 1
-    assert capsys.readouterr().err == f"authorizerd: {reason}\n"
+    assert run("policy.yaml --acls acls.txt", code=1).err == f"authorizerd: {reason}\n"
 
 
 @pytest.mark.parametrize(("words", "reason"), [
@@ -185,16 +169,12 @@ def test_unreadable_acls_are_an_error(
     ("policy.yaml --acls a --bootstrap-server b:1", "expected either --acls or --bootstrap"),
     ("--acls a", "required: FILE"),
 ])  # fmt: skip
-def test_invalid_arguments_end_with_2(words: str, reason: str, capsys: Capture) -> None:
-    with pytest.raises(SystemExit) as end:
-        run(words)
-    assert end.value.code == 2
-    assert reason in capsys.readouterr().err
+def test_invalid_arguments_end_with_2(words: str, reason: str) -> None:
+    assert reason in run(words, code=2).err
 
 
-def test_json_has_the_same_results(capsys: Capture) -> None:
-    assert run("policy.yaml --acls acls.txt --json") == 3
-    report = json.loads(capsys.readouterr().out)
+def test_json_has_the_same_results() -> None:
+    report = json.loads(run("policy.yaml --acls acls.txt --json", code=3).out)
     assert (report["passed"], report["failed"]) == (2, 1)
     assert [test["passed"] for test in report["tests"]] == [True, False, True]
     failed = report["tests"][1]
@@ -214,10 +194,9 @@ def test_json_has_the_same_results(capsys: Capture) -> None:
     assert report["plan"] is None
 
 
-def test_denial_shows_what_almost_allows_it(folder: Path, capsys: Capture) -> None:
-    (folder / "more.yaml").write_text("tests: [alice may READ topic orders]")
-    assert run("more.yaml --acls acls.txt") == 3
-    lines = capsys.readouterr().out.splitlines()
+def test_denial_shows_what_almost_allows_it() -> None:
+    Path("more.yaml").write_text("tests: [alice may READ topic orders]")
+    lines = run("more.yaml --acls acls.txt", code=3).out.splitlines()
     assert lines[2:5] == [
         "      found:    User:alice may READ topic orders only from 10.0.0.7",
         "      because:  no ACL allows it",
@@ -225,8 +204,8 @@ def test_denial_shows_what_almost_allows_it(folder: Path, capsys: Capture) -> No
         "READ on topic `orders`.",
     ]
     assert lines[5].startswith("      change:   kafka-acls --bootstrap-server HOST:PORT --add ")
-    assert run("more.yaml --acls acls.txt --with bob.txt --json") == 3
-    assert json.loads(capsys.readouterr().out)["plan"] == {"removed": 0, "added": 1, "acls": 2}
+    printed = run("more.yaml --acls acls.txt --with bob.txt --json", code=3)
+    assert json.loads(printed.out)["plan"] == {"removed": 0, "added": 1, "acls": 2}
 
 
 SCHEMA = {
@@ -242,12 +221,12 @@ the report has."""
 CHILDREN = {"testsuites": "testsuite", "testsuite": "testcase", "testcase": "failure"}
 
 
-def test_junit_file_has_the_form_that_ci_systems_read(folder: Path) -> None:
+def test_junit_file_has_the_form_that_ci_systems_read() -> None:
     """Control characters of names would make the XML malformed."""
-    (folder / "more.yaml").write_text("tests: [nobody may WRITE topic orders]")
-    (folder / "evil.txt").write_text(format_acls([EVIL]))
-    assert run("policy.yaml more.yaml --acls acls.txt --with evil.txt --junit out.xml") == 3
-    root = ElementTree.fromstring((folder / "out.xml").read_bytes())
+    Path("more.yaml").write_text("tests: [nobody may WRITE topic orders]")
+    Path("evil.txt").write_text(format_acls([EVIL]))
+    run("policy.yaml more.yaml --acls acls.txt --with evil.txt --junit out.xml", code=3)
+    root = ElementTree.fromstring(Path("out.xml").read_bytes())
     assert root.tag == "testsuites"
     for element in root.iter():
         assert set(element.attrib) == SCHEMA[element.tag]
@@ -260,18 +239,17 @@ def test_junit_file_has_the_form_that_ci_systems_read(folder: Path) -> None:
     assert [case.get("name") for case in root.iter("testcase")][1] == "bob writes nothing"
 
 
-def test_junit_file_that_cannot_be_written_is_an_error(capsys: Capture) -> None:
-    assert run("policy.yaml --acls acls.txt --junit no/out.xml") == 1
-    assert "--junit: no/out.xml: No such file or directory" in capsys.readouterr().err
+def test_junit_file_that_cannot_be_written_is_an_error() -> None:
+    printed = run("policy.yaml --acls acls.txt --junit no/out.xml", code=1)
+    assert "--junit: no/out.xml: No such file or directory" in printed.err
 
 
-def test_names_are_printed_without_control_characters(folder: Path, capsys: Capture) -> None:
-    (folder / "evil.txt").write_text(format_acls([EVIL]))
-    (folder / "more.yaml").write_text(
+def test_names_are_printed_without_control_characters() -> None:
+    Path("evil.txt").write_text(format_acls([EVIL]))
+    Path("more.yaml").write_text(
         'tests: [{name: "a\\e[1mb", assert: nobody may WRITE topic orders}]'
     )
-    assert run("more.yaml --acls evil.txt") == 3
-    out = capsys.readouterr().out
+    out = run("more.yaml --acls evil.txt", code=3).out
     assert r"FAIL  a\x1b[1mb" in out
     assert r"User:\x1b[31mevil\u202e may WRITE topic orders" in out
     assert out.replace("\n", "").isprintable()

@@ -4,11 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from authorizerd.cli.main import main
 from authorizerd.image.changes import TopicAdded
 from tests.support.acls import KNOWN_SETTINGS, acl
-from tests.support.fixture_types import Capture
 from tests.support.log_files import added, write_log
+from tests.support.printed import Printed, run_main
 
 ACLS = (
     acl("User:alice", "READ", topic="orders"),
@@ -35,24 +34,22 @@ def write_small_log(folder: Path) -> Path:
     return folder
 
 
-def ask(words: str, *more: str | Path) -> int:
-    """Run a command with these words and return its exit code.
+def ask(words: str, *more: str | Path, code: int = 0) -> Printed:
+    """Run a command with these words, and return what it printed.
 
     The settings are known: those of the words, or else Kafka's defaults.
     """
     command, *rest = words.split()
-    return main([command, *KNOWN_SETTINGS, *rest, *map(str, more)])
+    return run_main(command, *KNOWN_SETTINGS, *rest, *more, code=code)
 
 
-def answer(capsys: Capture, words: str, *more: str | Path) -> tuple[int, list[str]]:
-    """Return the exit code and the lines of an answer, without the lines about the source."""
-    code = ask(words, *more)
-    *lines, source, settings = capsys.readouterr().out.splitlines()
+def answer(words: str, *more: str | Path, code: int = 0) -> list[str]:
+    """Return the lines of an answer, without the lines about the source."""
+    *lines, source, settings = ask(words, *more, code=code).out.splitlines()
     assert source.startswith(("at log offset ", "as listed by "))
     assert settings.startswith("with super.users=")
-    return code, lines
+    return lines
 
 
-def document(capsys: Capture, words: str, *more: str | Path) -> Any:  # noqa: ANN401
-    ask(f"{words} --json", *more)
-    return json.loads(capsys.readouterr().out)
+def document(words: str, *more: str | Path, code: int = 0) -> Any:  # noqa: ANN401
+    return json.loads(ask(f"{words} --json", *more, code=code).out)

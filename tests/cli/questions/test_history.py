@@ -20,14 +20,12 @@ from authorizerd.acl.model import (
 )
 from authorizerd.acl.patterns import matches
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes, at_offset
-from authorizerd.cli.main import main
 from authorizerd.cli.questions.history import UNKNOWN_HOST
 from authorizerd.metadata.directory import LogFiles, find_files
 from authorizerd.metadata.log import MetadataLog
 from authorizerd.metadata.replay import Replay
 from authorizerd.protocol.records.batch import ControlType
 from tests.support.acls import KNOWN_SETTINGS, acl
-from tests.support.fixture_types import Capture
 from tests.support.log_files import (
     METADATA_VERSION,
     acl_id,
@@ -39,6 +37,7 @@ from tests.support.log_files import (
     write_log,
     write_segment,
 )
+from tests.support.printed import run_main
 
 PRINCIPALS = 50
 
@@ -59,19 +58,17 @@ def log_dir(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def printed(capsys: Capture, *words: str | Path) -> list[str]:
-    assert main(["history", *KNOWN_SETTINGS, *map(str, words)]) == 0
-    return capsys.readouterr().out.splitlines()
+def print_history(*words: str | Path) -> list[str]:
+    return run_main("history", *KNOWN_SETTINGS, *words).out.splitlines()
 
 
-def document(capsys: Capture, *words: str | Path) -> dict[str, Any]:
-    assert main(["history", *KNOWN_SETTINGS, *map(str, words), "--json"]) == 0
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+def document(*words: str | Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run_main("history", *KNOWN_SETTINGS, *words, "--json").out)
     return found
 
 
-def test_changes_of_a_principal_include_those_of_everyone(log_dir: Path, capsys: Capture) -> None:
-    assert printed(capsys, "--log-dir", log_dir, "--principal", "User:alice") == [
+def test_changes_of_a_principal_include_those_of_everyone(log_dir: Path) -> None:
+    assert print_history("--log-dir", log_dir, "--principal", "User:alice") == [
         f"offset 3 ({TIME}): added: {ALICE.acl}", f"offset 5 ({TIME}): added: {PREFIX.acl}",
         f"offset 5 ({TIME}): added: {OTHER.acl}", f"offset 6 ({TIME}): removed: {ALICE.acl}",
         f"offset 8 ({TIME}): removed: {PREFIX.acl}", f"offset 8 ({TIME}): added: {EVERYONE.acl}",
@@ -80,22 +77,20 @@ def test_changes_of_a_principal_include_those_of_everyone(log_dir: Path, capsys:
     ]  # fmt: skip
 
 
-def test_changes_of_a_resource_are_those_of_patterns_that_match_it(
-    log_dir: Path, capsys: Capture
-) -> None:
+def test_changes_of_a_resource_are_those_of_patterns_that_match_it(log_dir: Path) -> None:
     """Between --since and --until. What is in force at the beginning comes first."""
     words = ("--log-dir", log_dir, "--topic", "orders", "--since", "4", "--until", "7")
-    assert printed(capsys, *words) == [
+    assert print_history(*words) == [
         f"offset 3 ({TIME}): in force: {ALICE.acl}", f"offset 3 ({TIME}): in force: {BOB.acl}",
         f"offset 5 ({TIME}): added: {PREFIX.acl}", f"offset 6 ({TIME}): removed: {ALICE.acl}",
         f"from offset 3 ({TIME}) to offset 6 ({TIME})",
     ]  # fmt: skip
 
 
-def test_answers_name_the_change_that_made_the_difference(log_dir: Path, capsys: Capture) -> None:
+def test_answers_name_the_change_that_made_the_difference(log_dir: Path) -> None:
     """Changes that leave the answer as it is are not shown."""
     words = ("--principal", "User:alice", "--topic", "orders", "--operation", "read")
-    assert printed(capsys, "--log-dir", log_dir, *words, "--host", "10.0.0.1") == [
+    assert print_history("--log-dir", log_dir, *words, "--host", "10.0.0.1") == [
         f"offset 0 ({TIME}): denied",
         f"offset 3 ({TIME}): allowed, because this was added: {ALICE.acl}",
         f"offset 9 ({TIME}): denied, because this was removed: {EVERYONE.acl}",
@@ -105,9 +100,7 @@ def test_answers_name_the_change_that_made_the_difference(log_dir: Path, capsys:
     ]
 
 
-def test_denials_of_an_unknown_host_name_the_hosts_that_are_allowed(
-    tmp_path: Path, capsys: Capture
-) -> None:
+def test_denials_of_an_unknown_host_name_the_hosts_that_are_allowed(tmp_path: Path) -> None:
     """One DENY of a single host is not an outage. A DENY for every host has no such words."""
     one = AclAdded(acl_id(6), acl("User:alice", topic="orders", host="10.0.0.7"))
     no = AclAdded(acl_id(7), acl("User:*", topic="ord", pattern="PREFIXED", host="10.0.0.5",
@@ -115,7 +108,7 @@ def test_denials_of_an_unknown_host_name_the_hosts_that_are_allowed(
     nobody = AclAdded(acl_id(8), acl("User:*", topic="orders", deny=True))
     write_log(tmp_path, [one, OTHER], [ALICE], [no], [removed(7)], [nobody])
     words = ("--principal", "User:alice", "--topic", "orders", "--operation", "read")
-    assert printed(capsys, "--log-dir", tmp_path, *words, "--since", "3")[:-2] == [
+    assert print_history("--log-dir", tmp_path, *words, "--since", "3")[:-2] == [
         UNKNOWN_HOST,
         f"offset 3 ({TIME}): denied from an unknown host (allowed only from 10.0.0.7)",
         f"offset 4 ({TIME}): allowed, because this was added: {ALICE.acl}",
@@ -124,16 +117,16 @@ def test_denials_of_an_unknown_host_name_the_hosts_that_are_allowed(
         f"offset 6 ({TIME}): allowed, because this was removed: {no.acl}",
         f"offset 7 ({TIME}): denied, because this was added: {nobody.acl}",
     ]
-    lines = printed(capsys, "--log-dir", tmp_path, *words, "--since", "4", "--host", "10.0.0.5")
+    lines = print_history("--log-dir", tmp_path, *words, "--since", "4", "--host", "10.0.0.5")
     assert [line.partition(", because")[0] for line in lines[:-2]] == [
         f"offset {offset} ({TIME}): {answer}"
         for offset, answer in ((4, "allowed"), (5, "denied"), (6, "allowed"), (7, "denied"))
     ]  # fmt: skip
 
 
-def test_any_acl_of_a_resource_may_matter_to_allow_everyone(log_dir: Path, capsys: Capture) -> None:
+def test_any_acl_of_a_resource_may_matter_to_allow_everyone(log_dir: Path) -> None:
     words = ("--principal", "User:carol", "--topic", "orders", "--operation", "read")
-    lines = printed(capsys, "--log-dir", log_dir, *words, "--allow-everyone-if-no-acl-found")
+    lines = print_history("--log-dir", log_dir, *words, "--allow-everyone-if-no-acl-found")
     assert lines[:5] == [
         UNKNOWN_HOST,
         f"offset 0 ({TIME}): allowed",
@@ -143,9 +136,9 @@ def test_any_acl_of_a_resource_may_matter_to_allow_everyone(log_dir: Path, capsy
     ]
 
 
-def test_json_has_acls_changes_and_answers(log_dir: Path, capsys: Capture) -> None:
+def test_json_has_acls_changes_and_answers(log_dir: Path) -> None:
     words = ("--log-dir", log_dir, "--principal", "User:alice", "--topic", "orders")
-    found = document(capsys, *words, "--operation", "read", "--since", "6")
+    found = document(*words, "--operation", "read", "--since", "6")
     prefix = {
         "resource_type": "TOPIC", "resource_name": "ord", "pattern_type": "PREFIXED",
         "principal": "User:alice", "host": "*", "operation": "READ", "permission_type": "ALLOW",
@@ -170,25 +163,25 @@ def test_json_has_acls_changes_and_answers(log_dir: Path, capsys: Capture) -> No
         "unreadable": None,
         "unknown_settings": [],
     }
-    assert document(capsys, *words)["answers"] is None
+    assert document(*words)["answers"] is None
 
 
-def test_history_begins_after_damage(tmp_path: Path, capsys: Capture) -> None:
+def test_history_begins_after_damage(tmp_path: Path) -> None:
     """It says which file is damaged. With --since, what cannot be read is an error."""
     head = control_batch(0, ControlType.LEADER_CHANGE), data_batch(1, [METADATA_VERSION])
     path = write_segment(tmp_path, 0, *head, flipped(data_batch(2, [ALICE]), 70))
     write_checkpoint(tmp_path, 3, [METADATA_VERSION, ALICE])
     write_segment(tmp_path, 3, data_batch(3, [removed(1)]))
     words = ("--log-dir", str(tmp_path), "--principal", "User:alice")
-    first, *lines = printed(capsys, *words)
+    first, *lines = print_history(*words)
     assert first.startswith(f"the history begins late, because a file is damaged: {path}: at byte ")
     assert "the past can be read from offset 2 on" in first
     assert lines[:2] == [
         f"offset 2 ({TIME}): in force: {ALICE.acl}",
         f"offset 3 ({TIME}): removed: {ALICE.acl}",
     ]
-    assert main(["history", *words, "--since", "1"]) == 1
-    assert "the past can be read from offset 2 on" in capsys.readouterr().err
+    printed = run_main("history", *words, "--since", "1", code=1)
+    assert "the past can be read from offset 2 on" in printed.err
 
 
 @pytest.mark.parametrize(("words", "said"), [
@@ -204,13 +197,8 @@ def test_history_begins_after_damage(tmp_path: Path, capsys: Capture) -> None:
     (["--topic", "t", "--acls=f"], "history: --acls: a listing has no past: use --config"),
     (["--topic", "t", "u"], "history: unrecognized arguments: u: name a resource by its flag"),
 ])  # fmt: skip
-def test_words_that_do_not_fit_are_named(
-    log_dir: Path, words: list[str], said: str, capsys: Capture
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["history", "--log-dir", str(log_dir), *words])
-    assert ended.value.code == 2
-    assert said in capsys.readouterr().err
+def test_words_that_do_not_fit_are_named(log_dir: Path, words: list[str], said: str) -> None:
+    assert said in run_main("history", "--log-dir", log_dir, *words, code=2).err
 
 
 @pytest.mark.parametrize(("words", "said"), [
@@ -218,17 +206,13 @@ def test_words_that_do_not_fit_are_named(
     (["--until", "10"], "offset 10 is in the future: the newest one is 9"),
     (["--since", "5", "--until", "4"], "would end at offset 4, before it begins at offset 5"),
 ])  # fmt: skip
-def test_moment_out_of_range_is_an_error(
-    log_dir: Path, words: list[str], said: str, capsys: Capture
-) -> None:
-    assert main(["history", "--log-dir", str(log_dir), "--topic", "t", *words]) == 1
-    assert said in capsys.readouterr().err
+def test_moment_out_of_range_is_an_error(log_dir: Path, words: list[str], said: str) -> None:
+    assert said in run_main("history", "--log-dir", log_dir, "--topic", "t", *words, code=1).err
 
 
-def test_log_or_configuration_is_required(capsys: Capture) -> None:
-    with pytest.raises(SystemExit):
-        main(["history", "--topic", "t"])
-    assert "expected --log-dir DIR, or --config FILE, whose" in capsys.readouterr().err
+def test_log_or_configuration_is_required() -> None:
+    printed = run_main("history", "--topic", "t", code=2)
+    assert "expected --log-dir DIR, or --config FILE, whose" in printed.err
 
 
 # The history of random principals of a broker's log, and that of a plain replay.
@@ -267,9 +251,7 @@ def named(found: Acl) -> dict[str, str]:
     }  # fmt: skip
 
 
-def test_history_of_random_principals_equals_that_of_a_replay(
-    real_log_dir: Path, capsys: Capture
-) -> None:
+def test_history_of_random_principals_equals_that_of_a_replay(real_log_dir: Path) -> None:
     """Their changes, and the answers to a question about each, at every offset."""
     states, lines = replay(real_log_dir)
     random = Random(20)
@@ -277,7 +259,7 @@ def test_history_of_random_principals_equals_that_of_a_replay(
     for principal in random.sample(principals, PRINCIPALS):
         words = ("--log-dir", real_log_dir, f"--principal={principal}")
         own = [each for each in lines if each[2].principal in (principal, WILDCARD_PRINCIPAL)]
-        assert lines_of(document(capsys, *words)) == [
+        assert lines_of(document(*words)) == [
             (offset, "add" if is_added else "remove", named(found))
             for offset, is_added, found in own
         ]
@@ -290,7 +272,7 @@ def test_history_of_random_principals_equals_that_of_a_replay(
         )
         operation = Operation(asked.operation if asked.operation != 2 else 3)
         name = asked.resource_name
-        found = document(capsys, *words, f"--topic={name}", "--operation", operation.name)
+        found = document(*words, f"--topic={name}", "--operation", operation.name)
         assert [
             (offset, "add" if is_added else "remove", named(each))
             for offset, is_added, each in own

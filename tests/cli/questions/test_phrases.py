@@ -166,17 +166,14 @@ def log_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
       "with super.users= (--super-users)"]),
 ])  # fmt: skip
 def test_every_line_begins_as_expected(
-    log_dir: Path, capsys: pytest.CaptureFixture[str], words: str, code: int, expected: list[str]
+    log_dir: Path, words: str, code: int, expected: list[str]
 ) -> None:
-    assert ask(words, "--log-dir", log_dir) == code
-    printed = capsys.readouterr().out.splitlines()
+    printed = ask(words, "--log-dir", log_dir, code=code).out.splitlines()
     assert [line[: len(begin)] for line, begin in zip(printed, expected, strict=True)] == expected
 
 
-def test_document_has_the_fields_of_the_decision_port_and_the_source(
-    log_dir: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = document(capsys, ROBOT, "--log-dir", log_dir)
+def test_document_has_the_fields_of_the_decision_port_and_the_source(log_dir: Path) -> None:
+    found = document(ROBOT, "--log-dir", log_dir, code=3)
     fields = [name for name in ExplanationAnswer.__struct_fields__ if name != "as_of"]
     assert [*found] == [*fields, "unknown_settings", "source"]  # the moment is in the source
     assert found["decision"] is False
@@ -211,9 +208,7 @@ def test_answer_of_a_broker_has_no_offset_and_its_address(
     )
 
 
-def test_explanation_of_the_past_says_what_holds_now(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_explanation_of_the_past_says_what_holds_now(tmp_path: Path) -> None:
     """It shows a change to apply only if today's answer is the same."""
     allow = added(1, acl("User:alice", topic="orders"))
     deny = added(2, acl("User:*", topic="orders", deny=True))
@@ -224,9 +219,9 @@ def test_explanation_of_the_past_says_what_holds_now(
         (3, True, None),
         (4, False, "removed"),
     ):
-        assert ask(f"{words} {offset}", "--log-dir", tmp_path) == (0 if is_allowed else 3)
-        text = capsys.readouterr().out
-        found = document(capsys, f"{words} {offset}", "--log-dir", tmp_path)
+        code = 0 if is_allowed else 3
+        text = ask(f"{words} {offset}", "--log-dir", tmp_path, code=code).out
+        found = document(f"{words} {offset}", "--log-dir", tmp_path, code=code)
         assert found["as_of"]["offset"] == offset
         is_other = change is not None
         assert ("kafka-acls" not in text) == is_other
@@ -241,14 +236,11 @@ def test_explanation_of_the_past_says_what_holds_now(
             assert now["since"]["change"] == "remove"
 
 
-def test_damage_after_the_moment_leaves_only_the_answer_of_now_unknown(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_damage_after_the_moment_leaves_only_the_answer_of_now_unknown(tmp_path: Path) -> None:
     head = control_batch(0, ControlType.LEADER_CHANGE), data_batch(1, [METADATA_VERSION])
     later = added(1, acl("User:alice", topic="orders"))
     write_segment(tmp_path, 0, *head, flipped(data_batch(2, [later]), 70), data_batch(3, [later]))
     words = "explain --principal User:alice --operation read --topic orders --as-of 1"
-    assert ask(words, "--log-dir", tmp_path) == 3
-    printed = capsys.readouterr()
+    printed = ask(words, "--log-dir", tmp_path, code=3)
     assert "it is not known whether today's answer is different: " in printed.err
     assert "kafka-acls" in printed.out

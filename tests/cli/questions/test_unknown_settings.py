@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 
 from authorizerd.acl.known_settings import ALLOW_EVERYONE, SUPER_USERS
-from authorizerd.cli.main import main
 from authorizerd.management.formats.listing import format_acls
 from tests.cli.questions.small_log import ACLS
 from tests.support.acls import KNOWN_SETTINGS, acl
-from tests.support.fixture_types import Capture
 from tests.support.log_files import added, removed, write_log
+from tests.support.printed import Printed, run_main
 
 USERS, OPEN = KNOWN_SETTINGS
 EXPLAIN = "explain --operation write --principal"
@@ -25,8 +24,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def ask(words: str, flags: tuple[str, ...] = ()) -> int:
-    return main([*words.split(), "--acls", "acls.txt", *flags])
+def ask(words: str, flags: tuple[str, ...] = (), *, code: int = 0) -> Printed:
+    return run_main(*words.split(), "--acls", "acls.txt", *flags, code=code)
 
 
 CASES: list[tuple[str, tuple[str, ...], int, list[str], tuple[str, ...]]] = [
@@ -84,41 +83,35 @@ CASES: list[tuple[str, tuple[str, ...], int, list[str], tuple[str, ...]]] = [
 
 @pytest.mark.parametrize(("words", "flags", "code", "lines", "unknown"), CASES)
 def test_answer_names_what_is_unknown(
-    capsys: Capture, words: str, flags: tuple[str, ...], code: int, lines: list[str],
-    unknown: tuple[str, ...],
+    words: str, flags: tuple[str, ...], code: int, lines: list[str],
+    unknown: tuple[str, ...]
 ) -> None:  # fmt: skip
-    assert ask(words, flags) == code
-    printed = capsys.readouterr().out.splitlines()
+    printed = ask(words, flags, code=code).out.splitlines()
     assert [line for line in printed if line in lines] == lines
     assert ("which" in "".join(printed)) == ("which" in "".join(lines))
-    assert ask(f"{words} --json", flags) == code
-    document = json.loads(capsys.readouterr().out)
+    document = json.loads(ask(f"{words} --json", flags, code=code).out)
     assert document["unknown_settings"] == [*unknown]
     assert document["source"]["settings"][0]["value"] == (flags[0][14:] if flags else None)
 
 
-def test_settings_that_are_unknown_are_null_in_documents(
-    capsys: Capture,
-) -> None:
-    def document(words: str) -> Any:  # noqa: ANN401
-        ask(f"{words} --json")
-        return json.loads(capsys.readouterr().out)
+def test_settings_that_are_unknown_are_null_in_documents() -> None:
+    def document(words: str, *, code: int = 0) -> Any:  # noqa: ANN401
+        return json.loads(ask(f"{words} --json", code=code).out)
 
-    settings = document(f"{EXPLAIN} User:a --topic t")["settings"]
+    settings = document(f"{EXPLAIN} User:a --topic t", code=3)["settings"]
     assert (settings["super_user"], settings["allow_everyone_if_no_acl_found"]) == (None, None)
-    assert document("can User:a --topic t")["super_user"] is None
+    assert document("can User:a --topic t", code=3)["super_user"] is None
     assert document("what-can User:a")["super_user"] is None
     (ops,) = document("who-can alter --cluster")["principals"]
     assert ops["super_user"] is None
 
 
-def test_change_that_denies_leaves_no_resource_open(folder: Path, capsys: Capture) -> None:
+def test_change_that_denies_leaves_no_resource_open(folder: Path) -> None:
     """With allow.everyone.if.no.acl.found, removing the last ACL of a resource would allow more."""
     (folder / "acls.txt").write_text(format_acls([acl("User:a", "WRITE", topic="t")]))
-    assert ask(f"{EXPLAIN} User:a --topic t", (USERS,)) == 0
-    assert "\nto deny it, add one ACL:\n" in capsys.readouterr().out
-    assert ask(f"{EXPLAIN} User:a --topic t", (USERS, OPEN)) == 0
-    assert "\nto deny it, remove one ACL:\n" in capsys.readouterr().out
+    assert "\nto deny it, add one ACL:\n" in ask(f"{EXPLAIN} User:a --topic t", (USERS,)).out
+    printed = ask(f"{EXPLAIN} User:a --topic t", (USERS, OPEN))
+    assert "\nto deny it, remove one ACL:\n" in printed.out
 
 
 @pytest.mark.parametrize(("principal", "flags", "doubt", "unknown"), [
@@ -132,7 +125,7 @@ def test_change_that_denies_leaves_no_resource_open(folder: Path, capsys: Captur
      [SUPER_USERS, ALLOW_EVERYONE]),
 ])  # fmt: skip
 def test_history_says_what_its_denials_depend_on(
-    tmp_path: Path, capsys: Capture, principal: str, flags: tuple[str, ...], doubt: str,
+    tmp_path: Path, principal: str, flags: tuple[str, ...], doubt: str,
     unknown: list[str],
 ) -> None:  # fmt: skip
     """Topic t has an ACL in the whole history, and group t only at first."""
@@ -141,35 +134,28 @@ def test_history_says_what_its_denials_depend_on(
     resource = "topic" if principal == "User:a" else "group"
     words = f"history --log-dir {tmp_path} --principal {principal} --{resource} t --operation write"
     words += " --since 3"
-    assert main([*words.split(), "--host", "10.0.0.1", *flags]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = run_main(*words.split(), "--host", "10.0.0.1", *flags).out.splitlines()
     assert [line for line in lines if "denial" in line] == [f"each denial holds {doubt}"] * bool(
         doubt
     )
-    assert main([*words.split(), *flags, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["unknown_settings"] == unknown
+    assert json.loads(run_main(*words.split(), *flags, "--json").out)["unknown_settings"] == unknown
 
 
-def test_denial_of_today_is_no_more_certain_than_that_of_the_past(
-    tmp_path: Path, capsys: Capture
-) -> None:
+def test_denial_of_today_is_no_more_certain_than_that_of_the_past(tmp_path: Path) -> None:
     write_log(tmp_path, [added(1, acl("User:a", topic="t"))], [removed(1)])
     words = f"explain --log-dir {tmp_path} --principal User:a --topic t --operation read --as-of 2"
-    assert main(words.split()) == 0
-    printed = capsys.readouterr().out
+    printed = run_main(*words.split()).out
     assert "\ndenied unless" not in printed
     assert (
         "\nnow: denied unless User:a is a super user or allow.everyone.if.no.acl.found is true, "
         "which is unknown, since offset 3 ("
     ) in printed
-    assert main([*words.split(), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(run_main(*words.split(), "--json").out)
     assert (found["decision"], found["as_of"]["now"]["decision"]) == (True, False)
     assert found["unknown_settings"] == [SUPER_USERS, ALLOW_EVERYONE]
 
 
-def test_allowed_answers_of_a_history_are_certain(tmp_path: Path, capsys: Capture) -> None:
+def test_allowed_answers_of_a_history_are_certain(tmp_path: Path) -> None:
     write_log(tmp_path, [added(1, acl("User:a", topic="t"))])
     words = f"history --log-dir {tmp_path} --principal User:a --topic t --operation read --since 2"
-    assert main(words.split()) == 0
-    assert "each denial" not in capsys.readouterr().out
+    assert "each denial" not in run_main(*words.split()).out

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from authorizerd.cli.main import main
 from authorizerd.cli.shell.commands import DONE, INVALID, NOT_FOUND, Shell
 from authorizerd.cli.shell.log_tree import log_tree, read_contents
 from authorizerd.cli.shell.tree import File, Folder, file_of, folder_of
 from tests.support.daemon_process import write_config
-from tests.support.fixture_types import Capture
 from tests.support.log_files import added, removed, write_checkpoint, write_log
+from tests.support.printed import run_main
 from tests.support.shell_transcript import converse, expect_ours, read_transcript
 
 TRANSCRIPT = Path(__file__).with_name("transcript.txt")
@@ -142,11 +141,8 @@ def log_dir(tmp_path: Path) -> Path:
     ("ls -l", 2, "unrecognized arguments: '-l'\n"),
     ("cd /acl", 2, "invalid choice: 'cd' (choose from 'cat', 'find', 'ls', 'tree')\n"),
 ])  # fmt: skip
-def test_one_command_is_run(
-    log_dir: Path, words: str, code: int, printed: str, capsys: Capture
-) -> None:
-    assert main(["shell", "--log-dir", str(log_dir), *words.split()]) == code
-    assert capsys.readouterr() == (printed, "")
+def test_one_command_is_run(log_dir: Path, words: str, code: int, printed: str) -> None:
+    assert run_main("shell", "--log-dir", log_dir, *words.split(), code=code) == (printed, "")
 
 
 @pytest.mark.parametrize(("lines", "code", "printed"), [
@@ -159,39 +155,33 @@ def test_one_command_is_run(
     (" pwd\npwd\nhistory\n", 0, "/\n/\n    0  pwd\n    1  history\n"),
 ])  # fmt: skip
 def test_commands_are_read_from_a_pipe(
-    log_dir: Path, lines: str, code: int, printed: str, capsys: Capture,
+    log_dir: Path, lines: str, code: int, printed: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setattr("sys.stdin", io.StringIO(lines))
-    assert main(["shell", "--log-dir", str(log_dir)]) == code
-    assert capsys.readouterr() == (printed, "")
+    assert run_main("shell", "--log-dir", log_dir, code=code) == (printed, "")
 
 
-def test_too_long_line_is_an_error(
-    log_dir: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_long_line_is_an_error(log_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("x" * 70_000))
-    assert main(["shell", "--log-dir", str(log_dir)]) == 1
-    assert "expected lines of less than 65536 characters" in capsys.readouterr().err
+    printed = run_main("shell", "--log-dir", log_dir, code=1)
+    assert "expected lines of less than 65536 characters" in printed.err
 
 
-def test_configuration_names_the_log(log_dir: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_configuration_names_the_log(log_dir: Path, tmp_path: Path) -> None:
     config = write_config(tmp_path, log_dir)
-    assert main(["shell", "--config", str(config), "ls", "/acl/id"]) == 0
-    assert capsys.readouterr().out == f"{TWO}\n"
+    assert run_main("shell", "--config", config, "ls", "/acl/id").out == f"{TWO}\n"
 
 
-def test_checkpoint_is_read_by_either_flag(tmp_path: Path, capsys: Capture) -> None:
-    path = str(write_checkpoint(tmp_path, 10, [added(1)]))
-    for flag in ("-s", "--snapshot", "--log-dir"):
-        assert main(["shell", flag, path, "ls", "/acl/id"]) == 0
-    assert capsys.readouterr().out == f"{ONE}\n" * 3
+@pytest.mark.parametrize("flag", ["-s", "--snapshot", "--log-dir"])
+def test_checkpoint_is_read_by_either_flag(flag: str, tmp_path: Path) -> None:
+    path = write_checkpoint(tmp_path, 10, [added(1)])
+    assert run_main("shell", flag, path, "ls", "/acl/id").out == f"{ONE}\n"
 
 
-def test_unread_records_are_reported(tmp_path: Path, capsys: Capture) -> None:
+def test_unread_records_are_reported(tmp_path: Path) -> None:
     write_log(tmp_path, [bytes((1, 99, 0, 0))])
-    assert main(["shell", "--log-dir", str(tmp_path), "ls", "/acl/id"]) == 0
-    assert capsys.readouterr() == (
+    assert run_main("shell", "--log-dir", tmp_path, "ls", "/acl/id") == (
         "",
         "authorizerd: records that this version cannot read are not shown: type 99\n",
     )
@@ -209,12 +199,5 @@ def test_unread_records_are_reported(tmp_path: Path, capsys: Capture) -> None:
     ("--log-dir {log}/none ls", 1, "none"),
     ("-s {log}/__cluster_metadata-0/00000000000000000000.log ls", 1, "expected a log dir"),
 ])  # fmt: skip
-def test_unusable_source_is_an_error(
-    log_dir: Path, words: str, code: int, text: str, capsys: Capture
-) -> None:
-    try:
-        ended = main(["shell", *words.format(log=log_dir).split()])
-    except SystemExit as end:
-        ended = int(str(end.code))
-    assert ended == code
-    assert text in capsys.readouterr().err
+def test_unusable_source_is_an_error(log_dir: Path, words: str, code: int, text: str) -> None:
+    assert text in run_main("shell", *words.format(log=log_dir).split(), code=code).err

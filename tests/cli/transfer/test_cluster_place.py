@@ -54,19 +54,14 @@ def created(*codes: int, text: str | None = None) -> SimpleNamespace:
 
 
 @pytest.fixture
-async def cluster(nursery: trio.Nursery) -> KafkaCluster:
-    return KafkaCluster(nursery)
+async def node(nursery: trio.Nursery) -> KafkaNode:
+    return KafkaCluster(nursery).add(ADDRESS)
 
 
-@pytest.fixture
-def node(cluster: KafkaCluster) -> KafkaNode:
-    return cluster.add(ADDRESS)
-
-
-async def create(cluster: KafkaCluster, *acls: Acl, progress: Progress | None = None) -> Written:
+async def create(node: KafkaNode, *acls: Acl, progress: Progress | None = None) -> Written:
     settings = ClientSettings(bootstrap=[ADDRESS])
     with trio.fail_after(300):
-        async with KafkaClient(settings, lambda _: None, cluster.connect) as client:
+        async with KafkaClient(settings, lambda _: None, node.cluster.connect) as client:
             reader = BrokerReader(client, "broker:9092", None, PLACE)
             return await create_acls(reader, acls, progress or Progress())
 
@@ -76,22 +71,18 @@ def requests(node: KafkaNode) -> list[str]:
     return [name.split()[0] for name in node.names if not name.startswith("API_VERSIONS")]
 
 
-async def test_denials_are_acknowledged_before_the_first_allow_is_sent(
-    cluster: KafkaCluster, node: KafkaNode
-) -> None:
+async def test_denials_are_acknowledged_before_the_first_allow_is_sent(node: KafkaNode) -> None:
     node.answers = [created(0), created(0, 0), listing(READ, WRITE, DENIED)]
-    done = await create(cluster, READ, DENIED, WRITE)
+    done = await create(node, READ, DENIED, WRITE)
     assert (done.count, done.requests, done.failure) == (3, 2, "")
     assert requests(node) == ["CREATE_ACLS", "CREATE_ACLS", "DESCRIBE_ACLS"]
     assert b"User:b" in node.asked[1].body
     assert b"User:b" not in node.asked[2].body
 
 
-async def test_a_rejected_denial_stops_the_import_before_any_allow(
-    cluster: KafkaCluster, node: KafkaNode
-) -> None:
+async def test_a_rejected_denial_stops_the_import_before_any_allow(node: KafkaNode) -> None:
     node.answers = [created(ErrorCode.INVALID_REQUEST, text="Invalid operation"), listing()]
-    done = await create(cluster, READ, DENIED)
+    done = await create(node, READ, DENIED)
     assert requests(node) == ["CREATE_ACLS", "DESCRIBE_ACLS"]
     assert (done.count, done.requests) == (0, 1)
     assert done.failure == (
@@ -100,19 +91,17 @@ async def test_a_rejected_denial_stops_the_import_before_any_allow(
     )
 
 
-async def test_missing_right_changes_nothing_and_gets_advice(
-    cluster: KafkaCluster, node: KafkaNode
-) -> None:
+async def test_missing_right_changes_nothing_and_gets_advice(node: KafkaNode) -> None:
     node.answers = [created(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)]
     with pytest.raises(CommandError, match="this client may not create ACLs") as raised:
-        await create(cluster, READ)
+        await create(node, READ)
     assert "--operation Alter --allow-principal 'PRINCIPAL'" in str(raised.value)
     assert str(raised.value).startswith(PLACE)
     assert requests(node) == ["CREATE_ACLS"]
 
 
 async def test_lost_connection_is_followed_by_what_the_cluster_lists(
-    cluster: KafkaCluster, node: KafkaNode, autojump_clock: trio.testing.MockClock
+    node: KafkaNode, autojump_clock: trio.testing.MockClock
 ) -> None:
     """The second request is never answered; the cluster has carried it out in part."""
     del autojump_clock
@@ -121,18 +110,18 @@ async def test_lost_connection_is_followed_by_what_the_cluster_lists(
         return listing(DENIED, READ) if request.api_key is ApiKey.DESCRIBE_ACLS else HANG_UP
 
     node.answers = [created(0), *[list_at_last] * 40]
-    done = await create(cluster, READ, DENIED, WRITE)
+    done = await create(node, READ, DENIED, WRITE)
     assert (done.count, done.requests) == (2, 1)
     assert done.failure.startswith(f"{PLACE}: ")
     assert "the cluster now lists 2 of the 3 ACLs. Run the command again" in done.failure
 
 
 async def test_what_is_unknown_is_said_if_the_cluster_never_comes_back(
-    cluster: KafkaCluster, node: KafkaNode, autojump_clock: trio.testing.MockClock
+    node: KafkaNode, autojump_clock: trio.testing.MockClock
 ) -> None:
     del autojump_clock
     node.answers = [created(0), *[HANG_UP] * 80]
-    done = await create(cluster, READ, DENIED, WRITE)
+    done = await create(node, READ, DENIED, WRITE)
     assert (done.count, done.requests) == (1, 1)
     assert "1 of 3 ACLs were certainly created; it is not known whether the last request was" in (
         done.failure
@@ -140,13 +129,13 @@ async def test_what_is_unknown_is_said_if_the_cluster_never_comes_back(
 
 
 async def test_progress_is_known_if_the_import_is_interrupted(
-    cluster: KafkaCluster, node: KafkaNode, autojump_clock: trio.testing.MockClock
+    node: KafkaNode, autojump_clock: trio.testing.MockClock
 ) -> None:
     del autojump_clock
     node.answers = [created(0), SILENCE]
     progress = Progress()
     with trio.move_on_after(5):
-        await create(cluster, READ, DENIED, WRITE, progress=progress)
+        await create(node, READ, DENIED, WRITE, progress=progress)
     assert (progress.created, progress.requests, progress.is_last_unknown) == (1, 1, True)
 
 
@@ -168,30 +157,28 @@ def test_interrupt_is_answered_with_what_is_certain(
 
 
 async def test_listing_is_awaited_until_the_broker_has_caught_up(
-    cluster: KafkaCluster, node: KafkaNode, autojump_clock: trio.testing.MockClock
+    node: KafkaNode, autojump_clock: trio.testing.MockClock
 ) -> None:
     del autojump_clock
     node.answers = [created(0, 0), listing(), listing(READ), listing(READ, WRITE)]
-    done = await create(cluster, READ, WRITE)
+    done = await create(node, READ, WRITE)
     assert (done.count, done.failure) == (2, "")
 
 
 async def test_acl_that_is_never_listed_is_a_failure(
-    cluster: KafkaCluster, node: KafkaNode, autojump_clock: trio.testing.MockClock
+    node: KafkaNode, autojump_clock: trio.testing.MockClock
 ) -> None:
     node.answers = [created(0, 0), *[listing(READ)] * 200]
     started = autojump_clock.current_time()
-    done = await create(cluster, READ, WRITE)
+    done = await create(node, READ, WRITE)
     assert autojump_clock.current_time() - started <= VISIBLE_SECONDS_MAX
     assert done.count == 1
     assert "does not list 1 of them after 30 s" in done.failure
 
 
-async def test_answer_without_a_result_for_each_acl_is_a_failure(
-    cluster: KafkaCluster, node: KafkaNode
-) -> None:
+async def test_answer_without_a_result_for_each_acl_is_a_failure(node: KafkaNode) -> None:
     node.answers = [created(0), listing(READ)]
-    done = await create(cluster, READ, WRITE)
+    done = await create(node, READ, WRITE)
     assert "expected 2 results of CreateAcls, found 1" in done.failure
     assert done.count == 1
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
-from authorizerd.cli.main import main
 from authorizerd.management.formats.catalogue import FORMATS
 from tests.cli.transfer import places
 from tests.support.daemon_process import new_log, running, write_config
 from tests.support.log_files import added, read_acls, write_log
+from tests.support.printed import run_main
 from tests.support.sizes import size
 
 KINDS = (*FORMATS, "log", "checkpoint", "cluster")
@@ -55,11 +55,9 @@ def names_of(acl: Acl) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def transfer(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+def transfer(*words: str) -> dict[str, Any]:
     """Export with ``--json``, and return the report."""
-    capsys.readouterr()
-    assert main(["acls", "export", "--json", *words]) == 0, capsys.readouterr().err
-    report: dict[str, Any] = json.loads(capsys.readouterr().out)
+    report: dict[str, Any] = json.loads(run_main("acls", "export", "--json", *words).out)
     return report
 
 
@@ -67,7 +65,7 @@ def transfer(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
 @pytest.mark.parametrize("source", KINDS)
 def test_target_has_all_but_the_named_losses(
     source: str, target: str, clusters: dict[str, str], tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+
 ) -> None:  # fmt: skip
     (tmp_path / "to").mkdir()
     if source == "cluster":
@@ -80,7 +78,7 @@ def test_target_has_all_but_the_named_losses(
     node = NODE if target == "log" else ()
     if target == "cluster":
         places.change_cluster(place.removeprefix("kafka://"), clear=True)
-    report = transfer(capsys, "--from", origin, "--to", place, "--accept-losses", *node)
+    report = transfer("--from", origin, "--to", place, "--accept-losses", *node)
     found = places.read_place(target, place)
     assert found <= held, "the target has an ACL that the source lacks"
     lost = [named_acl(each["acl"]) for each in report["losses"] if each["acl"] is not None]
@@ -92,7 +90,7 @@ def test_target_has_all_but_the_named_losses(
 @pytest.mark.parametrize("target", KINDS)
 def test_acls_of_a_real_broker_survive_everywhere(
     target: str, clusters: dict[str, str], real_log_dir: Path, tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+
 ) -> None:  # fmt: skip
     """Export the 1,751 ACLs, and import them from there into a log."""
     place = clusters["target"] if target == "cluster" else places.new_target(target, tmp_path)
@@ -100,7 +98,7 @@ def test_acls_of_a_real_broker_survive_everywhere(
     if target == "cluster":
         places.change_cluster(place.removeprefix("kafka://"), clear=True)
     losses = () if target in LOSSLESS else ("--accept-losses",)
-    report = transfer(capsys, "--log-dir", str(real_log_dir), "--to", place, *losses, *node)
+    report = transfer("--log-dir", str(real_log_dir), "--to", place, *losses, *node)
     real = frozenset(read_acls(real_log_dir).values())
     found = places.read_place(target, place)
     assert len(real) == 1751
@@ -109,34 +107,26 @@ def test_acls_of_a_real_broker_survive_everywhere(
     assert not (lost and target in LOSSLESS)
     assert found <= real
     back = str(tmp_path / "back")
-    assert main(["acls", "import", place, "--log-dir", back, *NODE]) == 0
+    run_main("acls", "import", place, "--log-dir", back, *NODE)
     assert places.read_place("log", back) == found
-    capsys.readouterr()
-    assert main(["acls", "import", place, "--log-dir", back, "--json"]) == 0
-    again = json.loads(capsys.readouterr().out)
+    again = json.loads(run_main("acls", "import", place, "--log-dir", back, "--json").out)
     assert (again["present"], again["new"], again["written"]) == (len(found), 0, 0)
 
 
-def test_ids_survive_between_logs_and_checkpoints(
-    real_log_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ids_survive_between_logs_and_checkpoints(real_log_dir: Path, tmp_path: Path) -> None:
     checkpoint = places.new_target("checkpoint", tmp_path)
-    transfer(capsys, "--log-dir", str(real_log_dir), "--to", checkpoint)
-    transfer(capsys, "--from", checkpoint, "--to", f"log:{tmp_path / 'log'}", *NODE)
+    transfer("--log-dir", str(real_log_dir), "--to", checkpoint)
+    transfer("--from", checkpoint, "--to", f"log:{tmp_path / 'log'}", *NODE)
     assert read_acls(tmp_path / "log") == read_acls(real_log_dir)
 
 
-def test_daemon_serves_what_was_imported_into_its_log(
-    real_log_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_daemon_serves_what_was_imported_into_its_log(real_log_dir: Path, tmp_path: Path) -> None:
     log_dir = tmp_path / "log"
     config = str(write_config(tmp_path, log_dir))
-    assert main(["acls", "import", str(real_log_dir / "acls-list.txt"), "--config", config]) == 0
+    run_main("acls", "import", real_log_dir / "acls-list.txt", "--config", config)
     with running(tmp_path, log_dir, super_users="User:ANONYMOUS") as daemon:
         address = daemon.ready["listeners"]["PLAINTEXT"]
         assert len(places.read_place("cluster", address)) == 1751
         # The daemon holds the log's lock.
-        capsys.readouterr()
         words = ["acls", "import", str(real_log_dir / "acls-list.txt"), "--log-dir", str(log_dir)]
-        assert main(words) == 1
-        assert "in use by another process" in capsys.readouterr().err
+        assert "in use by another process" in run_main(*words, code=1).err

@@ -192,10 +192,7 @@ def test_server_that_does_not_answer_is_given_up(
     for _ in range(50):
         zookeeper.on(Op.GET_DATA, "/a", fate)
     started = time.monotonic()
-    with (
-        pytest.raises(SessionLostError, match=reason),
-        session_with(zookeeper, SHORT) as session,
-    ):
+    with pytest.raises(SessionLostError, match=reason), session_with(zookeeper, SHORT) as session:
         session.get("/a")
     assert time.monotonic() - started < 15
 

@@ -195,9 +195,7 @@ def test_endless_races_are_given_up(
     assert add(cluster, [TOPIC]) == Added(count=1, patterns=1)
 
 
-def test_lost_session_says_what_was_written_and_can_be_repeated(
-    cluster: ScriptedZooKeeper,
-) -> None:
+def test_lost_session_says_what_was_written_and_can_be_repeated(cluster: ScriptedZooKeeper) -> None:
     acls = [acl(topic=f"t{number}") for number in range(3)]
     cluster.on(Op.CREATE, "/kafka-acl/Topic/t1", cluster.close)
     with session_of(cluster, timeout_ms=3_000) as session:

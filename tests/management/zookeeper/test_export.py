@@ -174,10 +174,7 @@ def test_dump_lists_parents_then_each_znode_with_its_event() -> None:
             "data": '{"version":1,"resourceType":"GROUP","name":"g","patternType":"PREFIXED"}',
             "sequential": True,
         },
-        {
-            "path": "/kafka-acl/Topic/t",
-            "data": f'{{"acls":[{{"principal":"User:ä",{entry}',
-        },
+        {"path": "/kafka-acl/Topic/t", "data": f'{{"acls":[{{"principal":"User:ä",{entry}'},
         {"path": "/kafka-acl-changes/acl_changes_", "data": "TOPIC:t", "sequential": True},
     ]
 

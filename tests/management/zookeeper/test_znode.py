@@ -143,8 +143,7 @@ def test_patterns_that_kafka_does_not_have_are_rejected(path: str, reason: str) 
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["", ".", "..", "/", "a/b", "\0", "a\n", "\x7f", "\x9f", "\ue000", "\ufff0", "😀"],
+    "name", ["", ".", "..", "/", "a/b", "\0", "a\n", "\x7f", "\x9f", "\ue000", "\ufff0", "😀"]
 )
 def test_names_that_zookeeper_rejects(name: str) -> None:
     """Source: ZooKeeper 3.8 PathUtils; a Java string has characters above U+FFFF as surrogates."""

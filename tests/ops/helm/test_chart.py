@@ -10,6 +10,7 @@ import subprocess
 import tarfile
 import tomllib
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 import jsonschema
@@ -17,7 +18,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from authorizerd.config.configuration import parse
+from authorizerd.config.configuration import Configuration, parse
 from tests.ops.container.servers import SECRET
 from tests.support.programs import run_program
 from tools.chart_reference import write_readme
@@ -41,19 +42,28 @@ BROKERS_LOG_IN = (
     "authorizerd.source.sasl.jaas.config=org.apache.kafka.common.security.scram."
     'ScramLoginModule required username="a" password="b";\n'
 )
-need_helm = pytest.mark.skipif(
-    HELM is None, reason="helm is not installed: go install helm.sh/helm/v3/cmd/helm@latest"
-)
+NEED_HELM = "helm is not installed: go install helm.sh/helm/v3/cmd/helm@latest"
 
 
 def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    assert HELM is not None
-    return run_program(HELM, *words)
+    """Run Helm, or skip the test if there is none."""
+    return run_program(HELM or pytest.skip(NEED_HELM), *words)
 
 
-def render(*words: str | Path) -> list[dict[str, Any]]:
-    """Return the resources of the release ``x`` in the namespace ``n``."""
-    done = run("template", "x", CHART, "--namespace", "n", "--kube-version", VERSION, *words)
+def template(
+    *words: str | Path, values: dict[str, Any] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Render the release ``x`` in the namespace ``n``."""
+    with NamedTemporaryFile("w") as file:
+        file.write(json.dumps(values or {}))
+        file.flush()
+        given = ("--namespace", "n", "--kube-version", VERSION, "--values", file.name)
+        return run("template", "x", CHART, *given, *words)
+
+
+def render(*words: str | Path, values: dict[str, Any] | None = None) -> list[dict[str, Any]]:
+    """Return the resources of the release."""
+    done = template(*words, values=values)
     assert done.returncode == 0, done.stderr
     return [*filter(None, yaml.safe_load_all(done.stdout))]
 
@@ -62,6 +72,14 @@ def the(kind: str, resources: list[dict[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any]
     found, *_ = (each for each in resources if each["kind"] == kind)
     return found
+
+
+def properties_in(resources: list[dict[str, Any]]) -> str:
+    return str(the("ConfigMap", resources)["data"]["server.properties"])
+
+
+def configuration_in(resources: list[dict[str, Any]], secrets: str = SECRET) -> Configuration:
+    return parse(f"{properties_in(resources)}\n{secrets}\n", source="chart")
 
 
 @pytest.mark.parametrize("values", CASES, ids=lambda path: path.stem)
@@ -109,14 +127,12 @@ def test_schema_rejects_a_mistake(changed: dict[str, Any]) -> None:
         jsonschema.validate({**VALUES, **changed}, SCHEMA)
 
 
-@need_helm
 def test_chart_has_no_fault() -> None:
     for values in CASES:
         words = ("lint", "--strict", "--kube-version", VERSION, "--values", values, CHART)
         assert "0 chart(s) failed" in run(*words).stdout
 
 
-@need_helm
 def test_manifests_for_kubectl_are_up_to_date() -> None:
     """If this fails, run ``make chart``. Helm 3 and 4 differ in blank lines."""
     words = ("--namespace", "authorizerd", "--kube-version", VERSION)
@@ -127,7 +143,6 @@ def test_manifests_for_kubectl_are_up_to_date() -> None:
     assert [*filter(None, rest.splitlines())] == [*filter(None, done.stdout.splitlines())]
 
 
-@need_helm
 @pytest.mark.parametrize("values", CASES, ids=lambda path: path.stem)
 def test_rendered_resources_fit_the_schemas_of_kubernetes(values: Path) -> None:
     for resource in render("--values", values):
@@ -154,7 +169,6 @@ def schemas(tmp_path: Path) -> str:
     return str(tmp_path / "{{.ResourceKind}}{{.KindSuffix}}.json")
 
 
-@need_helm
 @pytest.mark.skipif(
     KUBECONFORM is None,
     reason="kubeconform is not installed: go install github.com/yannh/kubeconform/cmd/kubeconform@"
@@ -175,23 +189,18 @@ def test_page_shows_the_values_for_tls() -> None:
     assert f"```yaml\n{shown}```\n" in (ROOT / "docs/container.md").read_text()
 
 
-@need_helm
 def test_values_for_tls_are_a_valid_configuration() -> None:
-    resources = render("--values", CHART / "ci/tls-values.yaml")
-    text = the("ConfigMap", resources)["data"]["server.properties"]
     users = SECRET.replace("sasl_plaintext", "sasl_ssl")
-    configuration = parse(f"{text}\n{users}\n", source="chart")
+    configuration = configuration_in(render("--values", CHART / "ci/tls-values.yaml"), users)
     assert configuration.ignored_keys == ()
     ports = (configuration.decision_http, configuration.decision_stream)
     assert all(port is not None and port.is_tls for port in ports)
     assert configuration.console
 
 
-@need_helm
 def test_followers_are_several_pods_with_a_valid_configuration() -> None:
     resources = render("--values", CHART / "ci/follow-values.yaml")
-    text = the("ConfigMap", resources)["data"]["server.properties"]
-    configuration = parse(f"{text}\n{SECRET}\n{FOLLOW_LOG_IN}", source="chart")
+    configuration = configuration_in(resources, f"{SECRET}\n{FOLLOW_LOG_IN}")
     assert configuration.ignored_keys == ()
     assert configuration.follow is not None
     assert len(configuration.follow.servers) == 2
@@ -206,7 +215,6 @@ def test_followers_are_several_pods_with_a_valid_configuration() -> None:
     assert the("ServiceMonitor", resources)["metadata"]["labels"]["release"] == "prometheus"
 
 
-@need_helm
 @pytest.mark.parametrize(("value", "reason"), [
     ("replicas=2", "replicas: expected 1, because a log of its own belongs to one pod"),
     (r"settings.ssl\.key\.password=x", "ssl.key.password is a secret: put it into listener."),
@@ -222,13 +230,12 @@ def test_followers_are_several_pods_with_a_valid_configuration() -> None:
     ("prometheusRule.enabled=true,prometheusRule.disabled={Up}", "of alerts, found Up"),
 ])  # fmt: skip
 def test_unusable_value_is_rejected(value: str, reason: str) -> None:
-    done = run("template", "x", CHART, "--kube-version", VERSION, "--set", value)
+    done = template("--set", value)
     assert done.returncode == 1
     assert reason in done.stderr
     assert "x is" not in done.stderr
 
 
-@need_helm
 def test_parts_can_be_left_out_and_nobody_is_let_in_by_that() -> None:
     off = [f"{name}.enabled=false" for name in ("podDisruptionBudget", "networkPolicy")]
     words = [word for value in (*off, "serviceAccount.create=false") for word in ("--set", value)]
@@ -238,8 +245,7 @@ def test_parts_can_be_left_out_and_nobody_is_let_in_by_that() -> None:
     assert [port["port"] for port in rule["ports"]] == ["metrics"]
 
 
-@need_helm
-def test_objects_take_what_a_cluster_may_require(tmp_path: Path) -> None:
+def test_objects_take_what_a_cluster_may_require() -> None:
     values: dict[str, Any] = {
         "commonLabels": {"team": "kafka"},
         "extraPodSpec": {"hostAliases": [{"ip": "10.0.0.1", "hostnames": ["broker-1"]}]},
@@ -247,9 +253,7 @@ def test_objects_take_what_a_cluster_may_require(tmp_path: Path) -> None:
         "serviceMonitor": {"enabled": True, "namespace": "m"},
         "prometheusRule": {"enabled": True, "namespace": "m"},
     }
-    file = tmp_path / "values.yaml"
-    file.write_text(json.dumps(values))
-    resources = render("--values", file)
+    resources = render(values=values)
     assert all(each["metadata"]["labels"]["team"] == "kafka" for each in resources)
     spec = the("StatefulSet", resources)["spec"]["template"]["spec"]
     assert spec["hostAliases"] == values["extraPodSpec"]["hostAliases"]
@@ -262,7 +266,6 @@ def test_objects_take_what_a_cluster_may_require(tmp_path: Path) -> None:
     assert monitor["spec"]["namespaceSelector"] == {"matchNames": ["n"]}
 
 
-@need_helm
 def test_changed_setting_replaces_the_pod() -> None:
     def checksum(*words: str) -> str:
         template = the("StatefulSet", render(*words))["spec"]["template"]
@@ -272,23 +275,17 @@ def test_changed_setting_replaces_the_pod() -> None:
     assert checksum() != checksum("--set", r"settings.super\.users=User:b")
 
 
-@need_helm
 @pytest.mark.parametrize("end", ["\n", "\r", "\r\n", "\f", "\x85", "\u2028", "\u2029"])
-def test_values_are_escaped_as_properties(end: str, tmp_path: Path) -> None:
+def test_values_are_escaped_as_properties(end: str) -> None:
     """No value can add a key to the configuration, with the line ends of Java or of YAML."""
     users = f"User:a\\b{end}node.id=7"
-    file = tmp_path / "values.yaml"
-    file.write_text(json.dumps({"settings": {"super.users": users}}))
-    text = the("ConfigMap", render("--values", file))["data"]["server.properties"]
-    configuration = parse(f"{text}\n{SECRET}\n", source="chart")
+    configuration = configuration_in(render(values={"settings": {"super.users": users}}))
     assert configuration.node_id == 1
     assert configuration.file_values["super.users"] == users
 
 
-@need_helm
-def test_numbers_are_written_in_full(tmp_path: Path) -> None:
+def test_numbers_are_written_in_full() -> None:
     """YAML's numbers are floats in Helm."""
-    file = tmp_path / "values.yaml"
     numbers = {"metadata.max.retention.bytes": 104_857_600, "a.long": 2**53 - 1, "a.low": -7}
     values = {
         "settings": {**numbers, "allow.everyone.if.no.acl.found": False, "quoted": str(2**63 - 1)},
@@ -297,9 +294,8 @@ def test_numbers_are_written_in_full(tmp_path: Path) -> None:
         "podSecurityContext": {"runAsUser": 1_000_650_000},
         "tolerations": [{"operator": "Exists", "tolerationSeconds": 31_536_000}],
     }
-    file.write_text(json.dumps(values))
-    resources = render("--values", file)
-    lines = the("ConfigMap", resources)["data"]["server.properties"].splitlines()
+    resources = render(values=values)
+    lines = properties_in(resources).splitlines()
     assert {f"{key}={number}" for key, number in numbers.items()} <= {*lines}
     assert {"allow.everyone.if.no.acl.found=false", f"quoted={2**63 - 1}"} <= {*lines}
     pod = the("StatefulSet", resources)["spec"]["template"]["spec"]
@@ -307,16 +303,13 @@ def test_numbers_are_written_in_full(tmp_path: Path) -> None:
     assert pod["securityContext"]["runAsUser"] == 1_000_650_000
     assert pod["tolerations"][0]["tolerationSeconds"] == 31_536_000
     assert the("PodDisruptionBudget", resources)["spec"]["minAvailable"] == 10_000_000
-    file.write_text(json.dumps({"settings": {"a.long": 2**63 - 1}}))
-    done = run("template", "x", CHART, "--kube-version", VERSION, "--values", file)
+    done = template(values={"settings": {"a.long": 2**63 - 1}})
     assert "settings: a.long is a number that Helm rounds: put it in quotes" in done.stderr
 
 
-@need_helm
 def test_pods_on_openshift_ask_for_no_ids_and_stay_confined() -> None:
     resources = render("--values", CHART / "ci/openshift-values.yaml")
-    text = the("ConfigMap", resources)["data"]["server.properties"]
-    configuration = parse(f"{text}\n{SECRET}\n{BROKERS_LOG_IN}", source="chart")
+    configuration = configuration_in(resources, f"{SECRET}\n{BROKERS_LOG_IN}")
     assert configuration.ignored_keys == ()
     assert configuration.metadata_log_segment_bytes == 1 << 30
     pod = the("StatefulSet", resources)["spec"]
@@ -330,7 +323,6 @@ def test_pods_on_openshift_ask_for_no_ids_and_stay_confined() -> None:
         assert "/etc/authorizerd/cluster" in paths
 
 
-@need_helm
 def test_metrics_over_https_are_scraped_and_probed_over_https() -> None:
     resources = render("--values", CHART / "ci/openshift-values.yaml")
     (endpoint,) = the("ServiceMonitor", resources)["spec"]["endpoints"]
@@ -349,24 +341,21 @@ def test_metrics_over_https_are_scraped_and_probed_over_https() -> None:
     assert "tlsConfig" not in endpoint
 
 
-@need_helm
 @pytest.mark.parametrize(
     "address", ["tcp://[::]:8183", "tls://${env:POD_IP}:8183", "unix:/run/authorizerd/stream", ""]
 )
 def test_address_that_the_service_reaches_or_that_needs_none_is_accepted(address: str) -> None:
     resources = render("--set", rf"settings.authorizerd\.decision\.stream={address}")
-    lines = the("ConfigMap", resources)["data"]["server.properties"].splitlines()
+    lines = properties_in(resources).splitlines()
     assert f"authorizerd.decision.stream={address}" in lines
 
 
-@need_helm
 def test_job_is_that_of_the_rules_whatever_the_release_is_named() -> None:
     named = ("--set", "serviceMonitor.enabled=true,nameOverride=acls,fullnameOverride=b")
     (endpoint,) = the("ServiceMonitor", render(*named))["spec"]["endpoints"]
     assert endpoint["relabelings"] == [{"targetLabel": "job", "replacement": "authorizerd"}]
 
 
-@need_helm
 def test_rules_are_those_of_prometheus_with_links_to_the_own_runbook() -> None:
     """The chart has a link to the file, so that nobody has to keep a copy."""
     text = (ROOT / "ops/prometheus/rules.yaml").read_text()
@@ -386,7 +375,6 @@ def test_rules_are_those_of_prometheus_with_links_to_the_own_runbook() -> None:
     assert text.count(VALUES["prometheusRule"]["runbookUrl"]) == text.count("runbook_url: ")
 
 
-@need_helm
 @pytest.mark.parametrize(("settings", "ports"), [
     ({}, None),
     ({"authorizerd.source": "log", "controller.quorum.voters": "1@a:9093"}, None),
@@ -445,13 +433,12 @@ def test_index_of_charts_gets_addresses_a_licence_and_an_icon_that_exists() -> N
     assert VALUES["prometheusRule"]["runbookUrl"] == links[1]["url"]
 
 
-@need_helm
 def test_packaged_chart_has_the_version_and_the_same_bytes_each_time(tmp_path: Path) -> None:
-    assert HELM is not None
+    helm = HELM or pytest.skip(NEED_HELM)
     built = []
     for name in "ab":
         (tmp_path / name).mkdir()
-        package_chart(ROOT, tmp_path / name, Release("9.8.7", 10**9), HELM)
+        package_chart(ROOT, tmp_path / name, Release("9.8.7", 10**9), helm)
         built.append((tmp_path / name / "authorizerd-9.8.7.tgz").read_bytes())
     assert built[0] == built[1]
     done = run("template", "x", tmp_path / "a/authorizerd-9.8.7.tgz", "--kube-version", VERSION)

@@ -13,6 +13,7 @@ from authorizerd.replay.plans import FollowPlan, IngestPlan, LineLayout, Plan, U
 from authorizerd.replay.submit import submitter
 from authorizerd.replay.submit.options import SparkOptions
 from authorizerd.replay.topics import Topic
+from tests.support.printed import run_main
 
 ACLS = """\
 Current ACLs for resource `ResourcePattern(resourceType=TOPIC, name=orders, patternType=LITERAL)`: 
@@ -245,12 +246,9 @@ def empty(words: str) -> tuple[str, str]:
                    "--allow-everyone-if-no-acl-found", "--allow-everyone-if-no-acl-found=false")),
 ])  # fmt: skip
 def test_wrong_arguments_are_named_before_the_help(
-    submitted: Submitted, capsys: pytest.CaptureFixture[str], words: str, said: str
+    submitted: Submitted, words: str, said: str
 ) -> None:
-    with pytest.raises(SystemExit) as ended:
-        cli.main(shlex.split(words))
-    assert ended.value.code == 2
-    fault, help_line = capsys.readouterr().err.splitlines()
+    fault, help_line = run_main(*shlex.split(words), code=2, main=cli.main).err.splitlines()
     assert fault.startswith("authorizerd replay")
     assert said in fault
     assert help_line.endswith("--help' for the options.")
@@ -266,11 +264,8 @@ def test_wrong_arguments_are_named_before_the_help(
     ("load --events events --target h:1 --out .", "--out: .: not empty; --overwrite replaces"),
     ("whatif --events events --acls events --out o", "events: "),
 ])  # fmt: skip
-def test_unusable_paths_are_named_in_one_line(
-    submitted: Submitted, capsys: pytest.CaptureFixture[str], words: str, said: str
-) -> None:
-    assert cli.main(words.split()) == 1
-    (line,) = capsys.readouterr().err.splitlines()
+def test_unusable_paths_are_named_in_one_line(submitted: Submitted, words: str, said: str) -> None:
+    (line,) = run_main(*words.split(), code=1, main=cli.main).err.splitlines()
     assert line.startswith(f"authorizerd replay: {said}")
     assert not submitted.plans
 
@@ -284,15 +279,14 @@ def test_unusable_paths_are_named_in_one_line(
 ])  # fmt: skip
 def test_output_that_cannot_be_written_is_named_before_the_logs_are_read(
     submitted: Submitted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str], engine: str, out: str, said: str,
+    engine: str, out: str, said: str
 ) -> None:  # fmt: skip
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o500)
     # root, who may run the tests, can write everywhere.
     monkeypatch.setattr(os, "access", lambda path, mode: path != closed or not mode & os.W_OK)
     words = f"usage --logs none.txt --acls acls.txt --out {out} --engine {engine} --overwrite"
-    assert cli.main(words.split()) == 1
-    (line,) = capsys.readouterr().err.splitlines()
+    (line,) = run_main(*words.split(), code=1, main=cli.main).err.splitlines()
     assert line.startswith("authorizerd replay: --out: ")
     assert said in line
     assert not submitted.plans
@@ -339,10 +333,10 @@ def test_whatif_compares_the_acls_before_and_after_a_plan(submitted: Submitted) 
     ("--acls acls.txt --plan missing", "missing: No such file or directory"),
 ])  # fmt: skip
 def test_whatif_rejects_a_plan_for_other_acls(
-    words: str, message: str, submitted: Submitted, capsys: pytest.CaptureFixture[str]
+    words: str, message: str, submitted: Submitted
 ) -> None:
     make_plan_of_nothing()
     command = f"whatif --events events --out out --plan plan.json {words}"
-    assert cli.main(command.split()) == 1
-    assert f"authorizerd replay: {message}" in capsys.readouterr().err
+    printed = run_main(*command.split(), code=1, main=cli.main)
+    assert f"authorizerd replay: {message}" in printed.err
     assert not submitted.plans

@@ -18,7 +18,8 @@ from authorizerd.replay.submit.options import SparkOptions
 from authorizerd.replay.usage.report import decode_usage
 from authorizerd.replay.whatif.report import WhatIf, decode_whatif
 from tests.ops.replay.recorded_events import START, Event, write_events
-from tests.support.fixture_types import Capture, MonkeyPatch
+from tests.support.fixture_types import MonkeyPatch
+from tests.support.printed import Printed, run_main
 from tests.support.programs import run_program
 
 LINE = (
@@ -58,6 +59,10 @@ def submitted(tmp_path: Path, monkeypatch: MonkeyPatch) -> list[Plan]:
     return plans
 
 
+def replay(words: str, *, code: int = 0) -> Printed:
+    return run_main(*words.split(), code=code, main=cli.main)
+
+
 def read_report() -> WhatIf:
     return decode_whatif(Path("out/whatif.json").read_text())
 
@@ -71,13 +76,13 @@ def read_report() -> WhatIf:
     ("logs/b.log.gz --format kafka --tz +02:00", 1, 0),
 ])  # fmt: skip
 def test_small_logs_are_evaluated_here(
-    submitted: list[Plan], capsys: Capture, logs: str, events: int, code: int
+    submitted: list[Plan], logs: str, events: int, code: int
 ) -> None:
-    assert cli.main([*WORDS.split(), "--logs", *logs.split()]) == code
+    printed = replay(f"{WORDS} --logs {logs}", code=code)
     report = read_report()
     assert (report.events, report.baseline) == (events, None)
     assert report.newly_denied.events == (code == 3)
-    said = capsys.readouterr()
+    said = printed
     assert "authorizerd replay: engine: local, without Spark (" in said.err
     assert f"{events} tuples of {events} lines; 0 set aside" in said.out
     assert [path.name for path in Path("out").iterdir()] == ["whatif.json"]
@@ -109,11 +114,11 @@ def table(tmp_path: Path) -> Path:
     ("--events table --out s3a://bucket/out", "expected a path on this machine, found a URI"),
 ])  # fmt: skip
 def test_spark_runs_what_is_not_for_one_process(
-    submitted: list[Plan], capsys: Capture, table: Path, tmp_path: Path, words: str, reason: str
+    submitted: list[Plan], table: Path, tmp_path: Path, words: str, reason: str
 ) -> None:
     (tmp_path / "ingested").mkdir()
     (tmp_path / "ingested" / "part.parquet").touch()
-    assert cli.main([*WORDS.split(), *words.split()]) == SPARK_CODE
+    printed = replay(f"{WORDS} {words}", code=SPARK_CODE)
     *ingests, plan = submitted
     assert isinstance(plan, WhatIfPlan)
     assert len(ingests) == ("--logs" in words)
@@ -121,7 +126,7 @@ def test_spark_runs_what_is_not_for_one_process(
         assert isinstance(ingest, IngestPlan)
         assert ingest.out == plan.events == f"{tmp_path}/out/events"
         assert (plan.out, plan.overwrite, ingest.overwrite) == (f"{tmp_path}/out", True, False)
-    (line,) = capsys.readouterr().err.splitlines()
+    (line,) = printed.err.splitlines()
     assert line.startswith("authorizerd replay: engine: spark (")
     assert reason in line
 
@@ -132,28 +137,25 @@ def test_spark_runs_what_is_not_for_one_process(
 ])  # fmt: skip
 @pytest.mark.parametrize("engine", ["auto", "local"])
 def test_too_many_distinct_requests_are_for_spark(
-    submitted: list[Plan], monkeypatch: MonkeyPatch, capsys: Capture, table: Path, engine: str,
-    words: str, module: ModuleType, limit: str, said: str,
+    submitted: list[Plan], monkeypatch: MonkeyPatch, table: Path, engine: str, words: str,
+    module: ModuleType, limit: str, said: str,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(module, limit, 1)
-    code = cli.main([*WORDS.split(), *words.split(), "--engine", engine])
-    assert (code, bool(submitted)) == ((1, False) if engine == "local" else (SPARK_CODE, True))
-    errors = capsys.readouterr().err
+    is_local = engine == "local"
+    errors = replay(f"{WORDS} {words} --engine {engine}", code=1 if is_local else SPARK_CODE).err
+    assert bool(submitted) is not is_local
     assert said in errors
-    assert ("use --engine spark" in errors) is (engine == "local")
+    assert ("use --engine spark" in errors) is is_local
     assert not Path("out/whatif.json").exists()
 
 
 @pytest.mark.parametrize("engine", ["auto", "local"])
-def test_table_is_evaluated_here(
-    submitted: list[Plan], capsys: Capture, table: Path, engine: str
-) -> None:
+def test_table_is_evaluated_here(submitted: list[Plan], table: Path, engine: str) -> None:
     Path("out/changes").mkdir(parents=True)
     Path("out/changes/part-1.parquet").write_text("of an earlier run")
-    words = [*WORDS.split(), "--overwrite", "--events", "table", "--engine", engine]
-    assert cli.main(words) == 0
+    printed = replay(f"{WORDS} --overwrite --events table --engine {engine}")
     assert read_report().newly_allowed.events == 1
-    assert "authorizerd replay: engine: local, without Spark\n" in capsys.readouterr().err
+    assert "authorizerd replay: engine: local, without Spark\n" in printed.err
     (row,) = pq.read_table("out/changes").to_pylist()
     assert (row["change"], row["events"]) == ("newly_allowed", 1)
     assert row["first_at"] == row["last_at"] == START
@@ -162,30 +164,29 @@ def test_table_is_evaluated_here(
 
 
 def test_table_without_pyarrow_is_for_spark(
-    submitted: list[Plan], monkeypatch: MonkeyPatch, capsys: Capture, table: Path
+    submitted: list[Plan], monkeypatch: MonkeyPatch, table: Path
 ) -> None:
     monkeypatch.setattr(engines, "find_spec", lambda name: None)
-    assert cli.main([*WORDS.split(), "--events", "table"]) == SPARK_CODE
+    printed = replay(f"{WORDS} --events table", code=SPARK_CODE)
     assert len(submitted) == 1
-    assert "pyarrow, which reads events without Spark, is not installed" in capsys.readouterr().err
+    assert "pyarrow, which reads events without Spark, is not installed" in printed.err
 
 
-def test_directory_without_an_ingest_is_named(submitted: list[Plan], capsys: Capture) -> None:
-    assert cli.main([*WORDS.split(), "--events", "logs"]) == 1
-    assert "logs: expected the output of ingest" in capsys.readouterr().err
+def test_directory_without_an_ingest_is_named(submitted: list[Plan]) -> None:
+    assert "logs: expected the output of ingest" in replay(f"{WORDS} --events logs", code=1).err
     assert not submitted
 
 
-def test_large_logs_are_for_spark(
-    submitted: list[Plan], monkeypatch: MonkeyPatch, capsys: Capture
-) -> None:
+def test_large_logs_are_for_spark(submitted: list[Plan], monkeypatch: MonkeyPatch) -> None:
     """An archive counts with its estimated size."""
     plain, packed = (Path(f"logs/{name}").stat().st_size for name in ("a.log", "b.log.gz"))
-    for limit, plans in ((plain + 20 * packed, 0), (plain + 20 * packed - 1, 2)):
-        monkeypatch.setattr(engines, "LOCAL_BYTES_MAX", limit)
-        cli.main([*WORDS.split(), "--logs", "logs", "--overwrite"])
-        assert len(submitted) == plans
-    assert "engine: spark (the logs have about 0 MiB unpacked" in capsys.readouterr().err
+    words = f"{WORDS} --logs logs --overwrite"
+    monkeypatch.setattr(engines, "LOCAL_BYTES_MAX", plain + 20 * packed)
+    replay(words, code=3)
+    assert not submitted
+    monkeypatch.setattr(engines, "LOCAL_BYTES_MAX", plain + 20 * packed - 1)
+    assert "engine: spark (the logs have about 0 MiB unpacked" in replay(words, code=SPARK_CODE).err
+    assert len(submitted) == 2
 
 
 def test_failed_ingest_ends_the_command(submitted: list[Plan], monkeypatch: MonkeyPatch) -> None:
@@ -196,19 +197,19 @@ def test_failed_ingest_ends_the_command(submitted: list[Plan], monkeypatch: Monk
         return 1
 
     monkeypatch.setattr(submitter, "submit", submit)
-    assert cli.main([*WORDS.split(), "--logs", "logs", "--engine", "spark"]) == 1
+    replay(f"{WORDS} --logs logs --engine spark", code=1)
     assert len(plans) == 1
 
 
 def test_missing_spark_is_named_with_the_extra(
-    submitted: list[Plan], monkeypatch: MonkeyPatch, capsys: Capture
+    submitted: list[Plan], monkeypatch: MonkeyPatch
 ) -> None:
     def submit(plan: Plan, options: SparkOptions) -> int:
         raise SubmissionError("Spark not found: install authorizerd[replay]")
 
     monkeypatch.setattr(submitter, "submit", submit)
-    assert cli.main([*WORDS.split(), "--logs", "logs", "--engine", "spark"]) == 1
-    assert "Spark not found: install authorizerd[replay]" in capsys.readouterr().err
+    printed = replay(f"{WORDS} --logs logs --engine spark", code=1)
+    assert "Spark not found: install authorizerd[replay]" in printed.err
 
 
 @pytest.mark.parametrize(("words", "said"), [
@@ -223,13 +224,8 @@ def test_missing_spark_is_named_with_the_extra(
     ("--logs logs --master yarn", "--logs: --master yarn cannot read logs"),
     ("--logs logs --out s3a://bucket/out", "--out: expected a directory on this machine"),
 ])  # fmt: skip
-def test_contradicting_options_are_refused(
-    submitted: list[Plan], capsys: Capture, words: str, said: str
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        cli.main([*WORDS.split(), *words.split()])
-    assert ended.value.code == 2
-    assert said in capsys.readouterr().err
+def test_contradicting_options_are_refused(submitted: list[Plan], words: str, said: str) -> None:
+    assert said in replay(f"{WORDS} {words}", code=2).err
     assert not submitted
 
 
@@ -240,12 +236,11 @@ def test_contradicting_options_are_refused(
     ("acls.txt", "not accepted: 2 set aside (no_decision 2) of 2 lines, more than"),
 ])  # fmt: skip
 def test_unusable_logs_are_named_and_leave_no_result(
-    submitted: list[Plan], capsys: Capture, logs: str, said: str
+    submitted: list[Plan], logs: str, said: str
 ) -> None:
     Path("out/changes").mkdir(parents=True)
     Path("out/whatif.json").write_text("earlier")
-    assert cli.main([*WORDS.split(), "--overwrite", "--logs", logs]) == 1
-    assert said in capsys.readouterr().err
+    assert said in replay(f"{WORDS} --overwrite --logs {logs}", code=1).err
     assert Path("out/whatif.json").exists() is (logs != "acls.txt")
     assert not submitted
 
@@ -255,42 +250,37 @@ def test_earlier_changes_of_spark_are_removed(submitted: list[Plan], tmp_path: P
     Path("out/changes").mkdir(parents=True)
     Path("out/changes/part.parquet").touch()
     Path("out/mine").touch()
-    assert cli.main([*WORDS.split(), "--logs", "logs"]) == 1
-    assert cli.main([*WORDS.split(), "--overwrite", "--logs", "logs"]) == 3
+    replay(f"{WORDS} --logs logs", code=1)
+    replay(f"{WORDS} --overwrite --logs logs", code=3)
     assert sorted(path.name for path in Path("out").iterdir()) == ["mine", "whatif.json"]
 
 
-def test_damaged_archive_is_named_and_counted(submitted: list[Plan], capsys: Capture) -> None:
+def test_damaged_archive_is_named_and_counted(submitted: list[Plan]) -> None:
     packed = Path("logs/b.log.gz")
     packed.write_bytes(packed.read_bytes()[:-9])
-    words = [*WORDS.split(), "--logs", "logs", "--max-bad-ratio", "0.5"]
-    assert cli.main(words) == 3
-    said = capsys.readouterr()
+    said = replay(f"{WORDS} --logs logs --max-bad-ratio 0.5", code=3)
     assert f"{packed.absolute()}: the archive is damaged" in said.err
     assert "1 set aside (broken_archive 1)" in said.out
 
 
-def test_usage_is_evaluated_here(submitted: list[Plan], capsys: Capture) -> None:
+def test_usage_is_evaluated_here(submitted: list[Plan]) -> None:
     words = "usage --acls used.txt --out out --assume-in-force --logs logs"
-    assert cli.main(words.split()) == 0
+    printed = replay(words)
     report = decode_usage(Path("out/usage.json").read_text())
     assert [each.acl.principal for each in report.unused] == ["User:b"]
-    assert "engine: local, without Spark (2 files)" in capsys.readouterr().err
+    assert "engine: local, without Spark (2 files)" in printed.err
     assert sorted(path.name for path in Path("out").iterdir()) == ["commands.sh", "usage.json"]
     assert not submitted
-    assert cli.main([*words.split(), "--overwrite", "--engine", "spark"]) == SPARK_CODE
+    replay(f"{words} --overwrite --engine spark", code=SPARK_CODE)
     assert [type(plan) for plan in submitted] == [IngestPlan, UsagePlan]
 
 
-def test_usage_without_evidence_leaves_no_earlier_result(
-    submitted: list[Plan], capsys: Capture
-) -> None:
+def test_usage_without_evidence_leaves_no_earlier_result(submitted: list[Plan]) -> None:
     Path("out").mkdir()
     for name in ("usage.json", "commands.sh"):
         Path("out", name).write_text("of an earlier run")
     words = "usage --acls acls.txt --out out --overwrite --assume-in-force --logs logs/b.log.gz"
-    assert cli.main(words.split()) == 1
-    assert "authorizerd replay: all 1 recorded events are denials" in capsys.readouterr().err
+    assert "authorizerd replay: all 1 recorded events are denials" in replay(words, code=1).err
     assert list(Path("out").iterdir()) == []
     assert not submitted
 

@@ -43,8 +43,7 @@ def test_percentile_is_the_value_of_the_nearest_rank(percent: float, expected: f
 
 
 @pytest.mark.parametrize(
-    ("samples", "percent"),
-    [(1, 50), (99, 50), (100, 90), (999, 90), (1000, 99), (10_000, 99)],
+    ("samples", "percent"), [(1, 50), (99, 50), (100, 90), (999, 90), (1000, 99), (10_000, 99)]
 )
 def test_percentile_needs_ten_samples_above_it(samples: int, percent: int) -> None:
     assert supported_percent(samples) == percent

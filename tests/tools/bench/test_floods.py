@@ -102,11 +102,7 @@ def test_flood_counts_answers_and_closed_connections() -> None:
     with serving(send_and_close(REFUSED)) as ((host, port), _):
         report = Flooder(
             Plan(
-                address=f"{host}:{port}",
-                protocol="http",
-                connections=3,
-                seconds=0.3,
-                first=b"ask",
+                address=f"{host}:{port}", protocol="http", connections=3, seconds=0.3, first=b"ask"
             )
         ).run()
     assert report.opened == 3

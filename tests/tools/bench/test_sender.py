@@ -56,8 +56,7 @@ def test_stall_counts_for_all_requests_that_were_due_during_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "complaint"),
-    [(send(REFUSAL), "answered 503"), (send_and_close(b""), "closed")],
+    ("answer", "complaint"), [(send(REFUSAL), "answered 503"), (send_and_close(b""), "closed")]
 )
 def test_anything_but_an_answer_ends_a_load(answer: Answer, complaint: str) -> None:
     with pytest.raises(MeasurementError, match=complaint):

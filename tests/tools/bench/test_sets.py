@@ -10,16 +10,7 @@ from authorizerd.acl.model import PatternType
 from authorizerd.acl.releases import RULES_4_4
 from authorizerd.acl.snapshot import with_rules
 from tools.bench.servers import collect_answers
-from tools.bench.sets import (
-    GREATEST,
-    MANY_QUESTIONS,
-    QUESTIONS,
-    AclSet,
-    crowd,
-    kind,
-    ranges,
-    wide,
-)
+from tools.bench.sets import GREATEST, MANY_QUESTIONS, QUESTIONS, AclSet, crowd, kind, ranges, wide
 
 
 @pytest.mark.parametrize(

@@ -121,12 +121,7 @@ def test_packages_have_the_same_bytes_each_time(tmp_path: Path) -> None:
         source, out = tmp_path / f"source{number}", tmp_path / f"out{number}"
         export_commit(ROOT, source)
         os.utime(source / "README.md", (number, 10**9 + number))
-        subprocess.run(
-            [TOOLS, "-c", BUILD, source, out],
-            cwd=ROOT,
-            check=True,
-            umask=mask,
-        )
+        subprocess.run([TOOLS, "-c", BUILD, source, out], cwd=ROOT, check=True, umask=mask)
         built.append({path.name: path.read_bytes() for path in out.iterdir()})
     assert built[0] == built[1]
     kinds = sorted(re.sub(r"-[0-9].*(?=\.)", "", name) for name in built[0])

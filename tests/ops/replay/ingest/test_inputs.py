@@ -147,9 +147,7 @@ runs = st.lists(
 
 
 @given(runs)
-def test_copies_of_growing_logs_count_each_line_once(
-    copies: list[list[tuple[int, int]]],
-) -> None:
+def test_copies_of_growing_logs_count_each_line_once(copies: list[list[tuple[int, int]]]) -> None:
     table = Model()
     longest = dict.fromkeys(range(3), 0)
     for run in copies:

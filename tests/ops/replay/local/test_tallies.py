@@ -201,8 +201,7 @@ def test_full_cache_changes_no_sum(name: str, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(
-    ("tallies_max", "text_bytes_max"),
-    [(3, 10_000), (10_000, 3 * len(b"INFO " + MESSAGE % b"1"))],
+    ("tallies_max", "text_bytes_max"), [(3, 10_000), (10_000, 3 * len(b"INFO " + MESSAGE % b"1"))]
 )
 def test_too_many_distinct_requests_are_rejected(
     tallies_max: int, text_bytes_max: int, monkeypatch: pytest.MonkeyPatch

@@ -21,7 +21,7 @@ from authorizerd.replay.report.rendering import (
 )
 from tests.ops.replay.report.elements import HOSTILE, Elements, call_macro
 from tests.ops.replay.report.examples import KINDS, write_results
-from tests.support.fixture_types import Capture
+from tests.support.printed import Printed, run_main
 
 EXAMPLE = ENVIRONMENT.from_string('<p title="{{ title }}">{{ text }}<b>{{ text }}</b></p>')
 
@@ -132,28 +132,27 @@ def luminance(colour: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def report(run: Path, *options: str | Path) -> int:
-    return main(["report", "--run", str(run), *map(str, options)])
+def report(run: Path, *options: str | Path, code: int = 0) -> Printed:
+    return run_main("report", "--run", run, *options, code=code, main=main)
 
 
-def test_page_and_json_are_written_and_summarised(tmp_path: Path, capsys: Capture) -> None:
+def test_page_and_json_are_written_and_summarised(tmp_path: Path) -> None:
     write_results(tmp_path)
-    assert report(tmp_path) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = report(tmp_path).out.splitlines()
     assert lines[0] == (
         "✗ whatif: 12 recorded requests (1 distinct) of 1 principal would be newly denied"
     )
     assert lines[-2].startswith(f"wrote {tmp_path}/report.html: ")
     first = (tmp_path / "report.html").read_bytes()
     assert Elements(first.decode()).names[0] == "html"
-    assert report(tmp_path) == 0
+    report(tmp_path)
     assert (tmp_path / "report.html").read_bytes() == first
     assert not list(tmp_path.glob(".*"))
 
 
 def test_json_has_the_findings_and_the_unchanged_results(tmp_path: Path) -> None:
     write_results(tmp_path, "User:\u202e</script>")
-    assert report(tmp_path) == 0
+    report(tmp_path)
     document = json.loads((tmp_path / "report.json").read_text())
     assert list(document) == ["version", "findings", "files", "results"]
     assert document["version"] == 1
@@ -166,7 +165,7 @@ def test_json_has_the_findings_and_the_unchanged_results(tmp_path: Path) -> None
 def test_out_names_another_page_and_its_json(tmp_path: Path) -> None:
     write_results(tmp_path / "run")
     out = tmp_path / "friday.html"
-    assert report(tmp_path / "run", "--out", out) == 0
+    report(tmp_path / "run", "--out", out)
     assert out.exists()
     assert out.with_suffix(".json").exists()
     assert not list((tmp_path / "run").glob("report.*"))
@@ -174,12 +173,12 @@ def test_out_names_another_page_and_its_json(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["whatif.html", "load.json", "ingest.htm", "page", "x.json", "/"])
 def test_out_that_would_replace_a_result_or_is_not_html_is_rejected(
-    tmp_path: Path, capsys: Capture, name: str
+    tmp_path: Path, name: str
 ) -> None:
     write_results(tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    assert report(tmp_path, "--out", tmp_path / name) == 1
-    assert capsys.readouterr().err.startswith("authorizerd replay: --out: ")
+    printed = report(tmp_path, "--out", tmp_path / name, code=1)
+    assert printed.err.startswith("authorizerd replay: --out: ")
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
@@ -188,31 +187,26 @@ def test_out_that_would_replace_a_result_or_is_not_html_is_rejected(
     ("directory.html", "directory.html: Is a directory"),
 ])  # fmt: skip
 def test_unwritable_file_is_named_and_nothing_half_written_is_left(
-    tmp_path: Path, capsys: Capture, out: str, expected: str
+    tmp_path: Path, out: str, expected: str
 ) -> None:
     write_results(tmp_path)
     (tmp_path / "directory.html").mkdir()
-    assert report(tmp_path, "--out", tmp_path / out) == 1
-    (line,) = capsys.readouterr().err.splitlines()
+    (line,) = report(tmp_path, "--out", tmp_path / out, code=1).err.splitlines()
     assert line.endswith(expected)
     assert not list(tmp_path.glob(".*"))
 
 
-def test_names_cannot_control_the_terminal(tmp_path: Path, capsys: Capture) -> None:
+def test_names_cannot_control_the_terminal(tmp_path: Path) -> None:
     write_results(tmp_path, "\x1b[2J\u202e\r\nwrote all")
-    assert report(tmp_path) == 0
-    out = capsys.readouterr().out
+    out = report(tmp_path).out
     assert all(line.isprintable() for line in out.split("\n"))
     assert "\\x1b[2J\\u202e\\r\\nwrote all" in out
 
 
-def test_difference_of_two_runs_is_written_beside_the_later(
-    tmp_path: Path, capsys: Capture
-) -> None:
+def test_difference_of_two_runs_is_written_beside_the_later(tmp_path: Path) -> None:
     write_results(tmp_path / "thursday", "User:a")
     write_results(tmp_path / "friday", "User:b")
-    assert report(tmp_path / "friday", "--against", tmp_path / "thursday") == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = report(tmp_path / "friday", "--against", tmp_path / "thursday").out.splitlines()
     assert lines[0] == "• inputs: The inputs differ"
     assert "✗ whatif: 1 distinct request newly denied only in friday" in lines
     page = (tmp_path / "friday" / "difference.html").read_text()
@@ -227,13 +221,13 @@ def test_difference_of_two_runs_is_written_beside_the_later(
 def test_runs_of_the_same_name_are_named_by_their_paths(tmp_path: Path) -> None:
     for week in ("1", "2"):
         write_results(tmp_path / week / "friday")
-    assert report(tmp_path / "2" / "friday", "--against", tmp_path / "1" / "friday") == 0
+    report(tmp_path / "2" / "friday", "--against", tmp_path / "1" / "friday")
     difference = json.loads((tmp_path / "2" / "friday" / "difference.json").read_text())
     names = [difference["difference"][side]["name"] for side in ("was", "now")]
     assert names == [f"{tmp_path}/1/friday", f"{tmp_path}/2/friday"]
 
 
-def test_run_against_itself_is_rejected(tmp_path: Path, capsys: Capture) -> None:
+def test_run_against_itself_is_rejected(tmp_path: Path) -> None:
     write_results(tmp_path)
-    assert report(tmp_path, "--against", f"{tmp_path}/.") == 1
-    assert "expected another directory than --run" in capsys.readouterr().err
+    printed = report(tmp_path, "--against", f"{tmp_path}/.", code=1)
+    assert "expected another directory than --run" in printed.err
