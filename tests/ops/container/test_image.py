@@ -18,6 +18,7 @@ from authorizerd.container.prepare import main
 from authorizerd.container.probe import main as probe
 from tests.ops.container.servers import SECRET, answering, serving
 from tests.support.daemon_process import closed_address
+from tests.support.printed import run_main
 from tests.support.programs import output_of
 from tools.release.source import read_epoch
 
@@ -157,42 +158,37 @@ def test_variable_of_kafkas_images_is_refused(
     assert "hidden" not in said
 
 
-def test_missing_part_is_named_and_nothing_is_written(
-    tmp_path: Path, parts: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    config = tmp_path / "server.properties"
-    assert main(["--config", str(config), *parts, str(tmp_path / "none")]) == 1
-    assert str(tmp_path / "none") in capsys.readouterr().err
+def test_missing_part_is_named_and_nothing_is_written(tmp_path: Path, parts: list[str]) -> None:
+    config, missing = tmp_path / "server.properties", tmp_path / "none"
+    printed = run_main("--config", config, *parts, missing, code=1, main=main)
+    assert str(missing) in printed.err
     assert not config.exists()
     assert not (tmp_path / "log").exists()
 
 
 def test_invalid_configuration_does_not_replace_the_old_one(
-    tmp_path: Path, parts: list[str], capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, parts: list[str]
 ) -> None:
     config = tmp_path / "server.properties"
     config.write_text("before")
     with Path(parts[1]).open("a") as part:
         part.write("\nauthorizerd.workers=many\nqueued.max.requests=0\n")
-    assert main(["--config", str(config), *parts]) == 1
-    lines = capsys.readouterr().err.splitlines()
+    lines = run_main("--config", config, *parts, code=1, main=main).err.splitlines()
     assert [line.split(": ")[2] for line in lines] == ["authorizerd.workers", "queued.max.requests"]
     assert config.read_text() == "before"
 
 
 @pytest.mark.parametrize(("status", "code"), [(200, 0), (503, 1), (404, 1)])
-def test_only_status_200_is_success_and_the_answer_is_printed(
-    status: int, code: int, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_only_status_200_is_success_and_the_answer_is_printed(status: int, code: int) -> None:
     with serving(answering(status, b"the answer")) as address:
-        assert probe(["/readyz", "--admin", address]) == code
-    assert capsys.readouterr().out == "the answer\n"
+        printed = run_main("/readyz", "--admin", address, code=code, main=probe)
+    assert printed.out == "the answer\n"
 
 
-def test_closed_port_is_failure(capsys: pytest.CaptureFixture[str]) -> None:
+def test_closed_port_is_failure() -> None:
     address = closed_address()
-    assert probe(["/healthz", "--admin", address]) == 1
-    assert f"{address} does not answer" in capsys.readouterr().out
+    printed = run_main("/healthz", "--admin", address, code=1, main=probe)
+    assert f"{address} does not answer" in printed.out
 
 
 KUBERNETES_VERSION = "1.31.0"
