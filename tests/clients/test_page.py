@@ -87,71 +87,57 @@ def port_of(daemon: ExampleDaemon, documented: str) -> int:
     return int(daemon.ports.to_real(f":{documented}").removeprefix(":"))
 
 
-PYTHON = {
-    "blocking": programs("python")[0],
-    "trio": programs("python")[1],
-    "several": programs("python")[3],
-    "README": programs("python", "clients/python/README.md")[0] + "print(may)",
-}
-JAVASCRIPT = {
-    "page": programs("js")[0],
-    "README": programs("js", "clients/javascript/README.md")[0] + "console.log(may);",
-}
+PROGRAMS = {
+    "Python, blocking": ("ask.py", programs("python")[0], "8183"),
+    "Python, trio": ("ask.py", programs("python")[1], "8183"),
+    "Python, several": ("ask.py", programs("python")[3], "8183"),
+    "Python, README": (
+        "ask.py", programs("python", "clients/python/README.md")[0] + "print(may)", "8183",
+    ),
+    "Python without the library": ("ask.py", programs("python")[2], "8181"),
+    "JavaScript": ("ask.mjs", programs("js")[0], "8183"),
+    "JavaScript, README": (
+        "ask.mjs", programs("js", "clients/javascript/README.md")[0] + "console.log(may);", "8183",
+    ),
+    "Java": ("Ask.java", programs("java")[0], "8181"),
+    "Go": ("ask.go", programs("go")[0], "8181"),
+}  # fmt: skip
+"""The file, the text and the port of each program that needs no TLS."""
 
 
-@pytest.mark.parametrize("program", PYTHON.values(), ids=PYTHON)
-def test_python_program(
-    program: str, tmp_path: Path, daemon: ExampleDaemon, silent_port: int
-) -> None:
-    def ask(port: int) -> str:
-        (tmp_path / "ask.py").write_text(program.replace("8183", str(port)))
-        path = str(ROOT / "clients" / "python" / "src")
-        return printed_by([sys.executable, "ask.py"], tmp_path, PYTHONPATH=path)
+def command_of(file: str, folder: Path, request: pytest.FixtureRequest) -> tuple[list[str], str]:
+    """Return the command that runs a program in ``folder``, and the path of Python's modules."""
+    match Path(file).suffix:
+        case ".py":
+            return [sys.executable, file], str(ROOT / "clients" / "python" / "src")
+        case ".mjs":
+            (folder / "node_modules").mkdir()
+            library = folder / "node_modules" / "authorizerd-client"
+            library.symlink_to(ROOT / "clients" / "javascript")
+            return [require("node", ["--version"], 18), file], ""
+        case ".java":
+            return [require("java", ["-version"], 17), file], ""
+        case _:
+            return [str(request.getfixturevalue("go_program"))], ""
 
-    check(ask, port_of(daemon, "8183"), silent_port)
 
-
-def test_python_program_without_the_library(
-    tmp_path: Path, daemon: ExampleDaemon, silent_port: int
-) -> None:
-    program = programs("python")[2]
-    assert "timeout=1)" in program
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program(
+    name: str, tmp_path: Path, daemon: ExampleDaemon, silent_port: int,
+    request: pytest.FixtureRequest,
+) -> None:  # fmt: skip
+    file, text, documented = PROGRAMS[name]
+    assert ("timeout=1)" in text) is (name == "Python without the library")
+    command, path = command_of(file, tmp_path, request)
 
     def ask(port: int) -> str:
         limit = "timeout=0.2)" if port == silent_port else "timeout=60)"
-        text = program.replace("timeout=1)", limit).replace("8181", str(port))
-        (tmp_path / "ask.py").write_text(text)
-        return printed_by([sys.executable, "ask.py"], tmp_path)
+        program = text.replace("timeout=1)", limit).replace(documented, str(port))
+        (tmp_path / file).write_text(program)
+        variables = {"AUTHORIZERD": f"http://127.0.0.1:{port}", "JAVA_TOOL_OPTIONS": FAST_START}
+        return printed_by(command, tmp_path, PYTHONPATH=path, **variables)
 
-    check(ask, port_of(daemon, "8181"), silent_port)
-
-
-@pytest.mark.parametrize("program", JAVASCRIPT.values(), ids=JAVASCRIPT)
-def test_javascript_program(
-    program: str, tmp_path: Path, daemon: ExampleDaemon, silent_port: int
-) -> None:
-    node = require("node", ["--version"], 18)
-    (tmp_path / "node_modules").mkdir()
-    (tmp_path / "node_modules" / "authorizerd-client").symlink_to(ROOT / "clients" / "javascript")
-
-    def ask(port: int) -> str:
-        (tmp_path / "ask.mjs").write_text(program.replace("8183", str(port)))
-        return printed_by([node, "ask.mjs"], tmp_path)
-
-    check(ask, port_of(daemon, "8183"), silent_port)
-
-
-def test_java_program(tmp_path: Path, daemon: ExampleDaemon, silent_port: int) -> None:
-    java = require("java", ["-version"], 17)
-    (program,) = programs("java")
-    (tmp_path / "Ask.java").write_text(program)
-
-    def ask(port: int) -> str:
-        url = f"http://127.0.0.1:{port}"
-        environment = {"AUTHORIZERD": url, "JAVA_TOOL_OPTIONS": FAST_START}
-        return printed_by([java, "Ask.java"], tmp_path, **environment)
-
-    check(ask, port_of(daemon, "8181"), silent_port)
+    check(ask, port_of(daemon, documented), silent_port)
 
 
 @pytest.fixture(scope="module")
@@ -169,15 +155,6 @@ def go_program(tmp_path_factory: pytest.TempPathFactory, request: pytest.Fixture
     return folder / "ask"
 
 
-def test_go_program(
-    tmp_path: Path, daemon: ExampleDaemon, silent_port: int, go_program: Path
-) -> None:
-    def ask(port: int) -> str:
-        return printed_by([go_program], tmp_path, AUTHORIZERD=f"http://127.0.0.1:{port}")
-
-    check(ask, port_of(daemon, "8181"), silent_port)
-
-
 def be_patient(program: str) -> str:
     """Return the program with longer time limits, because a process's first handshake is slow."""
     limits = {"_seconds=1.0": "_seconds=60.0", "Ms: 1000": "Ms: 60000", "get(1,": "get(60,"}
@@ -191,9 +168,8 @@ def port_with_tls(daemon: DaemonProcess, name: str) -> str:
 
 
 def check_with_tls(
-    ask: Callable[[Path], str], authority: Authority, folder: Path,
-    names: Sequence[str] = ("own", "other"),
-) -> None:  # fmt: skip
+    ask: Callable[[Path], str], authority: Authority, folder: Path, names: Sequence[str]
+) -> None:
     """Run a program with the daemon's own CA, and with another."""
     client = authority.issue("client")
     authorities = {"own": authority, "other": Authority(folder, "other")}
@@ -208,61 +184,36 @@ def check_with_tls(
         assert len(printed) == 1 or "unknown ca" in printed[0]
 
 
-def test_python_program_with_tls(
-    tmp_path: Path, tls_daemon: tuple[DaemonProcess, Authority]
-) -> None:
+TLS_PROGRAMS = {
+    "Python": ("ask.py", programs("python")[4], "8183", None),
+    "JavaScript": ("ask.mjs", programs("js")[1], "8183", None),
+    "Java": ("Ask.java", programs("java")[0], "8181", programs("bash")[0]),
+    "Go": ("ask.go", programs("go")[0], "8181", programs("bash")[1]),
+}
+"""The file, the text and the port of each program with TLS, and the commands that run it."""
+
+
+@pytest.mark.parametrize("name", TLS_PROGRAMS)
+def test_program_with_tls(
+    name: str, tmp_path: Path, tls_daemon: tuple[DaemonProcess, Authority],
+    request: pytest.FixtureRequest,
+) -> None:  # fmt: skip
     daemon, authority = tls_daemon
-    program = be_patient(programs("python")[4])
-    program = program.replace("8183", port_with_tls(daemon, "decision_stream"))
-    path = str(ROOT / "clients" / "python" / "src")
+    file, text, documented, commands = TLS_PROGRAMS[name]
+    command, path = command_of(file, tmp_path, request)
+    port = port_with_tls(daemon, "decision_stream" if documented == "8183" else "decision_http")
+    program = be_patient(text).replace(documented, port)
+    if commands is not None:
+        own = command[0] if name == "Go" else "go run ask.go"
+        shell = commands.replace(documented, port).replace("go run ask.go", own)
+        command = ["bash", "-ec", shell]
 
     def ask(folder: Path) -> str:
-        return printed_by([sys.executable, "-c", program], folder, PYTHONPATH=path)
+        (folder / file).write_text(program)
+        variables = {"PYTHONPATH": path, "JAVA_TOOL_OPTIONS": FAST_START}
+        return printed_by(command, folder, **variables)
 
-    check_with_tls(ask, authority, tmp_path)
-
-
-def test_javascript_program_with_tls(
-    tmp_path: Path, tls_daemon: tuple[DaemonProcess, Authority]
-) -> None:
-    node = require("node", ["--version"], 18)
-    daemon, authority = tls_daemon
-    program = be_patient(programs("js")[1])
-    program = program.replace("8183", port_with_tls(daemon, "decision_stream"))
-    (tmp_path / "node_modules").mkdir()
-    (tmp_path / "node_modules" / "authorizerd-client").symlink_to(ROOT / "clients" / "javascript")
-
-    def ask(folder: Path) -> str:
-        (folder / "ask.mjs").write_text(program)
-        return printed_by([node, "ask.mjs"], folder)
-
-    check_with_tls(ask, authority, tmp_path)
-
-
-def test_java_program_with_tls(tmp_path: Path, tls_daemon: tuple[DaemonProcess, Authority]) -> None:
-    require("java", ["-version"], 17)
-    daemon, authority = tls_daemon
-    (program,) = programs("java")
-    commands = programs("bash")[0].replace("8181", port_with_tls(daemon, "decision_http"))
-
-    def ask(folder: Path) -> str:
-        (folder / "Ask.java").write_text(be_patient(program))
-        return printed_by(["bash", "-ec", commands], folder, JAVA_TOOL_OPTIONS=FAST_START)
-
-    check_with_tls(ask, authority, tmp_path, ["own"])
-
-
-def test_go_program_with_tls(
-    tmp_path: Path, tls_daemon: tuple[DaemonProcess, Authority], go_program: Path
-) -> None:
-    daemon, authority = tls_daemon
-    command = programs("bash")[1].replace("8181", port_with_tls(daemon, "decision_http"))
-    command = command.replace("go run ask.go", str(go_program))
-
-    def ask(folder: Path) -> str:
-        return printed_by(["bash", "-ec", command], folder)
-
-    check_with_tls(ask, authority, tmp_path)
+    check_with_tls(ask, authority, tmp_path, ["own"] if name == "Java" else ["own", "other"])
 
 
 def test_every_program_of_the_page_is_run() -> None:

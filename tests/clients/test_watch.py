@@ -179,18 +179,27 @@ async def test_follower_ends_with_the_daemons_acls(
             nursery.cancel_scope.cancel()
 
 
-def events_of(*blocks: bytes) -> list[AclEvent]:
-    """Return the events of a watch with this body."""
+HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def watching_follower() -> Follower:
+    """Return a follower that has got a listing at offset 1, and the head of its watch."""
     follower = Follower(None)
     follower.begin(ADDRESS)
-    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-    listing = b'{"offset":1}\n{"count":0}\n'
-    follower.receive_data(head + b"%x\r\n%b\r\n" % (len(listing), listing))
+    follower.receive_data(HEAD + chunk(b'{"offset":1}\n{"count":0}\n'))
     assert b"/v1/watch?after=1 " in follower.begin(ADDRESS)
-    events = follower.receive_data(head)
-    for block in blocks:
-        events += follower.receive_data(b"%x\r\n%b\r\n" % (len(block), block))
-    return events
+    assert follower.receive_data(HEAD) == []
+    return follower
+
+
+def events_of(*blocks: bytes) -> list[AclEvent]:
+    """Return the events of a watch with this body."""
+    follower = watching_follower()
+    return [event for block in blocks for event in follower.receive_data(chunk(block))]
 
 
 def test_state_of_the_daemon_is_an_event() -> None:
@@ -222,16 +231,10 @@ def test_other_data_ends_the_watch(block: bytes) -> None:
 
 def test_changes_before_a_fault_are_listed_again() -> None:
     """Those in the same bytes are lost with it, so the next request must not go on after them."""
-    follower = Follower(None)
-    follower.begin(ADDRESS)
-    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-    listing = b'{"offset":1}\n{"count":0}\n'
-    follower.receive_data(head + b"%x\r\n%b\r\n" % (len(listing), listing))
-    follower.begin(ADDRESS)
+    follower = watching_follower()
     change = b'id: 2\nevent: acls\ndata: {"offset":2,"more":false,"changes":[]}\n\n'
-    block = change + b"event: acls\ndata: x\n\n"
     with pytest.raises(ProtocolError):
-        follower.receive_data(head + b"%x\r\n%b\r\n" % (len(block), block))
+        follower.receive_data(chunk(change + b"event: acls\ndata: x\n\n"))
     assert follower.begin(ADDRESS).startswith(b"GET /v1/acls ")
 
 
@@ -363,18 +366,17 @@ def dripping_peer(start: bytes) -> AbstractContextManager[str]:
     return accepting(drip)
 
 
-async def test_dripped_head_ends_at_the_limit(new_events: NewEvents) -> None:
-    with dripping_peer(b"HTTP/1.1 200 OK\r\nX: ") as address:
-        events = new_events(f"http://{address}", silence_seconds=0.2, retry_seconds=0.1)
-        with pytest.raises(ConnectionLostError, match=r"has not answered for 0\.2 s"):
-            await events.next()
-
-
-async def test_dripped_handshake_ends_at_the_limit(new_events: NewEvents) -> None:
-    with dripping_peer(b"\x16\x03\x03" + (16_000).to_bytes(2)) as address:
-        options = {"connect_timeout_seconds": 0.2, "retry_seconds": 0.1}
-        events = new_events(f"https://{address}", **options)
-        with pytest.raises(ConnectionLostError, match="did not answer in time"):
+@pytest.mark.parametrize(("scheme", "start", "limit", "error"), [
+    ("http", b"HTTP/1.1 200 OK\r\nX: ", "silence_seconds", r"has not answered for 0\.2 s"),
+    ("https", b"\x16\x03\x03" + (16_000).to_bytes(2), "connect_timeout_seconds",
+     "did not answer in time"),
+], ids=["head", "handshake"])  # fmt: skip
+async def test_dripped_answer_ends_at_the_limit(
+    new_events: NewEvents, scheme: str, start: bytes, limit: str, error: str
+) -> None:
+    with dripping_peer(start) as address:
+        events = new_events(f"{scheme}://{address}", retry_seconds=0.1, **{limit: 0.2})
+        with pytest.raises(ConnectionLostError, match=error):
             await events.next()
 
 
