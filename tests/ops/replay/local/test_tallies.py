@@ -147,15 +147,6 @@ def test_json_lines_are_read_like_each_line(zone: str, line_format: LineFormat) 
     }
 
 
-def test_json_lines_that_differ_in_time_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    parsed = record_calls(monkeypatch, tallies_module, "parse_line")
-    line = '{"version":1,"time":"2026-11-21T16:26:%02d.966Z","principal":"User:a"}'
-    assert sums_of([(line % second).encode() for second in range(9)]) == {
-        Reason.BAD_JSON: (9, None, None)
-    }
-    assert len(parsed) == 1
-
-
 def test_line_with_an_endless_timestamp_of_a_container_is_too_long() -> None:
     stamp = b"2" * LINE_BYTES_MAX + b"Z stdout F "
     lines = [stamp + STAMP % second + MESSAGE % b"a" for second in range(2)]
@@ -172,22 +163,19 @@ def test_line_of_maximum_length_is_not_lengthened(size: int) -> None:
     assert sums_of([line]) == sums_of_columns([line], "UTC", "auto")
 
 
-def test_lines_that_differ_in_time_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    parsed = record_calls(monkeypatch, tallies_module, "parse_line")
-    lines = [STAMP % second + MESSAGE % name for second in range(3) for name in (b"a", b"b")]
-    assert [count for count, _, _ in sums_of(lines).values()] == [3, 3]
-    assert len(parsed) == 2
-
-
-def test_timestamps_of_containers_are_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each line has another one, so a memory of them would only cost time and memory."""
-    parsed = record_calls(monkeypatch, tallies_module, "parse_second")
-    lines = [
-        b"2026-11-21T16:26:26.%09dZ stdout F " % number + STAMP % 26 + MESSAGE % b"a"
-        for number in range(9)
-    ]
-    assert [count for count, _, _ in sums_of(lines).values()] == [9]
-    assert len(parsed) == 1
+@pytest.mark.parametrize(("function", "line", "count", "parsed"), [
+    ("parse_line", STAMP + MESSAGE % b"a", 9, 1),
+    ("parse_line", b'{"version":1,"time":"2026-11-21T16:26:%02d.966Z","principal":"User:a"}', 9, 1),
+    # Each line has another timestamp of the container, so a memory of them would only cost time.
+    ("parse_second", b"2026-11-21T16:26:26.%09dZ stdout F " + STAMP % 26 + MESSAGE % b"a", 9, 1),
+], ids=["line", "JSON", "container"])  # fmt: skip
+def test_lines_that_differ_in_time_are_parsed_once(
+    function: str, line: bytes, count: int, parsed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = record_calls(monkeypatch, tallies_module, function)
+    sums = sums_of([line % number for number in range(count)])
+    assert [lines for lines, _, _ in sums.values()] == [count]
+    assert len(calls) == parsed
 
 
 @pytest.mark.parametrize("name", ["TAILS_MAX", "KEPT_BYTES_MAX", "SECONDS_MAX"])

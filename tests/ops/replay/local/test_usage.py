@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import sys
 from datetime import UTC
 from pathlib import Path
 from threading import Thread
@@ -26,7 +25,6 @@ from authorizerd.replay.usage import evaluation
 from authorizerd.replay.usage.errors import UsageError
 from tests.ops.replay.acl_sets import acl_set_of, topic_read
 from tests.ops.replay.recorded_events import START, Event, damage_rows, write_events
-from tests.support.programs import run_program
 from tests.support.recorded_use import LAST_CLIENT_LINE, RecordedUse, read_recorded_use
 
 LINE = (
@@ -134,35 +132,6 @@ def test_events_before_a_time_are_not_counted(first: str) -> None:
 
 
 LOG = "kafka-authorizer.log.xz"
-BASE_INSTALL = """
-import sys
-
-class Blocker:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("jinja2", "py4j", "pyarrow", "pyspark"):
-            raise ModuleNotFoundError(f"{name} is not part of the base install", name=name)
-
-sys.meta_path.insert(0, Blocker())
-from authorizerd.acl.index.builder import build
-from authorizerd.acl.decision import AuthorizerSettings
-from authorizerd.replay.acl_set import AclSet, digest_of
-from authorizerd.replay.local.evidence import judge_traffic
-from authorizerd.replay.local.traffic import LogEngine
-from authorizerd.replay.local.traffic import read_traffic
-from authorizerd.replay.plans import IngestPlan, WhatIfPlan
-from authorizerd.replay.whatif import evaluation as whatif
-
-nothing = AclSet(source="none", acls=(), digest=digest_of(()))
-everyone = AclSet(source="none", acls=(), digest=digest_of(()), allow_everyone_if_no_acl_found=True)
-log, out = sys.argv[1:]
-logs, plan = IngestPlan(inputs=(log,), out=out), WhatIfPlan(
-    events="", out=out, candidate=nothing, baseline=everyone
-)
-assert whatif.run(plan, LogEngine(logs, out)) == 3
-traffic = read_traffic(logs)
-evidence = judge_traffic(traffic, build([]), build([]), AuthorizerSettings(frozenset(), True))
-print(evidence.events, evidence.tuples)
-"""
 
 
 def judge(use: RecordedUse, log: Path, removed: set[Acl]) -> TrafficEvidence:
@@ -199,11 +168,6 @@ def test_used_grants_are_named_as_causes(real_log_dir: Path) -> None:
     assert {parse_acl(each.acl) for each in causes} == ten
     assert all(each.change == "delete" and each.events for each in causes)
     assert evidence.newly_allowed == TrafficChange()
-
-
-def test_base_install_is_enough(real_log_dir: Path, tmp_path: Path) -> None:
-    done = run_program(sys.executable, "-c", BASE_INSTALL, str(real_log_dir / LOG), str(tmp_path))
-    assert (done.stderr, done.stdout.splitlines()[-1]) == ("", "13518 4391")
 
 
 START_MS = int(START.timestamp() * 1000)
