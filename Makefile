@@ -1,12 +1,12 @@
 # Every target sets up what it needs: on a fresh machine, run `make run` or `make test`.
 PYTHON ?= python3
 BIN := .venv/bin
-# Tests run in two processes for each CPU, at most four. A free one takes waiting tests of another.
+# Tests run in two processes per CPU, at most four. An idle process takes over waiting tests of others.
 PARALLEL := -n logical --maxprocesses 4 --dist worksteal
 REPLAY_TESTS := tests/ops/replay tests/end_to_end/test_replay.py
-# Tests are compiled once, not in each process of each run.
+# Compile tests once, not in every process of every run.
 unexport PYTHONDONTWRITEBYTECODE
-# Tests may start make, without the jobs of this one.
+# Tests may start make; it must not share this make's job server.
 unexport MAKEFLAGS
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
@@ -34,7 +34,8 @@ setup-dev: .venv/.setup-dev
 run: setup
 	@$(BIN)/python -m tools.example $(if $(PORT),--override listeners=PLAINTEXT://127.0.0.1:$(PORT))
 
-# Follow a real Kafka cluster with two daemons until Ctrl-C; needs Java 17 and Maven. ONCE=1 ends by itself.
+# Follow a real Kafka cluster with two daemons until Ctrl-C (with ONCE=1, until an ACL has arrived); needs Java 17 and
+# Maven.
 run-cluster: setup
 	@$(BIN)/python -m tools.example_cluster $(if $(ONCE),--once)
 
@@ -42,7 +43,7 @@ run-cluster: setup
 replay-demo: setup-dev
 	@$(BIN)/python -m tools.replay_demo
 
-# Run all tests but conformance and those on Spark, of which two stay. Random and large inputs are few.
+# Run all tests except conformance tests and all but two of those on Spark, with few random and large inputs.
 test: setup-dev
 	$(BIN)/pytest $(PARALLEL) -m "smoke or not replay"
 
@@ -59,8 +60,8 @@ test-whole: setup-dev .venv-release/.setup
 test-fast: setup-dev
 	$(BIN)/pytest $(PARALLEL) -m "not slow"
 
-# Compare both engines of replay on random sets of ACLs: SETS with few jobs of Spark, and JOBS with
-# whole jobs. Needs Java 17.
+# Compare both engines of replay on random sets of ACLs: SETS of them with few Spark jobs, and JOBS with whole jobs.
+# Needs Java 17.
 engines: setup-dev
 	REPLAY_SETS=$(or $(SETS),200) REPLAY_JOBS=$(or $(JOBS),5) \
 	  $(BIN)/pytest tests/ops/replay/local/test_engines_agree.py
@@ -71,13 +72,13 @@ faults: setup-dev
 	$(BIN)/python -m tests.faults --schedules $(or $(SCHEDULES),20000) --seed $(or $(SEED),1)
 	$(BIN)/python -m tests.faults --copy --schedules $(or $(SCHEDULES),20000) --seed $(or $(SEED),1)
 
-# Run random stories of the whole daemon on such a disk and a faulty network; compare them with a model.
+# Run random stories of the whole daemon on the same disk and a faulty network; compare them with a model.
 stories: setup-dev
 	$(BIN)/python -m tests.model --stories $(or $(STORIES),3000) --seed $(or $(SEED),1)
 
 # Kill, stop and starve a real daemon with workers, and compare all answers with its log; MINUTES=5,
-# SEED=1234 and FAULTS=SIGSTOP,disk choose what happens. WORKERS=1 needs no workers. SOURCE=quorum and
-# SOURCE=brokers let the daemon follow a real cluster, which it changes as WRITES=as-self or forward.
+# SEED=1234 and FAULTS=SIGSTOP,disk choose what happens. WORKERS=1 runs no workers. With SOURCE=quorum or brokers, the
+# daemon follows a real cluster, which it changes with WRITES=as-self or forward.
 chaos: setup-dev
 	$(BIN)/python -m tests.chaos --minutes $(or $(MINUTES),5) --seed $(or $(SEED),1) \
 	  $(if $(FAULTS),--faults "$(FAULTS)") $(if $(SOURCE),--source $(SOURCE)) \
@@ -89,17 +90,18 @@ fuzz: setup-dev
 	$(BIN)/python -m tests.fuzz --inputs $(or $(INPUTS),10000000) --seed $(or $(SEED),1) \
 	  $(if $(SECONDS),--seconds $(SECONDS)) $(if $(TARGETS),--targets $(TARGETS))
 
-# Run real daemons under mixed load while they are disturbed: nothing may be wrong, and nothing may grow.
+# Run real daemons under mixed load while they are disturbed: no answer may be wrong, and nothing may grow.
 soak: setup-dev
 	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),30) --seed $(or $(SEED),1) \
 	  --writes $(or $(WRITES),as-self)
 
-# Break one guard at a time in a copy, and run the test that must notice it.
+# Break one guard at a time in a copy, and run the test that must fail.
 mutants: setup-dev
 	$(BIN)/python -m tests.mutants
 
-# Make random changes to modules in a copy: which share do the modules' own tests notice? PATHS="acl tls" chooses
-# modules or folders, CHANGES=10 how many for each module (0: all), SEED=1234 which; .run/mutation-score.json has the scores.
+# Make random changes to modules in a copy, and print the share that the modules' own tests catch. PATHS="acl tls"
+# chooses modules or folders, CHANGES=10 how many for each module (0: all), SEED=1234 which; .run/mutation-score.json
+# has the scores.
 mutation-score: setup-dev .venv-mutation/.setup
 	$(BIN)/python -m tests.mutants.score --changes $(or $(CHANGES),10) --seed $(or $(SEED),1) $(PATHS)
 
@@ -109,7 +111,7 @@ mutation-score: setup-dev .venv-mutation/.setup
 	  -r requirements-mutation.lock
 	@touch $@
 
-# Measure how long each kind of request holds the event loop, for every kind of caller.
+# Measure how long each kind of request blocks the event loop, for every kind of caller.
 stretches: setup-dev
 	$(BIN)/python -m tests.loop --whole --repeats $(or $(REPEATS),3)
 
@@ -119,11 +121,11 @@ check: setup-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Measure, with every peer that is installed. PARTS=http,stream measures only these parts.
+# Run the benchmark with every installed peer. PARTS=http,stream measures only these parts.
 bench: setup-dev
 	$(BIN)/python -m tools.bench $(if $(PARTS),--parts $(PARTS))
 
-# Build the benchmark's peers from source; needs Go 1.26, and several minutes for the first time.
+# Build the benchmark's peers from source; needs Go 1.26, and takes several minutes the first time.
 peers:
 	GOBIN=$(CURDIR)/.run/peers go install github.com/open-policy-agent/opa@v1.22.2
 	GOBIN=$(CURDIR)/.run/peers go install github.com/openfga/openfga/cmd/openfga@v1.22.1
@@ -143,11 +145,11 @@ releases: setup-dev
 nightly:
 	.ci/nightly $(PARTS)
 
-# Look for known vulnerabilities of the libraries that are installed with the daemon.
+# Look for known vulnerabilities in the libraries that are installed with the daemon.
 advisories: .venv-release/.setup
 	.venv-release/bin/pip-audit --disable-pip --require-hashes --strict -r requirements.lock
 
-# Render the chart as ops/container/kubernetes.yaml, for kubectl; needs helm (HELM=… names it).
+# Render the chart as ops/container/kubernetes.yaml, for kubectl; needs helm (HELM=… sets its path).
 HELM ?= helm
 KUBERNETES := 1.31.0
 chart:
@@ -156,11 +158,11 @@ chart:
 	  $(HELM) template authorizerd ops/helm --kube-version $(KUBERNETES) --namespace authorizerd \
 	  --values ops/helm/ci/all-values.yaml) > ops/container/kubernetes.yaml
 
-# Write the files that wheels install and git does not keep: manual page, completions, dashboard.
+# Write the files that wheels install but git does not keep: manual page, completions, dashboard.
 install-files: setup-dev
 	$(BIN)/python -m tools.install_files
 
-# Build the documentation site in .run/site; a link or anchor that leads nowhere is an error.
+# Build the documentation site in .run/site; a broken link or anchor is an error.
 docs: .venv/.setup-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 	@echo "built .run/site; to read it: $(BIN)/python -m mkdocs serve"
@@ -171,9 +173,9 @@ wheel: install-files
 	$(BIN)/python -m pip wheel --quiet --no-deps --no-index --no-build-isolation --wheel-dir dist .
 	@ls dist/authorizerd-*.whl
 
-# Build what a version publishes into dist/VERSION: a wheel, a source package, a bill of materials,
-# the Helm chart, the client libraries, and hashes. The commit needs the version's tag; UNTAGGED=1 tries it
-# without one, and without helm or npm if they are not installed.
+# Build a version's artifacts into dist/VERSION: a wheel, a source package, a bill of materials, the Helm chart, the
+# client libraries, and hashes. The commit needs the version's tag; UNTAGGED=1 is a trial without it, and without helm
+# or npm if they are not installed.
 release: .venv-release/.setup setup-dev
 	@HELM=$(HELM) .venv-release/bin/python -m tools.release $(if $(UNTAGGED),--untagged)
 
@@ -183,7 +185,7 @@ release: .venv-release/.setup setup-dev
 	  -r requirements-release.lock
 	@touch $@
 
-# Build the container image with buildah; syft, if it is installed, lists what it has.
+# Build the container image with buildah; syft, if installed, lists its contents.
 image:
 	ops/container/build.sh
 

@@ -1,7 +1,8 @@
 """Changes of committed records other than ACLs: topics, configs, credentials, features, nodes.
 
 **Invariant:** a change keeps all fields of its record, so a checkpoint written from it loses
-nothing. Nodes are the exception: only what proves their release is kept, and the record's bytes.
+nothing. Nodes are the exception: only the fields that prove their release are kept, and the
+record's bytes.
 
 Source: KIP-631 (topics, configs, nodes), KIP-858 and 966 (partitions), KIP-900 (SCRAM), KIP-584,
 KIP-853 (voters), KIP-919 (controllers).
@@ -14,9 +15,9 @@ from typing import Final
 import msgspec
 
 Replicas = tuple[int, ...]
-"""Node ids. A partition's replicas are in order of preference."""
+"""Node ids. A partition's replicas are listed in order of preference."""
 
-# Not -1, which records contain if a partition has no leader.
+# Not -1: in records, that means that a partition has no leader.
 LEADER_UNCHANGED: Final = -2
 RECOVERY_STATE_UNCHANGED: Final = -1
 
@@ -27,7 +28,7 @@ UNKNOWN_LEVEL: Final = -1
 class Partition(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """One partition, with the fields of its records.
 
-    ``directories`` has 16 bytes for each replica, or is empty. ``version`` is the highest
+    ``directories`` has a 16-byte uuid for each replica, or is empty. ``version`` is the highest
     version among the records that describe the partition.
     """
 
@@ -128,11 +129,11 @@ class FeatureLevel(msgspec.Struct, frozen=True, gc=False):
 
 
 class NodeRegistered(msgspec.Struct, frozen=True, gc=False):
-    """A broker or a controller belongs to the cluster. It replaces an earlier one with this id.
+    """A broker or controller joined the cluster, replacing an earlier one with this id.
 
     Attributes:
         level: the highest level of metadata.version that it supports, or ``UNKNOWN_LEVEL``.
-        value: the record's bytes, empty if there is no record: a broker was asked instead.
+        value: the record's bytes; empty if a broker was asked instead of reading a record.
     """
 
     is_controller: bool
@@ -142,14 +143,14 @@ class NodeRegistered(msgspec.Struct, frozen=True, gc=False):
 
 
 class NodeUnregistered(msgspec.Struct, frozen=True, gc=False):
-    """A broker or a controller belongs to the cluster no longer."""
+    """A broker or controller left the cluster."""
 
     is_controller: bool
     id: int
 
 
 class VotersChanged(msgspec.Struct, frozen=True, gc=False):
-    """A VotersRecord: the controllers that vote. None means that no record names them."""
+    """A VotersRecord: the voting controllers. None means that no record names them."""
 
     ids: frozenset[int] | None
 

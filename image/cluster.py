@@ -47,7 +47,7 @@ ConfigResource = tuple[int, str]
 Login = tuple[str, int]
 """A user and a SCRAM mechanism, as a raw int8."""
 NodeKey = tuple[bool, int]
-"""True for a controller, False for a broker; and the node's id. A combined node has both."""
+"""True for a controller or False for a broker, and the node's id. A combined node has both keys."""
 
 
 class Topic(msgspec.Struct, frozen=True, gc=False):
@@ -61,7 +61,7 @@ class Topic(msgspec.Struct, frozen=True, gc=False):
         """Yield the partitions' numbers, which Kafka counts from 0, in order.
 
         If there are gaps, some numbers come last, in no particular order. A controller leaves no
-        gaps. Nothing is sorted, so callers can take a few of many numbers at a time.
+        gaps. Nothing is sorted, so callers can take a few numbers at a time.
         """
         count = len(self.partitions)
         counted = (number for number in range(count) if number in self.partitions)
@@ -72,8 +72,8 @@ class Topic(msgspec.Struct, frozen=True, gc=False):
 class ClusterImage(msgspec.Struct, frozen=True, gc=False):
     """Topics, configs, credentials, features and nodes.
 
-    ``topic_names`` maps each topic id to its name. ``voters`` are the controllers that vote, None
-    if no record names them.
+    ``topic_names`` maps each topic id to its name. ``voters`` are the voting controllers, None if
+    no record names them.
     """
 
     topics: Map[str, Topic] = Map()
@@ -99,11 +99,11 @@ EMPTY_IMAGE: Final = ClusterImage()
 
 
 def apply_cluster_changes(image: ClusterImage, changes: Iterable[ClusterChange]) -> ClusterImage:
-    """Return ``image`` with ``changes`` made in order.
+    """Return ``image`` with ``changes`` applied in order.
 
     Raises:
-        ClusterChangeError: a change contradicts the image: a second record of a topic, or a change
-            of a topic, partition or credential that does not exist.
+        ClusterChangeError: a change contradicts the image: it adds an existing topic, or changes a
+            topic, partition or credential that does not exist.
     """
     for change in changes:
         image = _apply(image, change)
@@ -201,7 +201,7 @@ def _changed(partition: Partition, change: PartitionChanged) -> Partition:
         replicas=_newer(change.replicas, partition.replicas),
         isr=_newer(change.isr, partition.isr),
         leader=change.leader if has_other_leader else partition.leader,
-        # The record does not contain the epochs. As in Kafka, each reader counts changes.
+        # The record does not contain the epochs. As in Kafka, every reader counts the changes.
         leader_epoch=partition.leader_epoch + has_other_leader,
         partition_epoch=partition.partition_epoch + 1,
         removing_replicas=_newer(change.removing_replicas, partition.removing_replicas),
@@ -214,7 +214,8 @@ def _changed(partition: Partition, change: PartitionChanged) -> Partition:
             change.eligible_leader_replicas, partition.eligible_leader_replicas
         ),
         last_known_eligible=_newer(change.last_known_eligible, partition.last_known_eligible),
-        # A checkpoint has one record for the partition: its version must support all fields.
+        # A checkpoint has a single record for the partition, so its version must support all
+        # fields.
         version=max(change.version, partition.version),
     )
 

@@ -1,4 +1,4 @@
-"""Plan the changes that turn one image into another, for a source that receives whole states.
+"""Plan the changes that turn one image into another, for a source that receives complete states.
 
 **Invariant:** applying the changes to the first image gives exactly the second one. Removals of
 topics come first, so a topic may be replaced by one with the same name and another id.
@@ -68,7 +68,7 @@ def _compare(before: ClusterImage, after: ClusterImage) -> Iterator[ClusterChang
 
 
 def _can_become(old: Topic, new: Topic | None) -> bool:
-    """Return True if records can turn ``old`` into ``new``: none removes a single partition."""
+    """Return True if records can turn ``old`` into ``new``: no record removes one partition."""
     return new is not None and old.id == new.id and all(n in new.partitions for n in old.partitions)
 
 

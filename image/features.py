@@ -50,7 +50,7 @@ def name_metadata_version(level: int) -> str:
 def features_at(metadata_version: int) -> dict[str, int]:
     """Return the features of a log that Kafka formats at this level, metadata.version first.
 
-    A level that Kafka of that time lacks would end its nodes.
+    Nodes of that Kafka release would exit on a level that they do not know.
     """
     levels = {
         name: sum(first <= metadata_version for first in firsts)

@@ -1,1 +1,1 @@
-"""Programs of the developers: benchmark, release, generators of pages, examples."""
+"""Programs for developers: benchmark, release, page generators, examples."""

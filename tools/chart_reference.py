@@ -19,7 +19,7 @@ import yaml
 _CHART: Final = Path(__file__).parents[1] / "ops" / "helm"
 _WIDTH: Final = 110
 _SHOWN_MAX: Final = 80
-"""Longer defaults are only in values.yaml."""
+"""Longer defaults are shown only in values.yaml."""
 
 _KEY: Final = re.compile(r"( *)(\w+):")
 _HEAD: Final = """\

@@ -80,7 +80,7 @@ def serve_command(
     """Write a configuration; return the arguments of ``authorizerd`` and the ready file's path."""
     directory.mkdir(parents=True, exist_ok=True)
     config, ready = directory / "server.properties", directory / "ready.json"
-    # The file of an earlier run would be mistaken for this daemon's.
+    # A file from an earlier run would be mistaken for this daemon's.
     ready.unlink(missing_ok=True)
     lines = {**_SETTINGS, "metadata.log.dir": str(log_dir), **settings}
     config.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
@@ -116,7 +116,7 @@ def ready_daemon(
     """Run a daemon on ``log_dir``, with its files below ``directory``, until the block ends.
 
     Args:
-        token: what its callers send.
+        token: the token that its callers send.
 
     Raises:
         ProcessError: it did not become ready; ``daemon.log`` has the reason.

@@ -44,7 +44,7 @@ ROWS: Final = (
         (
             Panel(
                 "Ready",
-                "1 while decisions are made. /readyz names the reason of a 0.",
+                "1 while the daemon makes decisions. If it is 0, /readyz gives the reason.",
                 "short",
                 (("authorizerd_ready{INSTANCE}", "{{instance}}"),),
             ),

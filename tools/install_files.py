@@ -17,7 +17,7 @@ DASHBOARD: Final = "ops/grafana/dashboards/authorizerd.json"
 
 
 def write_install_files(sources: Path) -> None:
-    """Write every file into ``sources``, a checkout or a copy of one."""
+    """Write every file into ``sources``, a checkout or a copy of it."""
     for name, content in {**documents(), DASHBOARD: text()}.items():
         path = sources / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -40,9 +40,9 @@ class ProcessError(Exception):
 
 
 def end_at_sigterm() -> None:
-    """Let the first SIGTERM raise SystemExit, so that each block ends the programs it has started.
+    """Let the first SIGTERM raise SystemExit, so that each block ends the programs that it started.
 
-    Later ones are ignored: ``make`` sends another if its whole group gets the signal.
+    Later signals are ignored: ``make`` sends a second one if its whole group gets the signal.
     """
 
     def end(number: int, _frame: object) -> None:
@@ -72,7 +72,7 @@ def capture_output(
     directory: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> bytes:
-    """Run ``command`` to its end and return its output.
+    """Run ``command`` to completion and return its output.
 
     Raises:
         ProcessError: it could not be started, failed, or exceeded the time limit.
@@ -148,7 +148,7 @@ def running(
 
 @dataclass(frozen=True, slots=True)
 class ProcessTime:
-    """Wall time of a process, and the maximum of its resident memory."""
+    """Wall time of a process, and its peak resident memory."""
 
     seconds: float
     resident_bytes: int
@@ -157,14 +157,14 @@ class ProcessTime:
 def time_process(
     command: Command, log: Path, timeout_seconds: float, codes: Sequence[int] = (0,)
 ) -> ProcessTime:
-    """Run ``command`` to its end, with its output in ``log``.
+    """Run ``command`` to completion, with its output in ``log``.
 
     Raises:
         ProcessError: its exit code is not one of ``codes``, or it exceeded the time limit.
     """
     begun = time.perf_counter()
     with running(command, log) as process:
-        # Only wait4 returns the memory, and it has no time limit.
+        # Only wait4 returns the memory, but it has no time limit.
         killer = Timer(timeout_seconds, process.kill)
         killer.start()
         try:
@@ -205,7 +205,7 @@ def cpu_seconds(process_id: int) -> float:
     Source: proc(5), ``/proc/<pid>/stat``, fields 14 to 17; ``/proc/<pid>/task/<tid>/children``.
     """
     process = Path(f"/proc/{process_id}")
-    # The name, in parentheses, may itself contain blanks and parentheses.
+    # The name, in parentheses, may itself contain spaces and parentheses.
     after_name = (process / "stat").read_text().rpartition(")")[2].split()
     # The first field after the name is field 3.
     own = sum(map(int, after_name[11:15])) / _TICKS_PER_SECOND
@@ -217,7 +217,7 @@ def cpu_seconds(process_id: int) -> float:
 
 @contextmanager
 def sampling(take: Callable[[], T]) -> Iterator[list[T]]:
-    """Yield a list that gets what ``take`` returns: at once, regularly, and at the end.
+    """Yield a list that collects what ``take`` returns: at once, at intervals, and at the end.
 
     A sample is left out if ``take`` raises OSError, such as for a process that has just ended.
     """
@@ -241,8 +241,8 @@ def sampling(take: Callable[[], T]) -> Iterator[list[T]]:
 def sum_increases(samples: Sequence[float]) -> float:
     """Return the CPU time that was used between samples of ``cpu_seconds``.
 
-    A process whose parent ignores SIGCHLD takes its time with it when it ends. So do the workers of
-    PySpark, after a minute without tasks.
+    The time of a process is lost when it ends if its parent ignores SIGCHLD. This is the case for
+    PySpark's workers, after a minute without tasks.
     """
     return sum(max(0.0, later - earlier) for earlier, later in pairwise(samples))
 
@@ -263,8 +263,8 @@ def children_of(process_id: int) -> list[int]:
 class Memory:
     """A process's memory.
 
-    ``uss_bytes`` are the pages that no other process maps. ``pss_bytes`` adds its share of the
-    other pages, so the sum over all processes is what they take together.
+    ``uss_bytes`` counts the pages that no other process maps. ``pss_bytes`` adds its share of the
+    other pages, so the sum over all processes is their total memory.
     """
 
     pss_bytes: int
@@ -283,7 +283,7 @@ def read_memory(process_id: int) -> Memory:
 
 
 def tree_bytes(process_id: int) -> int:
-    """Return the memory that a process and its descendants take together."""
+    """Return the total memory of a process and its descendants."""
     try:
         own, children = read_memory(process_id).pss_bytes, children_of(process_id)
     except (OSError, KeyError, IndexError):

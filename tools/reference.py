@@ -18,7 +18,7 @@ from tools.site.places import link_pages
 
 _WIDTH: Final = 105
 _MINUS: Final = "\u00a0-\u00a0"
-"""A minus that is not at the beginning of a line, where it would begin a list."""
+"""A minus that cannot come to the beginning of a line, where it would begin a list."""
 
 _HEAD = """\
 # Configuration
@@ -42,8 +42,8 @@ configuration: at a start and at SIGHUP, and also in `--override`, in profiles, 
 `--command-config`.
 
 - `config.providers` is the comma-separated list of names of providers, without blanks.
-  `config.providers.NAME.class` is the class of one, and `config.providers.NAME.param.*` are its
-  parameters.
+  `config.providers.NAME.class` is the class of a provider, and `config.providers.NAME.param.*` are
+  its parameters.
 - The classes are Kafka's own, with the prefix `org.apache.kafka.common.config.provider.`:
     - `FileConfigProvider`: a key of a properties file in UTF-8,
       `${NAME:/etc/secrets.properties:password}`;

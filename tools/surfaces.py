@@ -50,7 +50,7 @@ _EXPLAINED: Final = "an evaluation with `explain` in its context"
 
 
 def list_surfaces() -> Iterator[tuple[str, Needs]]:
-    """Yield every surface that knows its callers, with what it requires of them."""
+    """Yield every surface that knows its callers, with the rights that it requires of them."""
     for endpoint, needs in ENDPOINT_NEEDS.items():
         yield f"`{endpoint}`", needs
     yield _EXPLAINED, EXPLANATIONS
@@ -79,7 +79,7 @@ def _cell(right: Right | None) -> str:
 
 
 def write_page(text: str) -> str:
-    """Return the page with the table of today in the place of its own."""
+    """Return the page with its table replaced by the current one."""
     head, _, rest = text.partition(BEGIN)
     _, end, tail = rest.partition(END)
     assert end, f"{PAGE}: expected {BEGIN} before {END}"

@@ -1,12 +1,12 @@
-"""``make bench``: measure our figures, each with a peer's figure from the same run.
+"""``make bench``: measure the project's figures, and a peer's figure in the same run.
 
     python -m tools.bench [--quick] [--parts NAMES] [--directory DIRECTORY]
     python -m tools.bench --write
 
 The first command writes a JSON file for each part to ``DIRECTORY/bench/results``, and prints the
 tables; the second one puts them into the documentation. ``--quick`` runs the parts on small sets,
-without a JVM. The exit code is 1 if a part failed, or if a limit that must hold was exceeded; the
-other parts are measured nevertheless.
+without a JVM. The exit code is 1 if a part failed, or if an enforced limit was exceeded; the other
+parts are still measured.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def measure(run: Run, names: Iterable[str], parts: Mapping[str, Part] = PARTS) -
 
 
 def check_rows(rows: list[Row]) -> None:
-    """Raise MeasurementError if a part has no figures, or one of them twice."""
+    """Raise MeasurementError if a part has no figures, or has a figure twice."""
     if not rows:
         raise MeasurementError("nothing was measured")
     names = [(row.what, row.metric) for row in rows]
@@ -56,8 +56,8 @@ def check_rows(rows: list[Row]) -> None:
 
 
 def judge(rows: Iterable[Row], *, is_quick: bool) -> int:
-    """Name each limit that must hold and was exceeded; return how many there are."""
-    # Times of a quick run mean nothing: tests run it while the machine does other work.
+    """Print each enforced limit that was exceeded; return their number."""
+    # Times of a quick run mean nothing: tests run it while the machine is busy.
     broken = [row for row in rows if row.is_broken and not (is_quick and row.unit == "ms")]
     for row in broken:
         _report(f"{row.what}: {row.metric}: {format_figure(row.ours)} {row.unit} exceeds the limit")
@@ -69,7 +69,7 @@ def _report(what: str) -> None:
 
 
 def names_of(text: str) -> list[str]:
-    """Return the named parts, in the order of the page and each only once."""
+    """Return the named parts once each, in the order of the page."""
     names = [each.strip() for each in text.split(",")]
     for name in names:
         if name not in PARTS:
@@ -86,7 +86,7 @@ def main() -> int:
         help=f"only these parts, separated by commas: {', '.join(PARTS)}",
     )  # fmt: skip
     parser.add_argument("--directory", type=Path, default=Path(".run"), help="for files")
-    parser.add_argument("--write", action="store_true", help="draw the page; measure nothing")
+    parser.add_argument("--write", action="store_true", help="write the page; measure nothing")
     given = parser.parse_args()
     end_at_sigterm()
     directory = given.directory.absolute() / "bench"

@@ -1,10 +1,10 @@
-"""Generate audit logs of any length, as a busy broker writes them.
+"""Generate audit logs of any length, like those of a busy broker.
 
 **Invariant:** each line is what Kafka's audit logger writes for a real decision by the set
 ``kind``, so a what-if of the same ACLs must find no difference. Every run writes the same log.
 ``first`` is the number of a log's first line, from which its times and its draws follow: logs with
-consecutive lines together are one log. As in production, few tuples make most lines: the n-th
-occurs 1/n times as often as the first.
+consecutive lines together are one log. As in production, a few tuples account for most lines: the
+n-th occurs 1/n times as often as the first.
 """
 
 from __future__ import annotations
@@ -106,12 +106,12 @@ def write_audit_log(path: Path, lines: int, distinct: int = DISTINCT_MAX, first:
 def write_audit_logs(
     folder: Path, lines: int, lines_each: int, processes: int, distinct: int = DISTINCT_MAX
 ) -> list[Path]:
-    """Write ``lines`` lines as packed logs of ``lines_each``, and return their paths in order."""
+    """Write ``lines`` lines as compressed logs of ``lines_each``; return their paths in order."""
     folder.mkdir(parents=True, exist_ok=True)
     begins = range(0, lines, lines_each)
     paths = [folder / f"audit-{begin:011d}.log.zst" for begin in begins]
     counts = [min(lines_each, lines - begin) for begin in begins]
     with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
-        # Consume the results, since they raise the errors of the processes.
+        # Consume the results: this raises the errors of the processes.
         list(pool.map(write_audit_log, paths, counts, repeat(distinct), begins))
     return paths

@@ -2,9 +2,10 @@
 
 Each server is the only voter of its log, and answers once the change is committed. The daemon calls
 fdatasync once for all waiting requests, then answers them. Kafka's leader appends a batch, advances
-its high watermark, for which answers wait, and only then forces the log to disk
+its high watermark, which answers wait for, and only then forces the log to disk
 (KafkaRaftClient.flushLeaderLog). Before it appends, it waits for more records, 25 ms by default.
-Few arrive, because a broker forwards all its clients' requests over one connection, one at a time.
+Few records arrive, because a broker forwards all its clients' requests over one connection, one at
+a time.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ LINGERS: Final = {
     f"Kafka {kafka.VERSION}, linger 25 ms": None,
     f"Kafka {kafka.VERSION}, linger 0": 0,
 }
-"""How long Kafka's leader waits for more records: None is its default, 25 ms."""
+"""How long Kafka's leader waits for more records. None means its default, 25 ms."""
 _JVM_OPTIONS: Final = ("-Xms1g", "-Xmx3g", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
 """As in kafka-server-start.sh, with more memory: a load creates hundreds of thousands of ACLs."""
 _STEP_SECONDS: Final = 30.0
@@ -102,7 +103,7 @@ class AclServer:
         return Target(process=self.process, plan=describe_plan(self.address, 0), load=Load(rate=0))
 
     def creating(self, load: Load) -> Target:
-        """Return creations of ``load.each`` ACLs, with names of their own."""
+        """Return creations of ``load.each`` ACLs with unique names."""
         plan = create_plan(self.address, f"update-{load.connections}", 0, bindings=load.each)
         return Target(process=self.process, plan=plan, load=load)
 
@@ -112,7 +113,7 @@ _LOADS: Final = {1: (Load(rate=8), Load(connections=16, rate=8)), 100: (Load(eac
 
 
 def measure_creations(run: Run) -> Iterator[Row]:
-    """Measure createAcls and describeAcls, and decisions of the daemon meanwhile."""
+    """Measure createAcls and describeAcls, and the daemon's decisions at the same time."""
     place, described = run.new_place("creations"), run.pick(10_000, 200)
     rig = Absent("not in a quick run") if run.is_quick else kafka.prepare()
     seconds, name = run.pick(6.0, 0.1), "AuthZEN decisions"

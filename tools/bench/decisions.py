@@ -1,9 +1,9 @@
-"""Decisions over HTTP beside OPA's and OpenFGA's, over the stream, and with worker processes.
+"""Decisions over HTTP compared with OPA and OpenFGA, over the stream, and with worker processes.
 
 CPU time depends on what the rest of the machine does: two cores that are both busy slow each other
-down, and more so if they are threads of one core. So one process is also measured beside programs
-that keep the other cores busy, as workers do. Compared with that, the figure of two workers shows
-what the processes themselves add.
+down, and more so if they are threads of one core. So one process is also measured next to programs
+that keep the other cores busy, as workers do. Compared with that, the figure for two workers shows
+the cost of the processes themselves.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _OPENFGA: Final = (
     (Load(connections=1, rate=100), FULL),
     (Load(connections=16, rate=200), FULL),
     (Load(connections=64, rate=200), FULL),
-    # OpenFGA takes a second and more for such a batch while it answers 16 of them.
+    # OpenFGA takes a second or more for such a batch while it answers 16 of them.
     (Load(connections=1, each=100, rate=4), Extent(rounds=1, seconds=8, warm_up=1, timed=8)),
     (Load(connections=16, each=100, rate=4), Extent(rounds=1, seconds=12, warm_up=3, timed=8)),
 )
@@ -81,14 +81,14 @@ _BUSY: Final = (sys.executable, "-c", "while True: pass")
 
 
 def measure_http(run: Run) -> Iterator[Row]:
-    """Measure decisions beside OPA's, and with tokens, ids, and all decisions audited."""
+    """Measure decisions compared with OPA, and with tokens, ids, and all decisions audited."""
     acl_set, place = kind(run.pick(MANY_QUESTIONS, QUESTIONS)), run.new_place("http")
     questions, extent, log_dir = [*acl_set.questions()], run.pick(FULL, QUICK), run.log_of(acl_set)
     settings = run.pick({}, PATIENT)
     with ExitStack() as stack:
         opa = stack.enter_context(ready_opa(place, acl_set.acls()))
         ours = server_of(stack.enter_context(ready_daemon(place / "daemon", log_dir, settings)))
-        # Nobody has asked either server anything before.
+        # Neither server has been asked anything before.
         cold = run.pick(_COLD, QUICK)
         what = f"AuthZEN, the first {cold.seconds + cold.timed:g} s after a start"
         peers = {OPA: opa}
@@ -147,7 +147,7 @@ def _count_audited(daemon: DaemonProcess) -> dict[str, float]:
 
 
 def measure_openfga(run: Run) -> Iterator[Row]:
-    """Measure decisions beside OpenFGA's, with the questions that its model can answer."""
+    """Measure decisions compared with OpenFGA, with the questions that its model can answer."""
     acl_set, place = kind(run.pick(MANY_QUESTIONS, QUESTIONS)), run.new_place("openfga")
     with ExitStack() as stack:
         theirs = stack.enter_context(ready_openfga(place, acl_set.acls()))
@@ -169,13 +169,13 @@ def answerable(acl_set: AclSet) -> list[Question]:
     def is_independent(question: Question) -> bool:
         return is_allowed(whole, question) == is_allowed(expressible, question)
 
-    # Whole batches, so that all requests have as many questions.
+    # Whole batches, so that all requests have the same number of questions.
     found = [*filter(is_independent, acl_set.questions())]
     return found[: len(found) // 100 * 100]
 
 
 class StreamServer(Server):
-    """A daemon's decision stream, which takes frames of questions, as codes."""
+    """A daemon's decision stream; questions are sent in frames, with codes for names."""
 
     def check(self, questions: Sequence[Question], expected: str) -> None:
         with closing(StreamConnection(self.host, self.token or None)) as connection:
@@ -203,7 +203,7 @@ def stream_of(daemon: DaemonProcess) -> StreamServer:
 
 
 def measure_stream(run: Run) -> Iterator[Row]:
-    """Measure each load, and the usual ones with a token and with workers."""
+    """Measure each load, and the usual loads also with a token and with workers."""
     acl_set = kind(run.pick(MANY_QUESTIONS, QUESTIONS))
     questions, place = [*acl_set.questions()], run.new_place("stream")
     tokens, token = write_token(place)

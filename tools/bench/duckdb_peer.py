@@ -3,8 +3,8 @@
     python -m tools.bench.duckdb_peer ACLS DIRECTORY [LOG]
 
 The command ingests ``LOG`` and applies the ACLs twice; without a log, it applies them once to what
-it has ingested before. ``ACLS`` is a file with one ACL per line: principal, operation, name and
-pattern type, with tabs. DuckDB uses as many threads as Spark has cores.
+it ingested before. ``ACLS`` is a file with one ACL per line: principal, operation, name and pattern
+type, separated by tabs. DuckDB uses as many threads as Spark has cores.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FIELDS: Final = (
     "at", "principal", "decision", "operation", "host", "resource_type", "resource_name",
     "request", "reference_count", "rule",
 )  # fmt: skip
-# One column: lines contain no U+0001, so nothing splits them or counts as a quote.
+# Read one column: lines contain no U+0001, so nothing splits them or counts as a quote.
 _PARSED: Final = (
     "SELECT unnest(regexp_extract(line, $pattern, $fields)) FROM read_csv($log, "
     "columns={'line': 'VARCHAR'}, delim='\\x01', quote='', escape='', header=false, "
@@ -42,7 +42,7 @@ _ACLS: Final = (
     "CREATE TABLE acls AS FROM read_csv($acls, delim='\\t', header=false, columns="
     "{'principal': 'VARCHAR', 'operation': 'VARCHAR', 'name': 'VARCHAR', 'type': 'VARCHAR'})"
 )
-# Enough for the set ``kind``: it has only ALLOW, for any host, and no literal ``*``.
+# This is enough for the set ``kind``, which has only ALLOWs for any host, and no literal ``*``.
 _WHAT_IF: Final = """
 WITH asked AS (
     SELECT principal, host, operation, resource_name, count(*) AS allowed_events
@@ -101,7 +101,7 @@ def measure_duckdb(acls: Path, directory: Path, log: Path | None = None) -> Peer
         connection.execute(f"CREATE VIEW events AS FROM '{events}'")
         connection.execute(_ACLS, {"acls": str(acls)})
         if log is not None:
-            # A line that the expression does not match has empty fields.
+            # A line that the regular expression does not match has empty fields.
             lines = count("SELECT count(*) FROM events WHERE principal <> ''")
         for _ in range(1 if log is None else 2):
             begun = time.perf_counter()

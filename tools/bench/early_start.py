@@ -1,8 +1,8 @@
-"""An early listener during a load: how soon it opens, and how fast it answers.
+"""An early listener while ACLs load: how soon it opens, and how fast it answers.
 
 A super user sends requests at a fixed rate, from the opening of the listener until the daemon has
-loaded, each timed from when it was due. In every fifth turn, another user asks, too, and endpoints
-that are still closed are tried.
+loaded; each request is timed from when it was due. In every fifth turn, another user also asks, and
+the endpoints that are still closed are tried.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ENDPOINTS: Final = (EARLY, LATE, "decision_http", "decision_stream", "admin_http
 _INTERVAL_NS: Final = 10_000_000
 _OTHER_EACH: Final = 5
 _WAIT: Final = (60.0, 0.001)
-"""The seconds that a step may take, and those between two looks."""
+"""Maximum seconds of a step, and seconds between two checks."""
 _TOPIC: Final = "a-topic"
 _USERS: Final = {"root": "root-secret", "alice": "alice-secret"}
 _SETTINGS: Final = {
@@ -70,7 +70,7 @@ def measure_early_start(run: Run) -> Iterator[Row]:
     directory = run.new_place("early-start")
     arguments, _ = serve_command(directory, log_dir, _SETTINGS)
     daemon_log, opened_s = directory / "daemon.log", dict[str, float]()
-    # Read before the process exists, so that its own start counts.
+    # Read the clock before the process exists, so that its own start counts.
     started = time.perf_counter()
 
     def try_closed() -> int:
@@ -112,7 +112,7 @@ def measure_early_start(run: Run) -> Iterator[Row]:
 def _ask_while_loading(
     super_user: Admin, other: Admin, try_closed: Callable[[], object]
 ) -> tuple[list[float], int]:
-    """Ask until the daemon has loaded; return the super user's times, and the others' refusals."""
+    """Ask until the daemon has loaded; return the super user's times, and other users' refusals."""
     times_ms, refused, due_ns = list[float](), -1, time.perf_counter_ns()
     give_up, is_loading = time.monotonic() + _WAIT[0], True
     while is_loading:

@@ -2,7 +2,7 @@
 
 A trio instrument measures *stretches*, the time between two waits for I/O, and *steps*, one task's
 turn, in wall time and in the loop thread's CPU time, which other load does not affect. A task that
-ticks every millisecond also notices waits for a worker thread that holds the interpreter.
+ticks every millisecond also notices waits for a worker thread that holds the GIL.
 
     python -m tools.bench.event_loop REPORT.json serve --config server.properties …
 
@@ -38,14 +38,14 @@ TICK_SECONDS: Final = 0.001
 
 
 class Spans(msgspec.Struct, frozen=True):
-    """The longest of many spans, and their percentile of 99.9, in ms."""
+    """The longest of many spans, and their 99.9th percentile, in ms."""
 
     max: float
     p999: float
 
 
 LoopReport = dict[str, Spans]
-"""The stretches, the steps, and the delays of ticks, by ``_KINDS``."""
+"""The stretches, the steps, and the tick delays, by ``_KINDS``."""
 _KINDS: Final = ("stretch, CPU", "stretch, wall", "step, CPU", "step, wall", "tick")
 
 
@@ -57,7 +57,7 @@ class LoopWatch(trio.abc.Instrument):
 
     def restart(self) -> None:
         """Discard all measurements so far."""
-        # A float takes 8 bytes in an array and 32 in a list, which the daemon would have to hold.
+        # A float takes 8 bytes in an array but 32 in a list, and the daemon must hold all of them.
         self._spans = {kind: array("d") for kind in _KINDS}
         self._stretch = self._step = time.perf_counter(), time.thread_time()
 
@@ -80,7 +80,7 @@ class LoopWatch(trio.abc.Instrument):
         self._spans["step, wall"].append(time.perf_counter() - self._step[0])
 
     async def tick(self) -> None:
-        """Record how late this task wakes, until it is cancelled."""
+        """Record how late this task wakes up, until it is cancelled."""
         while True:
             due = time.perf_counter() + TICK_SECONDS
             await trio.sleep(TICK_SECONDS)
@@ -101,7 +101,7 @@ _WHILE_LOADING: Final = {
     _STRETCH: ("stretch, CPU", "max"),
     "stretch, CPU, p99.9": ("stretch, CPU", "p999"),
     _STEP: ("step, CPU", "max"),
-    # Not limited: the host may pause this machine in the middle of a stretch.
+    # No limit: the host may pause this machine in the middle of a stretch.
     "longest stretch, wall": ("stretch, wall", "max"),
     "stretch, wall, p99.9": ("stretch, wall", "p999"),
     "a ticking task's longest delay, wall": ("tick", "max"),
@@ -146,7 +146,7 @@ def _rows(
 ) -> Iterator[Row]:
     """Yield the lowest figure of several daemons.
 
-    On a virtual machine, the time that the host takes from a thread may count as its CPU time.
+    On a virtual machine, time that the host steals from a thread may count as its CPU time.
     """
     for metric, (kind, name) in metrics.items():
         ours = min(getattr(report[kind], name) for report in reports)
@@ -193,10 +193,10 @@ def main() -> None:
     # Patch trio, so that the daemon needs no hook for measurements.
     with mock.patch.object(trio, "run", lambda main: run_watched(watch, run, main)):
         try:
-            # Run by name, so that this does not depend on the daemon's structure.
+            # Run the command by name, so that this does not depend on the daemon's structure.
             runpy.run_module("authorizerd.cli.main", run_name="__main__")
         finally:
-            # Also if the command ends with SystemExit, as it does.
+            # Also if the command ends with SystemExit, which is the normal case.
             report_path.write_bytes(msgspec.json.encode(watch.report()))
 
 

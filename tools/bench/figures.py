@@ -1,7 +1,7 @@
-"""Rows of figures, each of ours with a peer's from the same run.
+"""Rows of figures: each has the project's own figure, and a peer's from the same run.
 
 **Invariant:** a row has a peer's figure only if this run measured it; otherwise it has the reason.
-The ratio states how many times better ours is. A percentile needs ten samples above it.
+The ratio says how many times better our figure is. A percentile needs ten samples above it.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class Peer(msgspec.Struct, frozen=True):
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """One figure: ``what`` names the case, ``metric`` what was measured of it.
+    """One figure: ``what`` names the case, ``metric`` what was measured.
 
-    ``limit`` is the most that we allow; a run that exceeds an ``enforced`` limit fails. ``calm`` is
-    our figure without the load that the row is about. ``spread`` has the extremes of the rounds.
+    ``limit`` is the maximum that we allow; a run that exceeds an ``enforced`` limit fails. ``calm``
+    is our figure without the load that the row is about. ``spread`` has the extremes of the rounds.
     """
 
     what: str
@@ -64,7 +64,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_broken(self) -> bool:
-        """True if the figure exceeds a limit that must hold."""
+        """True if the figure exceeds an enforced limit."""
         return self.enforced and self.limit is not None and self.ours > self.limit
 
     def __str__(self) -> str:
@@ -91,12 +91,12 @@ def pick_from(side: T | Absent, pick: Callable[[T], U]) -> U | Absent: ...
 @overload
 def pick_from(side: T | Absent | None, pick: Callable[[T], U]) -> U | Absent | None: ...
 def pick_from(side: T | Absent | None, pick: Callable[[T], U]) -> U | Absent | None:
-    """Return a part of what was measured of a peer, or the reason for its absence."""
+    """Return a part of a peer's measurement, or the reason for its absence."""
     return side if side is None or isinstance(side, Absent) else pick(side)
 
 
 def rows(what: str, *figures: tuple[str, str, float]) -> Iterator[Row]:
-    """Yield our figures without a peer: the metric, the unit and the value of each."""
+    """Yield rows of our figures without a peer, from the metric, unit and value of each."""
     for metric, unit, ours in figures:
         yield Row(what=what, metric=metric, unit=unit, ours=ours)
 
@@ -105,7 +105,7 @@ def rows_of(
     what: str, metrics: Iterable[Metric[T]], ours: T, peer: str = "",
     theirs: T | Absent | None = None,
 ) -> Iterator[Row]:  # fmt: skip
-    """Yield a row for each metric, with the same metric of a peer that was measured likewise."""
+    """Yield a row for each metric, with the same metric of a peer measured in the same way."""
     for metric, unit, pick in metrics:
         if (value := pick(ours)) is not None:
             other = _peer(peer, theirs, pick)
@@ -122,7 +122,7 @@ def row_of_rounds(
     what: str, metric: str, unit: str, ours: Sequence[float], peer: str = "",
     theirs: Sequence[float] | Absent | None = None, *, more_is_better: bool = False,
 ) -> Row:  # fmt: skip
-    """Return the medians of rounds, each with the lowest and the highest."""
+    """Return the medians over rounds, each with the lowest and the highest value."""
     other = _peer(peer, theirs, median)
     if other is not None and theirs and not isinstance(theirs, Absent):
         other = msgspec.structs.replace(other, spread=(min(theirs), max(theirs)))
@@ -158,7 +158,7 @@ def percentile_rows(
 
 
 def supported_percent(samples: int) -> int:
-    """Return the highest of ``PERCENTS`` that so many samples support; 50 in any case."""
+    """Return the highest of ``PERCENTS`` that this many samples support, but at least 50."""
     supported = [each for each in PERCENTS if samples * (100 - each) >= 100 * _SAMPLES_ABOVE]
     return supported[-1] if supported else PERCENTS[0]
 
@@ -173,7 +173,7 @@ def percentile(values: Iterable[float], percent: float) -> float:
 
 
 def format_figure(value: float) -> str:
-    """Return a figure with three significant digits, or all digits before the point."""
+    """Return a figure with three significant digits, or all digits before the decimal point."""
     return f"{value:,.0f}" if abs(value) >= _EXACT_FROM else f"{value:.3g}"
 
 

@@ -3,7 +3,7 @@
     python -m tools.bench.flood_load PLAN
 
 The process has a lower priority than the daemon. An *open loop* offers requests at a fixed rate,
-whatever the answers. Requests that the sockets do not accept are not counted as offered.
+regardless of the answers. Requests that the sockets do not accept are not counted as offered.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class _Connection(Connection):
 
 
 class Flooder:
-    """Floods as planned; counts errors of connections, and never raises them."""
+    """Floods as planned; counts connection errors and never raises them."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -87,7 +87,7 @@ class Flooder:
     def _connect(self) -> None:
         plan, wanted = self._plan, self._plan.connections
         if not plan.reconnects:
-            # A connection that the daemon closed is not replaced.
+            # Do not replace a connection that the daemon closed.
             wanted -= self._opened - len(self._open)
         for _ in range(min(wanted - len(self._open), _CONNECTS_PER_TURN)):
             try:
@@ -97,16 +97,16 @@ class Flooder:
                 self._outcomes[type(error).__name__] += 1
                 return
             if not plan.reads:
-                # A small buffer, so that unread answers soon fill the daemon's own.
+                # A small buffer, so that unread answers soon fill the daemon's buffer.
                 size = _SMALL_BUFFER_BYTES
                 connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size)
             self._opened += 1
             self._open[connection.socket.fileno()] = connection
-            # EPOLLRDHUP reports the daemon's close even to connections that read nothing.
+            # EPOLLRDHUP reports that the daemon closed, even for connections that read nothing.
             self._poll.register(connection.socket, select.EPOLLIN | select.EPOLLRDHUP)
 
     def _press(self, elapsed: float) -> None:
-        """Send on each connection: the repeated request, or the next byte of a slow one.
+        """Send on each connection: the repeated request, or the next byte of a slow request.
 
         At a rate, only the requests that are due are sent, in batches.
         """
@@ -136,7 +136,7 @@ class Flooder:
             self._guarded(connection, self._read)
         elif events & (select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR):
             self._end(connection)
-        else:  # nothing is read; do not report it again
+        else:  # these clients read nothing; do not report it again
             self._poll.modify(connection.socket, select.EPOLLRDHUP)
 
     def _read(self, connection: _Connection) -> None:
@@ -160,7 +160,7 @@ class Flooder:
     def _end(self, connection: _Connection, *, by_peer: bool = True) -> None:
         if self._open.pop(connection.socket.fileno(), None) is None:
             return
-        # Before the close, after which the socket has no descriptor.
+        # Before closing: afterwards the socket has no descriptor.
         self._poll.unregister(connection.socket)
         connection.socket.close()
         self._outcomes[CLOSED] += by_peer

@@ -35,17 +35,17 @@ from tools.processes import status_bytes
 PACE: Final = 320.0
 """Requests per second of all polite clients."""
 TIMES: Final = 10
-"""The open loop offers this multiple of the measured rate."""
+"""The open loop offers this multiple of the measured capacity."""
 _LEAD_SECONDS: Final = 1.0
 _TIMEOUT_SECONDS: Final = 60.0
 _CAPACITY_CONNECTIONS: Final = 16
 _NO_LIMIT_PER_SECOND: Final = 1e9
 _ANSWER_BYTES_EACH: Final = 512
-"""Memory per ACL while a list of all ACLs is made."""
+"""Memory per ACL while a list of all ACLs is created."""
 _HELD_BACK: Final = 1024
-"""The last bytes of a largest request, which slow writers send one by one."""
+"""The last bytes of a request of maximum size, which slow writers send one by one."""
 _SETTINGS: Final = {
-    # Every client may list all ACLs: a listener's largest answer.
+    # Every client may list all ACLs, which is a listener's largest answer.
     "super.users": "User:ANONYMOUS",
     # Short limits, so that slow clients reach them during a run.
     "connections.max.idle.ms": "2000",
@@ -57,7 +57,7 @@ _OF: Final = "polite clients"
 
 @dataclass(frozen=True, slots=True)
 class Flooded:
-    """A daemon that is flooded, and the addresses of its endpoints."""
+    """The daemon to be flooded, and the addresses of its endpoints."""
 
     run: Run
     daemon: DaemonProcess
@@ -115,12 +115,12 @@ class Flooded:
         )  # fmt: skip
 
     def plans(self, surface: Surface, capacity: float) -> dict[str, Plan]:
-        """Return every flood of an interface by name.
+        """Return every flood of an interface, by name.
 
-        The *idle* connect and send nothing. *Slow readers* request large answers and read nothing.
-        *Slow writers* send most of a large request, and its end slowly. The *oversized* announce a
-        request above the limit, and the *endless* never finish one; both reconnect when they are
-        refused. An open loop offers a multiple of the ``capacity``.
+        *Idle* clients connect and send nothing. *Slow readers* request large answers and read
+        nothing. *Slow writers* send most of a large request, and its end slowly. *Oversized*
+        clients announce a request above the limit, and *endless* ones never finish a request; both
+        reconnect when they are refused. An open loop offers a multiple of the ``capacity``.
         """
         idle, slow, callers = self.run.pick((2000, 250, 256), (50, 5, 8))
         opening, some = surface.opening, self._plan(surface, slow)
@@ -133,7 +133,7 @@ class Flooded:
             ),
             "oversized": replace(many, first=opening + surface.oversized),
         }
-        if surface.endpoint != ADMIN:  # it is loopback only, and limits no rate
+        if surface.endpoint != ADMIN:  # it is loopback only, and has no rate limit
             rate = TIMES * capacity
             plans[f"{TIMES} times the rate"] = replace(
                 many, again=surface.request, requests_per_second=rate, reconnects=False
@@ -161,7 +161,7 @@ def measure_floods(run: Run) -> Iterator[Row]:
         every = surfaces(configuration, next(kind().questions()), hosts)
         every = [each for each in every if each.name != OPA][: run.pick(None, 1)]
         calm = {surface.name: flooded.ask(surface) for surface in every}
-        # After the calm requests, so that the limits need not cover their memory.
+        # After the calm requests, so that their memory counts as memory at rest.
         base = flooded.memory("VmHWM")
         figures = ("memory at rest", "MiB", base), ("sum of the configured limits", "MiB", allowed)
         yield from rows("floods", *figures)
@@ -179,8 +179,8 @@ def _measure_surface(
     plans = flooded.plans(surface, capacity)
     for flood in flooded.run.pick([*plans], ["idle", "oversized"]):
         flooded.recover()
-        # From rest: the last flood's connections would count towards this peak, which this resets.
-        # Source: proc(5), ``/proc/<pid>/clear_refs``.
+        # Start from rest, and reset the peak: otherwise the previous flood's connections would
+        # count towards it. Source: proc(5), ``/proc/<pid>/clear_refs``.
         Path(f"/proc/{flooded.daemon.process_id}/clear_refs").write_text("5")
         with ThreadPoolExecutor(1) as threads:
             asking = threads.submit(flooded.ask, surface, _LEAD_SECONDS)
@@ -202,7 +202,7 @@ def _measure_surface(
 
 
 def _polite_rows(what: str, calm: Report, polite: Report, of: str = _OF) -> Iterator[Row]:
-    """Yield the polite clients' latencies beside those without a flood, and their refusals."""
+    """Yield the polite clients' latencies with and without a flood, and their refusals."""
     if polite.times_ms:
         yield from percentile_rows(what, polite.times_ms, calm=calm.times_ms, of=of)
     yield from rows(what, ("polite requests refused", "", polite.refused))

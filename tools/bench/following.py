@@ -1,10 +1,10 @@
-"""Daemons that follow a real cluster, beside a broker of the same cluster.
+"""Daemons that follow a real cluster, compared with a broker of the same cluster.
 
-The cluster's nodes share this machine with the daemons, so figures of latency include their load.
+The cluster's nodes share this machine with the daemons, so latencies include their load.
 *Visibility* is the time from an ACL's acknowledgement until a server first decides by it. A user
-asks each server for the Metadata of one topic again and again, and the answer changes as soon as
-the server knows the ACL. The first question is sent before the ACL is created, so a server can
-know it before the acknowledgement arrives. Then its time is negative.
+repeatedly asks each server for the Metadata of one topic, and the answer changes as soon as the
+server knows the ACL. The first question is sent before the ACL is created, so a server can know the
+ACL before the acknowledgement arrives. In that case, its time is negative.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _VISIBLE_SECONDS_MAX: Final = 10.0
 
 
 def measure_following(run: Run) -> Iterator[Row]:
-    """Measure daemons beside brokers of the same cluster; without Kafka, there is no figure."""
+    """Measure daemons and brokers of the same cluster; without Kafka, there are no figures."""
     rig = prepare()
     if isinstance(rig, Absent):
         raise MeasurementError(f"no Kafka: {rig.reason}")
@@ -125,7 +125,7 @@ def _follower(cluster: Cluster, directory: Path, number: int) -> Iterator[Daemon
 
 
 def _cpu_percents(process_ids: Sequence[int], seconds: float) -> list[float]:
-    """Return the CPU time that each process uses meanwhile, in percent of one core."""
+    """Return the CPU time that each process uses during ``seconds``, in percent of one core."""
     before, began = [*map(cpu_seconds, process_ids)], time.perf_counter()
     time.sleep(seconds)
     after, taken = [*map(cpu_seconds, process_ids)], time.perf_counter() - began

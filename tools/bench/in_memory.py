@@ -1,12 +1,12 @@
-"""Sets in memory: decisions, updates, loads and memory, beside Kafka's StandardAuthorizer.
+"""Sets in memory: decisions, updates, loads and memory, compared with Kafka's StandardAuthorizer.
 
     python -m tools.bench.in_memory PLAN
 
 Each set is measured in a new process, and Kafka in a JVM (``jvm/``). Both sides start from the same
-checkpoint, and must give the same answer to each question. Rounds over all questions are timed by
-the CPU time of the asking thread, so that other load affects neither side; single calls and updates
-in wall time, with the garbage collector off as in the daemon. Updates remove one ACL and add it
-again; two extra principals have so many ACLs that copies of lists would be slow.
+checkpoint, and must give the same answer to each question. Rounds over all questions are measured
+in CPU time of the asking thread, so that other load affects neither side. Single calls and updates
+are measured in wall time, with the garbage collector off as in the daemon. Updates remove one ACL
+and add it again; two extra principals have so many ACLs that copies of lists would be slow.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from tools.processes import Command, capture_json, resident_bytes
 
 _JVM: Final = Path(__file__).parent / "jvm"
 _JVM_OPTIONS: Final = ("-Xmx8g", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
-"""The collector is that of kafka-server-start.sh."""
+"""The garbage collector options are those of kafka-server-start.sh."""
 _UPDATES: Final = 10_000
 _ROUNDS_MIN: Final = 5
 _WARM_UPS: Final = 3
@@ -51,8 +51,8 @@ class InMemory(msgspec.Struct, frozen=True, kw_only=True):
     """A set in memory, ours or Kafka's.
 
     ``answers`` has an A or a D for each question. ``seconds``, ``cpu_seconds`` and ``memory_bytes``
-    are of the start until the checkpoint is loaded; ``loads_s`` are later loads. Single calls and
-    updates have wall times; ``rounds_ns`` are CPU times of a decision, one for each round.
+    cover the start until the checkpoint is loaded; ``loads_s`` are later loads. Single calls and
+    updates have wall times; ``rounds_ns`` has the CPU time per decision of each round.
     """
 
     answers: str
@@ -98,7 +98,7 @@ def measure_in_memory(run: Run) -> Iterator[Row]:
         more = {"crowd": crowd} if acl_set.name in (largest.name, run.pick("", "kind")) else {}
         yield from _measure(run, acl_set, VERSION, **more)
     for acl_set in run.pick((ranges(0), ranges(10), ranges(1000)), (ranges(10),)):
-        # The first release that reads ranges in the hosts of ACLs.
+        # The first release that supports address ranges in the hosts of ACLs.
         yield from _measure(run, acl_set, NEWEST_VERSION, has_ranges=True)
 
 
@@ -118,7 +118,7 @@ def _measure(run: Run, acl_set: AclSet, version: str, **more: Any) -> Iterator[R
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The measurements of a checkpoint: rounds for ``seconds`` (0 for none), and updates.
 
-    ``crowd`` is the number of ACLs of each extra principal.
+    ``crowd`` is the number of ACLs per extra principal.
     """
 
     log_dir: str
@@ -135,7 +135,8 @@ def measure_set(
 ) -> tuple[InMemory, InMemory | Absent]:  # fmt: skip
     """Measure a set whose checkpoint is in ``log_dir``, ours and Kafka's, each in new processes.
 
-    Of ``loads`` processes of ours, the last one does more than load. The answers must be the same.
+    Our side runs ``loads`` processes, and only the last one does more than load. The answers must
+    be the same.
     """
     questions, path = [*acl_set.questions()], directory / "plan.json"
     plan = Plan(log_dir=str(log_dir), questions=questions, **more)
@@ -166,7 +167,7 @@ def measure_kafka(version: str, log_dir: Path, plan: Path, loads: int) -> InMemo
 
 
 def measure(plan: Plan) -> InMemory:
-    """Measure everything of the plan in this process, which has loaded nothing before."""
+    """Measure everything in the plan in this process, which has not loaded anything before."""
     before, begun, cpu = resident_bytes(), time.perf_counter(), time.process_time()
     snapshot = load(Path(plan.log_dir))
     seconds, cpu = time.perf_counter() - begun, time.process_time() - cpu
@@ -203,7 +204,7 @@ def load(log_dir: Path) -> AclSnapshot:
 
 
 def _time_calls(snapshot: AclSnapshot, questions: Sequence[Question]) -> tuple[list[float], str]:
-    """Ask each question in a call of its own; only the last of several rounds is timed."""
+    """Ask each question in a separate call; only the last of several rounds is timed."""
     now, asked = time.perf_counter_ns, [astuple(question) for question in questions]
     gc.disable()
     for _ in range(_WARM_UPS + 1):
@@ -220,7 +221,7 @@ def _time_calls(snapshot: AclSnapshot, questions: Sequence[Question]) -> tuple[l
 def _time_rounds(
     snapshot: AclSnapshot, questions: Sequence[Question], seconds: float
 ) -> tuple[list[float], list[float]]:
-    """Return the CPU time in ns of a decision, and of one with its rule, in each of many rounds."""
+    """Return the CPU time in ns per decision, and per decision with its rule, of many rounds."""
     if not seconds:
         return [], []
     collect_answers(snapshot, questions)
@@ -254,7 +255,7 @@ def _rounds(ask_all: Callable[[], None], questions: int, seconds: float) -> list
 def _time_updates(
     snapshot: AclSnapshot, among: Sequence[AclAdded], updates: int
 ) -> tuple[list[float], AclSnapshot]:
-    """Remove and add again ACLs of ``among``; return the times and the last snapshot."""
+    """Remove ACLs of ``among`` and add them again; return the times and the last snapshot."""
     samples: list[float] = []
     gc.disable()
     for number in range(updates // 2):

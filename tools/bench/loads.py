@@ -1,8 +1,7 @@
-"""Loads of servers, in turn: as fast as each answers, then at a rate that all of them serve.
+"""Load servers in turn: first as fast as each answers, then at a rate that all of them can serve.
 
 **Invariant:** the sides of a comparison get the same questions, warm-ups, rates and samples.
-Questions are distinct: each load goes on with the question after the last one that the server was
-asked.
+Questions are distinct: each load continues after the last question that the server was asked.
 
 wrk only measures rates over HTTP: it asks nothing while a server stalls, so its percentiles leave
 out what a stall delays (coordinated omission). The sender measures other protocols, new
@@ -42,7 +41,7 @@ _MORE_SECONDS: Final = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """The rounds and seconds of a rate, the warm-up before it, and the seconds of latencies."""
+    """The rounds and seconds for rates, the warm-up before them, and the seconds for latencies."""
 
     rounds: int
     seconds: float
@@ -58,7 +57,7 @@ QUICK: Final = Extent(rounds=1, seconds=0.1, warm_up=0.0, timed=0.1)
 class Load:
     """Requests of ``each`` questions; latencies are measured at ``rate`` requests per second.
 
-    With a rate of 0, latencies are those of one request after another. With ``is_fresh``, each
+    With a rate of 0, latencies are measured with one request after another. With ``is_fresh``, each
     request has a new connection.
     """
 
@@ -85,7 +84,7 @@ class Process:
 
 
 class Rate(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers, also per second and per second of the server's CPU; and how many it refused."""
+    """The number of answers, answers per second and per CPU-second of the server, and refusals."""
 
     answered: int
     refused: int
@@ -102,7 +101,7 @@ class Target:
     load: Load
 
     def next_plan(self, seconds: float, rate: float = 0.0) -> Plan:
-        """Return a load that goes on after the last one."""
+        """Return a load that continues after the last one."""
         load = self.load
         return replace(
             self.plan, seconds=seconds, rate=rate, first=self.process.asked // load.each,
@@ -114,7 +113,7 @@ class Target:
         each, before = self.load.each, cpu_seconds(self.process.process_id)
         rate = measure_rate(self.next_plan(seconds))
         used = cpu_seconds(self.process.process_id) - before
-        # Those that were in flight at the end may have been answered, too.
+        # Requests that were in flight at the end may have been answered as well.
         self.process.asked += (rate.answered + rate.refused + self.load.connections) * each
         # A quick run may use less than one clock tick of CPU time.
         per_cpu = rate.answered * each / used if used else 0.0
@@ -137,7 +136,7 @@ class _Printed(msgspec.Struct):
 def measure_rate(plan: Plan) -> Rate:
     """Ask as fast as the server answers; on streams, each connection from its own process.
 
-    A load of which requests fail, or none is answered, is an error.
+    A load whose requests fail, or which gets no answer, is an error.
     """
     if plan.protocol != HTTP or plan.is_fresh or plan.seconds < 1:
         count = plan.connections if plan.protocol == STREAM else 1
@@ -149,7 +148,7 @@ def measure_rate(plan: Plan) -> Rate:
             per_second=sum(report.per_second for report in reports),
         )
     scheme = "https" if plan.ca_file else "http"
-    # wrk verifies no certificate; the answers were checked by a client that does.
+    # wrk does not verify certificates; a client that does has checked the answers.
     command: Command = [
         "wrk", "-t1", f"-c{plan.connections}", f"-d{round(plan.seconds)}s",
         f"--timeout={ANSWER_SECONDS:.0f}s", "-s", _SCRIPT, f"{scheme}://{plan.address}",
@@ -185,7 +184,7 @@ def compare(
     what: str, extent: Extent, sides: Mapping[str, Target], noun: str = "decisions",
     peers: Mapping[str, Target | Absent] | None = None,
 ) -> Iterator[Row]:  # fmt: skip
-    """Measure our servers, by the words that their rows add, and peers, by their names."""
+    """Measure our servers, keyed by what their rows are called, and peers, keyed by their names."""
     peers = peers or {}
     targets = [each for each in (*sides.values(), *peers.values()) if isinstance(each, Target)]
     measured = {id(target): _Measured() for target in targets}

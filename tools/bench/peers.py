@@ -3,10 +3,10 @@
 **Open Policy Agent** has the same ACLs as data, and Kafka's rules as a policy.
 
 **OpenFGA** has literal ACLs as relationship tuples in its SQLite store. Its model has relations
-between users and named objects. It expresses an ACL that allows one operation on one literal name,
-with Kafka's implied operations, ``ALL`` and ``User:*``. It has no prefixes of names and no literal
+between users and named objects. It can express ACLs that allow one operation on one literal name,
+with Kafka's implied operations, ``ALL`` and ``User:*``. It has no name prefixes and no literal
 ``*``, so those ACLs are left out. Hosts and denials would be possible with conditions and
-exclusions. They are left out too, since each check would cost more.
+exclusions, but are left out as well, since each check would cost more.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tools.processes import Command, capture_output, find_program, free_port, ru
 OPA, OPENFGA = "OPA", "OpenFGA"
 _POLICY: Final = Path(__file__).parent / "opa" / "policy.rego"
 _AT_ONCE: Final = 100
-"""OpenFGA's maximum of tuples in a write; questions in a batch."""
+"""OpenFGA's maximum number of tuples per write, and of questions per batch."""
 _USER: Final = "User:"
 _IMPLYING: Final = {
     Operation.DESCRIBE: (Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER),
@@ -82,7 +82,7 @@ def make_policy_data(acls: Iterable[Acl]) -> dict[str, Any]:
             place = place.setdefault(key, {})
         place[acl.host] = True
         if acl.pattern_type == PatternType.PREFIXED:
-            # The policy tries only these lengths of a name instead of each of its prefixes.
+            # The policy tries only prefixes of these lengths, not every prefix of a name.
             lengths.setdefault(kind, set()).add(len(acl.resource_name))
     sorted_lengths = {kind: sorted(each) for kind, each in lengths.items()}
     return {"acls": indexed, "prefix_lengths": sorted_lengths}
@@ -110,7 +110,7 @@ def _define_type(resource_type: ResourceType) -> dict[str, Any]:
     granted = [operation.name.lower() for operation in _OPERATIONS]
     relations: dict[str, Any] = {name: {"this": {}} for name in granted}
     for operation in _OPERATIONS:
-        if operation != Operation.ALL:  # nobody asks for it
+        if operation != Operation.ALL:  # no question is about it
             allowing = (operation, *_IMPLYING.get(operation, ()), Operation.ALL)
             children = [{"computedUserset": {"relation": each.name.lower()}} for each in allowing]
             relations[f"may_{operation.name.lower()}"] = {"union": {"child": children}}
@@ -119,7 +119,7 @@ def _define_type(resource_type: ResourceType) -> dict[str, Any]:
 
 
 def make_tuple(acl: Acl) -> dict[str, str]:
-    """Return the tuple of an ACL that is expressible."""
+    """Return the tuple for an expressible ACL."""
     relation = Operation(acl.operation).name.lower()
     return _relate(acl.principal, relation, acl.resource_type, acl.resource_name)
 
@@ -147,7 +147,7 @@ def ready_opa(
     data = directory / "opa.json"
     data.write_bytes(msgspec.json.encode(make_policy_data(acls)))
     if authority is not None:
-        # The file has the key, too: each option reads only its own part.
+        # The file also contains the key: each option reads only its own part.
         keystore, ca_file = authority.issue("opa", HOST, "localhost"), str(authority.ca_file)
         options = ["--tls-cert-file", keystore, "--tls-private-key-file", keystore]
     host = f"{HOST}:{free_port()}"
@@ -200,7 +200,7 @@ def _load(host: str, acls: Sequence[Acl]) -> Api:
 
 
 def make_api(store: str, model_id: str) -> Api:
-    """Return the API for questions about one store, by one model."""
+    """Return the API for questions about one store and one model."""
     model = {"authorization_model_id": model_id}
 
     def format_many(checks: Sequence[Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The answers of each protocol, as a client receives them: their outcomes, one for each request."""
+"""Read the answers of each protocol as a client receives them: one outcome for each request."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Reader(Protocol):
     """Reads the answers of one connection."""
 
     def feed(self, data: bytes) -> Iterator[str | bytes]:
-        """Yield the outcome of each complete answer, and bytes to send on before the next one."""
+        """Yield the outcome of each complete answer, and bytes to send before the next one."""
 
 
 class HttpReader:
@@ -71,10 +71,10 @@ class HttpReader:
         self._kept = data
 
 
-# A server's heads repeat, and parsing each one would cost more than a request.
+# A server repeats the same heads, and parsing each one would cost more than a request.
 @lru_cache(maxsize=1024)
 def _parse_head(head: bytes) -> tuple[str, int, bool]:
-    """Return the outcome, the length of the body, and whether it is sent in chunks instead."""
+    """Return the outcome, the length of the body, and whether the body is chunked instead."""
     status, found = head[9:12].decode(errors="replace"), _LENGTH.search(head)
     length = 0 if found is None else int(found[1])
     return ANSWERED if status == "200" else status, length, bool(_CHUNKED.search(head))
@@ -100,7 +100,7 @@ class StreamReader:
 
 
 class KafkaReader:
-    """Whole responses. ``check`` decodes a body, unless it equals the one before."""
+    """Reads whole responses. ``check`` decodes a body, unless it equals the previous one."""
 
     def __init__(self, check: Callable[[bytes], object] | None = None) -> None:
         self._frames, self._check, self._good = Frames(), check, b""
@@ -130,7 +130,7 @@ def count_described(body: bytes) -> int:
 
 
 class ScramReader:
-    """A whole log-in, of which the client has sent the first frame (``scram_opening``)."""
+    """A whole SCRAM exchange, whose first frame (``scram_opening``) was already sent."""
 
     def __init__(self, mechanism: str, user: str, password: str) -> None:
         self._frames = Frames()
@@ -144,7 +144,7 @@ class ScramReader:
 
 
 _salt = cache(salt_password)
-"""The user's salt never changes, so the load shows the server's work, not the client's."""
+"""Cached: the user's salt never changes, and only the server's work should be measured."""
 
 
 def _log_in(
@@ -160,7 +160,7 @@ def _log_in(
 
 
 def scram_opening(mechanism: ScramMechanism) -> bytes:
-    """Return the first frame of a log-in."""
+    """Return the first frame of a login."""
     name = mechanism.text.encode()
     return _framed(ApiKey.SASL_HANDSHAKE, struct.pack(">h", len(name)) + name)
 
@@ -178,7 +178,7 @@ def _token(answer: bytes) -> bytes:
     """Return the token of an answer: after an error code of 0 and a null message."""
     code, _, size = struct.unpack_from(">hhi", answer, 4)
     if code:
-        raise MeasurementError(f"a log-in is refused with error {code}: {answer[6:]!r}")
+        raise MeasurementError(f"a login was refused with error {code}: {answer[6:]!r}")
     return answer[12 : 12 + size]
 
 
@@ -193,7 +193,7 @@ _READERS: Final[dict[str, Callable[..., Reader]]] = {
 
 
 def reader_of(protocol: str) -> Reader:
-    """Return a reader of a protocol: its name, and arguments after colons."""
+    """Return a reader for a protocol, named with arguments after colons."""
     name, *arguments = protocol.split(":")
     return _READERS[name](*arguments)
 

@@ -45,16 +45,16 @@ _TIMEOUT_SECONDS: Final = 1800.0
 
 
 Counts = Counter[bool]
-"""How many events were allowed and denied."""
+"""The numbers of allowed and denied events."""
 
 
 def _distinct(run: Run) -> int:
-    """Return how many tuples the lines are about."""
+    """Return the number of distinct tuples in the lines."""
     return run.pick(DISTINCT_MAX, 500)
 
 
 def measure_replay(run: Run) -> Iterator[Row]:
-    """Measure lines in JSON, a plain log beside DuckDB, and ``replay load`` on a live daemon."""
+    """Measure JSON lines, a plain log (also with DuckDB), and ``replay load`` on a live daemon."""
     yield from _measure_wrapped_lines(run.pick(50_000, 1000), _distinct(run))
     place = run.new_place("replay")
     log, acls, candidate = place / "audit.log", place / "candidate.tsv", candidate_acls()
@@ -85,9 +85,9 @@ def measure_replay(run: Run) -> Iterator[Row]:
 
 
 def _measure_wrapped_lines(lines: int, distinct: int) -> Iterator[Row]:
-    """Yield the lines in JSON that each engine reads in a second of CPU time, beside plain ones.
+    """Yield the lines in JSON that each engine reads per CPU-second, compared with plain lines.
 
-    A figure counts only if all forms of the lines contain the same events. The forms take turns.
+    A figure counts only if all formats contain the same events. The formats are measured in turn.
     """
     plain = [*chain.from_iterable(audit_lines(lines, distinct))]
     docker = ({"log": f"{line}\n", "stream": "stdout", "time": _TIME} for line in plain)
@@ -140,7 +140,7 @@ def _measure_load(run: Run) -> Iterator[Row]:
 
 
 def measure_growth(run: Run) -> Iterator[Row]:
-    """Measure packed logs, in a new session for each size: 100 million lines are 37 GB unpacked."""
+    """Measure compressed logs, in a new session per size: 100 million lines are 37 GB of text."""
     sizes, place = run.pick(GROWTH, (5000,)), run.new_place("replay-growth")
     each = run.pick(_LINES_EACH, 2500)
     logs = write_audit_logs(place / "logs", max(sizes), each, CORES, _distinct(run))
@@ -180,7 +180,7 @@ def _ingest_rows(ours: Jobs, theirs: PeerReport, grep_seconds: float) -> Iterato
     yield from rows(what, ("Spark's start", "s", ours.times[0].seconds))
     cold = Peer(NAME, theirs.lines / theirs.ingest_seconds / CORES)
     grep = Peer("grep -c, one core", ours.lines / grep_seconds)
-    # The JVM of Spark compiles what it has run for a while. The peer is compiled.
+    # Spark's JVM compiles code that has run for a while. The peer is compiled ahead of time.
     for when, job, peer in (("cold", ours.times[1], cold), ("warm", ours.times[2], None)):
         rate = ours.lines / job.seconds
         for metric, figure, other in (("for a core", rate / CORES, peer), ("in all", rate, grep)):
@@ -205,7 +205,7 @@ def check_agreement(ours: Jobs, theirs: PeerReport, by_command: int) -> None:
 def run_whatif(place: Path) -> tuple[ProcessTime, int]:
     """Run ``replay whatif`` in a new process, as users do, on the table and ACLs below ``place``.
 
-    Return also how many events would be denied.
+    Also return the number of events that would be denied.
     """
     out = place / "whatif"
     command: Command = [

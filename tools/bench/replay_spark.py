@@ -53,7 +53,7 @@ _CONFIGURATION: Final = {
     # ``replay load`` requires both: a task that runs twice would send its load twice.
     "spark.speculation": "false",
     "spark.task.maxFailures": "1",
-    # The history has the figures of each task, also without Spark's own pages.
+    # The event log has the figures of each task, even without Spark's web pages.
     "spark.eventLog.enabled": "true",
     "spark.eventLog.compress": "false",
     "spark.eventLog.rolling.enabled": "false",
@@ -70,8 +70,9 @@ class JobTime(msgspec.Struct, frozen=True):
 class Jobs(msgspec.Struct, frozen=True, kw_only=True):
     """One session. ``times`` are of its start, of ingests, and of what-ifs: cold, same ACLs, warm.
 
-    ``newly_denied`` counts events; ``changed_by_same_acls`` must be 0. ``peak_bytes`` is the memory
-    of all processes at one time; tasks wrote ``spilled_bytes`` because memory did not suffice.
+    ``newly_denied`` counts events; ``changed_by_same_acls`` must be 0. ``peak_bytes`` is the peak
+    memory of all processes together; ``spilled_bytes`` is what tasks wrote to disk for lack of
+    memory.
     """
 
     times: list[JobTime]
@@ -131,7 +132,7 @@ def _ingest(spark: SparkSession, logs: Sequence[str], table: Path, times: list[J
 
 
 def measure_jobs(directory: Path, *logs: str, is_ingest: bool = False) -> Jobs:
-    """Ingest ``logs`` twice, then apply fewer ACLs, the same, and fewer again; or only ingest."""
+    """Ingest ``logs`` twice, then apply fewer, the same, and again fewer ACLs; or only ingest."""
     times: list[JobTime] = []
     table, found = directory / TABLE, []
     with sampling(partial(tree_bytes, os.getpid())) as peaks, _session(directory, times) as spark:
@@ -163,7 +164,7 @@ def measure_jobs(directory: Path, *logs: str, is_ingest: bool = False) -> Jobs:
 
 
 def sum_task_metrics(history: Path) -> tuple[int, int]:
-    """Return the bytes that tasks wrote for shuffles, and those that they spilled to disk.
+    """Return the bytes that tasks wrote for shuffles, and the bytes that they spilled to disk.
 
     Source: Spark 4 JsonProtocol, SparkListenerTaskEnd.
     """

@@ -3,7 +3,7 @@
 A set is written as one checkpoint, as Kafka writes them, or as a log. **Invariant:** a checkpoint's
 batches have Kafka's size and order. Kafka's snapshot writer fills each batch up to 8 MiB. The size
 determines the reader's memory and the event loop's longest stretch. Kafka writes the ACLs in the
-order of a hash map, so neighbours in the file have nothing in common.
+order of a hash map, so neighbours in the file are unrelated.
 
 Source: KIP-630; Kafka 4.3 RecordsSnapshotWriter, KafkaRaftClient.MAX_BATCH_SIZE_BYTES, AclsImage.
 """
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 BATCH_BYTES_MAX: Final = 8 * 1024 * 1024
 ACLS_PER_REQUEST: Final = 100
-"""How many ACLs each batch of a log has: each request to create ACLs writes one."""
+"""The number of ACLs in each batch of a log: each createAcls request writes one batch."""
 _FRAMING_BYTES_MAX: Final = 11
 """Bytes that a record adds to its value: sizes, deltas, a null key, no headers."""
 

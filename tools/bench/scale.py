@@ -1,4 +1,4 @@
-"""What grows with the number of ACLs, from 20,000 to 5 million: ours beside StandardAuthorizer's.
+"""What grows with the number of ACLs, from 20,000 to 5 million, compared with StandardAuthorizer.
 
 Each size is another ``crowd``. The daemon starts from its log and from its checkpoint, and Kafka's
 authorizer from the same checkpoint. No file of a log is in the page cache before a start.
@@ -59,7 +59,7 @@ from tools.processes import (
 
 ACLS: Final = (20_000, 100_000, 505_000, 1_000_000, 2_500_000, 5_000_000)
 BESIDE: Final = (505_000, 5_000_000)
-"""The sizes at which decisions are also asked beside each long question."""
+"""The sizes at which decisions are also measured during each long-running question."""
 
 _READY_SECONDS: Final = 900.0
 _CHECKPOINT_SECONDS: Final = 300.0
@@ -69,7 +69,7 @@ _FIRST: Final = count(0, 5000)
 
 
 class Start(msgspec.Struct, frozen=True):
-    """A start until the daemon is ready, and its memory then, without that of its workers."""
+    """A start until the daemon is ready, and its memory at that point, without its workers."""
 
     seconds: float
     cpu_seconds: float
@@ -104,7 +104,7 @@ def _measure_size(run: Run, what: str, acls: int, place: Path) -> Iterator[Row]:
     folder, checkpoint, seconds = place / "daemon", place / "checkpoint", run.pick(3.0, 0.2)
     asked = crowd(acls, run.pick(10_000, 1000))
     ours, theirs = measure_set(run, asked, checkpoint, place, seconds=0)
-    # The log that is read at the start is always long enough for a checkpoint.
+    # The log read at the start is always long enough to trigger a checkpoint.
     due = {"metadata.log.max.record.bytes.between.snapshots": str(acls * _BYTES_PER_ACL_MIN)}
     with started(folder, place / "log", due) as (daemon, from_log):
         yield from _measure_checkpoint(run, what, acls, daemon, place / "log")
@@ -153,7 +153,7 @@ def write_set(acls: int, place: Path, *kinds: str) -> None:
 
 
 def decide_plan(daemon: DaemonProcess, acls: int, seconds: float) -> Plan:
-    """Return decisions at a fixed rate, with questions that no load before has asked."""
+    """Return decisions at a fixed rate, with questions that no earlier load has asked."""
     host, requests = daemon.decision_http, DECISION.requests(daemon, [*crowd(acls).questions()])
     return Plan(address=host, requests=requests, rate=RATE, seconds=seconds, first=next(_FIRST))
 
@@ -189,7 +189,7 @@ def started(
 def _measure_checkpoint(
     run: Run, what: str, acls: int, daemon: DaemonProcess, log_dir: Path
 ) -> Iterator[Row]:
-    """Wait until the daemon has written a checkpoint of the log; ask it meanwhile."""
+    """Wait until the daemon has written a checkpoint of the log; ask it questions meanwhile."""
     directory, seconds = log_dir / METADATA_TOPIC_DIRECTORY, _CHECKPOINT_SECONDS
     wait_until(lambda: any(directory.glob("*.checkpoint*")), "a checkpoint begins", seconds, 0.01)
     begun = time.time()
@@ -198,7 +198,7 @@ def _measure_checkpoint(
     is_during = not any(directory.glob("*.checkpoint"))
     wait_until(lambda: any(directory.glob("*.checkpoint")), "a checkpoint", seconds, 0.01)
     (path,) = directory.glob("*.checkpoint")
-    # The time of its renaming, which may be before the first look.
+    # The time of its renaming, which may be before the first check.
     if (taken := path.stat().st_ctime - begun) > 0:
         yield from rows(what, ("checkpoint", "s", taken))
     if is_during:
@@ -239,7 +239,7 @@ def _searches(daemon: DaemonProcess, acls: int, seconds: float) -> dict[str, Pla
 
 
 def _measure_loop(run: Run, what: str, acls: int, place: Path) -> Iterator[Row]:
-    """Yield the event loop's longest step in a start from a checkpoint and some of all else."""
+    """Yield the event loop's longest step during a start from a checkpoint and some other work."""
     log_dir, seconds = place / "checkpoint", run.pick(1.5, 0.2)
     settings, token = trust(place)
     with watched_daemon(
@@ -259,13 +259,13 @@ def measure_connections(run: Run) -> Iterator[Row]:
     acls, workers, connections = run.pick((1_000_000, 8, 10_000), (2000, 1, 20))
     place, seconds = run.new_place("connections"), run.pick(20.0, 0.2)
     write_set(acls, place, "checkpoint")
-    # More than are opened: a process may get more than its part, and probes need some, too.
+    # More than are opened: a process may get more than its share, and probes also need some.
     most = str(2 * connections)
     limits = {
         "authorizerd.workers": str(workers),
         "max.connections": most,
         "max.connections.per.ip": most,
-        # The last connections ask first after many others were opened.
+        # The last connections send their first question after many others were opened.
         "authorizerd.login.timeout.ms": "60000",
         "authorizerd.http.header.timeout.ms": "60000",
     }

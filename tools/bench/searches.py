@@ -1,4 +1,4 @@
-"""Searches, explanations, the past and listings, in process and over HTTP; decisions meanwhile."""
+"""Searches, explanations, the past and listings, in process and over HTTP, during decisions."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from tools.bench.sets import wide
 from tools.daemon_process import PATIENT, DaemonProcess, ready_daemon, write_token
 
 PAGE: Final = 1000
-"""The results of one page: the maximum of the daemon, and OpenFGA's default."""
+"""Results per page: the daemon's maximum, and OpenFGA's default."""
 RATE: Final = 400.0
-"""Decisions per second beside other work."""
+"""Decisions per second during other work."""
 _OFFSET: Final = "authorizerd_snapshot_offset"
 _BUSY: Final = "503"
 _SEARCHES_TAKE_LONG: Final = {"authorizerd.search.timeout.ms": "60000"}
@@ -57,7 +57,7 @@ _IN_PROCESS: Final[Mapping[str, Callable[[AclSnapshot, Question], object]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A path of the decision port, and an evaluation's (field of a) field that requests leave out.
+    """A path of the decision port, and the (nested) field of an evaluation that requests omit.
 
     If ``of_past``, requests are about earlier moments.
     """
@@ -79,7 +79,7 @@ class Endpoint:
     def requests(
         self, daemon: DaemonProcess, questions: Sequence[Question], past: range = range(1)
     ) -> list[bytes]:
-        """Return the requests about the questions, each of another moment of ``past``."""
+        """Return the requests about the questions, each at a different moment of ``past``."""
         host, token = daemon.decision_http, daemon.token
         if self is LISTING:
             authorization = f"Authorization: Bearer {token}\r\n"
@@ -106,9 +106,9 @@ ENDPOINTS: Final[Mapping[str, Endpoint]] = {
 
 
 def trust(directory: Path) -> tuple[Mapping[str, str], str]:
-    """Return settings with which the caller of a token, which is returned too, may do everything.
+    """Return a token, and settings that let its caller do everything.
 
-    So may clients of Kafka's listeners. Only callers that are known may list ACLs.
+    Clients of Kafka listeners may do everything as well. Only known callers may list ACLs.
     """
     settings, token = write_token(directory)
     holder = settings["super.users"]
@@ -117,7 +117,7 @@ def trust(directory: Path) -> tuple[Mapping[str, str], str]:
 
 
 def measure_searches(run: Run) -> Iterator[Row]:
-    """Measure searches in process, over HTTP with decisions beside them, and beside OpenFGA's."""
+    """Measure searches in process, over HTTP during decisions, and compared with OpenFGA."""
     acl_set, place = run.pick(wide(50_000, 10), wide(1000, 2)), run.new_place("search")
     questions = [*acl_set.questions()]
     few = questions[: run.pick(100, 3)]
@@ -145,10 +145,10 @@ def measure_beside(
     run: Run, where: str, daemon: DaemonProcess, questions: Sequence[Question],
     names: Sequence[str] = tuple(ENDPOINTS),
 ) -> Iterator[Row]:  # fmt: skip
-    """Yield the times of decisions alone, and while one client asks each long question in turn.
+    """Yield the times of decisions alone, and during each long-running question of one client.
 
-    ACLs are created first, so that there is a past: each question about it is about the moment
-    before another of them.
+    ACLs are created first, so that there is a past: each question about the past is about the
+    moment before the creation of a different one of these ACLs.
     """
     before, changes = int(daemon.metric(_OFFSET)), run.pick(500, 5)
     send(create_plan(daemon.kafka, "past", changes / 200, rate=200.0))
@@ -175,7 +175,7 @@ def measure_beside(
 
 
 def rows_of_asker(what: str, report: Report, of: str = "") -> Iterator[Row]:
-    """Yield the times of questions that one client asked in turn, and how many got 503."""
+    """Yield the times of questions that one client asked in turn, and the number of 503 answers."""
     if unexpected := set(report.outcomes) - {ANSWERED, _BUSY}:
         raise MeasurementError(f"{what}: answered with {unexpected}")
     if report.times_ms:
@@ -186,7 +186,7 @@ def rows_of_asker(what: str, report: Report, of: str = "") -> Iterator[Row]:
 
 
 def _measure_beside_openfga(run: Run) -> Iterator[Row]:
-    """Yield the times of searches of both, with the ACLs that OpenFGA can express.
+    """Yield the search times of both servers, with the ACLs that OpenFGA can express.
 
     Both must find the same users for each question. OpenFGA may find fewer objects, since its time
     is limited, but all of them must be allowed.

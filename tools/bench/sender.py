@@ -1,12 +1,12 @@
-"""The sender of all latencies: requests at a fixed rate, whatever the server does.
+"""Send requests at a fixed rate, regardless of the server's answers, and measure latencies.
 
     python -m tools.bench.sender PLAN
 
-Each request is due at a time that nothing moves, and **its latency counts from then**, so a stall
-also counts for the requests that were due during it. *Lag* is how late a request was sent on a
-connection that was free: the sender's own delay. With a rate of 0, each connection asks again when
-it is answered, which measures a rate. Times are then only kept of one request at a time, since
-those of several would leave out what a stall delays. ``PLAN`` is a file in msgpack.
+Each request has a fixed due time, and **its latency counts from then**, so a stall also counts for
+the requests that were due during it. *Lag* is how late a request was sent on a free connection: the
+sender's own delay. With a rate of 0, each connection sends its next request when the last one is
+answered, which measures a rate. Latencies are then kept only for one request in flight, since those
+of several would leave out what a stall delays. ``PLAN`` is a file in msgpack.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from tools.processes import capture_json
 T = TypeVar("T")
 
 NUMBER: Final = b"##########"
-"""The sender writes another number here in each request."""
+"""The sender replaces this with a different number in each request."""
 _RECEIVE_BYTES: Final = 256 * 1024
 ANSWER_SECONDS: Final = 60.0
-"""How long a server may take for an answer."""
+"""Time limit for an answer."""
 _RETRY_NS: Final = 50_000_000
-"""How long a connection rests after a refusal. Requests that are due meanwhile are also refused."""
+"""How long a connection pauses after a refusal. Requests due meanwhile count as refused."""
 _RESTING, _LOST = "waiting after a refusal", "no connection"
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """A load. The first ``skipped_seconds`` warm up and are not counted.
+    """A load. The first ``skipped_seconds`` are a warm-up and are not counted.
 
-    ``rate`` is that of all connections together; 0 has ``in_flight`` requests on each connection.
-    ``opening`` is sent once on each. With ``is_fresh``, each request has a new connection. Unless
-    ``may_refuse``, any outcome but an answer ends the load.
+    ``rate`` is that of all connections together; 0 keeps ``in_flight`` requests on each connection.
+    ``opening`` is sent once on each connection. With ``is_fresh``, each request has a new
+    connection. Unless ``may_refuse``, any outcome other than an answer ends the load.
     """
 
     address: str
@@ -68,7 +68,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """The results of a load; ``asked`` also counts the warm-up. ``times_ms`` are of answers."""
+    """The results of a load; ``asked`` also counts the warm-up. ``times_ms`` are latencies."""
 
     asked: int
     outcomes: dict[str, int]
@@ -102,13 +102,13 @@ def run_plan(module: str, plan: msgspec.Struct, kind: type[T], timeout_seconds: 
 
 
 def send_together(*plans: Plan) -> list[Report]:
-    """Run several loads at the same time, each in a process of its own."""
+    """Run several loads at the same time, each in its own process."""
     with ThreadPoolExecutor(len(plans)) as threads:
         return [*threads.map(send, plans)]
 
 
 class Connection:
-    """A connection of which only the opening waits. It sends ``sending`` as far as it can."""
+    """A connection that blocks only while it opens. Sends as much of ``sending`` as it can."""
 
     def __init__(
         self, address: str, protocol: str, sending: bytes | memoryview,
@@ -128,7 +128,7 @@ class Connection:
         self.reader = reader_of(protocol)
 
     def pump(self) -> None:
-        """Go on with the handshake, or send what the socket accepts."""
+        """Continue the handshake, or send what the socket accepts."""
         try:
             if not self.is_secured:
                 assert isinstance(self.socket, ssl.SSLSocket)
@@ -141,7 +141,7 @@ class Connection:
 
 
 class _Slot:
-    """One of the load's connections, which may be replaced, and when its requests were due."""
+    """One of the load's connections, which may be replaced, and the due times of its requests."""
 
     def __init__(self) -> None:
         self.connection: Connection | None = None
@@ -221,7 +221,7 @@ class _Sender:
             self._receive(_RETRY_NS / 1e9 if plan.may_refuse else None)
 
     def _begin(self, slot: _Slot, due_ns: list[int]) -> None:
-        """Let requests be due on a connection; send them if it is free."""
+        """Queue requests that are due on a connection; send them if it is free."""
         self._unsettled += len(due_ns)
         slot.waiting.extend(due_ns)
         if time.perf_counter_ns() < slot.rests_until_ns:
@@ -245,7 +245,7 @@ class _Sender:
         return True
 
     def _ask(self, slot: _Slot) -> None:
-        """Send what is due, as far as requests may be in flight."""
+        """Send the requests that are due, up to the maximum in flight."""
         plan, connection, requests = self._plan, slot.connection, []
         while slot.waiting and len(slot.asked) < plan.in_flight:
             slot.asked.append(slot.waiting.popleft())
@@ -263,7 +263,7 @@ class _Sender:
 
     def _pump(self, connection: Connection) -> None:
         connection.pump()
-        # A connection that could not send all is also told when it can continue.
+        # Also wake up a connection that could not send everything once it can continue.
         is_blocked = bool(connection.sending) and connection.is_secured
         if is_blocked != connection.is_blocked:
             connection.is_blocked = is_blocked
@@ -273,7 +273,7 @@ class _Sender:
     def _receive(self, seconds: float | None) -> None:
         """Wait for answers, at most ``seconds``, and settle them."""
         limit = ANSWER_SECONDS if seconds is None else max(0.0, seconds)
-        # epoll itself waits for whole milliseconds.
+        # epoll itself only waits for whole milliseconds.
         ready, _, _ = select.select([self._poll.fileno()], [], [], limit)
         if not ready and seconds is None:
             raise MeasurementError(f"{self._plan.address}: no answer in {limit:.0f} s")
@@ -292,7 +292,7 @@ class _Sender:
     def _read(self, slot: _Slot, connection: Connection) -> None:
         try:
             data = connection.socket.recv(_RECEIVE_BYTES)
-        except (BlockingIOError, ssl.SSLWantReadError):  # a part of a record, or a session ticket
+        except (BlockingIOError, ssl.SSLWantReadError):  # part of a record, or a session ticket
             return
         if not data:
             raise ConnectionResetError("the server closed a connection")
@@ -311,7 +311,7 @@ class _Sender:
             self._refuse(slot, _RESTING)
 
     def _settle(self, slot: _Slot, outcome: str) -> None:
-        """Count what became of the oldest request in flight."""
+        """Count the outcome of the oldest request in flight."""
         if outcome != ANSWERED and not self._plan.may_refuse:
             raise MeasurementError(f"{self._plan.address} answered {outcome}")
         if not slot.asked:  # a refused connection, which had no request
@@ -341,7 +341,7 @@ class _Sender:
 
     def _close(self, slot: _Slot) -> None:
         if slot.connection is not None:
-            # Before the close, after which the socket has no descriptor.
+            # Before closing: afterwards the socket has no descriptor.
             del self._slots[slot.connection.socket.fileno()]
             self._poll.unregister(slot.connection.socket)
             slot.connection.socket.close()

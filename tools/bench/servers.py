@@ -50,7 +50,7 @@ class Api:
 
 
 def _format_as_plugin(question: Question) -> dict[str, Any]:
-    """Return the question as Kafka's OPA plugin sends it."""
+    """Return the question in the form of Kafka's OPA plugin."""
     principal_type, _, name = question.principal.partition(":")
     return asked(
         ("requestContext.principal", {"principalType": principal_type, "name": name}),
@@ -78,12 +78,12 @@ PLUGIN: Final = Api(
 
 
 def is_allowed(snapshot: AclSnapshot, question: Question) -> bool:
-    """Return our decision in this process."""
+    """Return our own decision, made in this process."""
     return authorize(snapshot, SETTINGS, *msgspec.structs.astuple(question))
 
 
 def collect_answers(snapshot: AclSnapshot, questions: Sequence[Question]) -> str:
-    """Return an A (allowed) or a D (denied) for each question, as the explanation says, too."""
+    """Return an A (allowed) or a D (denied) for each question; the explanations must agree."""
     given = ""
     for question in questions:
         allowed = is_allowed(snapshot, question)
@@ -151,7 +151,7 @@ def server_of(daemon: DaemonProcess, *, api: Api = AUTHZEN, ca_file: str = "") -
 def check_servers(
     acl_set: AclSet, questions: Sequence[Question], *servers: Server | Absent
 ) -> None:
-    """Ask all servers the first questions, and check that they answer as the set's ACLs say."""
+    """Ask all servers the first questions, and check their answers against the set's ACLs."""
     first = questions[:QUESTIONS]
     expected = collect_answers(build(acl_set.added()), first)
     for server in servers:
@@ -164,7 +164,7 @@ def compare_servers(
     sides: Mapping[str, Server], noun: str = "decisions",
     peers: Mapping[str, Server | Absent] | None = None,
 ) -> Iterator[Row]:  # fmt: skip
-    """Measure the same load of our servers and of peers, in turn."""
+    """Measure our servers and the peers under the same load, in turn."""
     theirs = {
         name: pick_from(peer, lambda it: it.target(questions, load))
         for name, peer in (peers or {}).items()
@@ -206,7 +206,7 @@ def ask_once(host: str, path: str, body: object) -> tuple[float, Any]:
 def wait_until_healthy(
     host: str, path: str, process: subprocess.Popen[bytes], ca_file: str = ""
 ) -> None:
-    """Wait until a GET of ``path`` is answered with 200; the process must live."""
+    """Wait until a GET of ``path`` is answered with 200; raise if the process ends."""
 
     def is_healthy() -> bool:
         if process.poll() is not None:

@@ -2,11 +2,11 @@
 
 **Invariant:** a set is the same on every machine and in every run; nothing in it is random.
 
-``kind`` has many principals and few rules for each name. ``wide`` has few principals, and for every
-ten resources one rule on the literal ``*``. ``ranges`` has principals with ranges of hosts.
-``crowd`` has any size: of 5,000,000 ACLs, 100,000 principals have 39 each, one principal has
-1,000,000, and the others deny 100,000 hosts. Every number is in proportion to the size, except
-those that belong to one principal or domain.
+``kind`` has many principals and few rules for each name. ``wide`` has few principals, and one rule
+on the literal ``*`` for every ten resources. ``ranges`` has principals with ranges of hosts.
+``crowd`` can have any size: of 5,000,000 ACLs, 100,000 principals have 39 each, one principal has
+1,000,000, and the rest deny 100,000 hosts. Every number is proportional to the size, except those
+that belong to a single principal or domain.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _kind_acls() -> Iterator[Acl]:
 def _kind_questions(count: int) -> Iterator[Question]:
     """Yield distinct questions.
 
-    They reach all topics again and again, each time from another host and mostly for another
+    They cover all topics repeatedly, each time from a different host and mostly for a different
     principal.
     """
     for number in range(count):
@@ -124,10 +124,10 @@ def _kind_questions(count: int) -> Iterator[Question]:
 def wide(resources: int, acls_each: int) -> AclSet:
     """Return ``resources`` resources with ``acls_each`` ACLs each, and a tenth as many on ``*``.
 
-    One principal asks all questions. Half of the rules on ``*`` are for everyone from another host,
-    half for another principal, so none of them ever applies.
+    One principal asks all questions. Half of the rules on ``*`` are for everyone but from another
+    host, half are for another principal, so none of them ever applies.
     """
-    assert resources >= QUESTIONS, "each question is about another resource"
+    assert resources >= QUESTIONS, "each question is about a different resource"
     return AclSet(
         f"wide-{resources}-{acls_each}",
         partial(_wide_acls, resources, acls_each),
@@ -144,7 +144,7 @@ def _wide_acls(resources: int, acls_each: int) -> Iterator[Acl]:
         resource_type = ResourceType.TOPIC if resource % 10 else ResourceType.GROUP
         pattern_type = PatternType.LITERAL if resource % 5 else PatternType.PREFIXED
         for user in range(acls_each):
-            # The first is User:test-user, which asks all questions.
+            # The first principal is User:test-user, which asks all questions.
             principal = f"User:test-user{user or ''}"
             yield allow(
                 _wide_name(resource), principal, Operation.READ, pattern_type, WILDCARD,
@@ -161,13 +161,13 @@ def _wide_acls(resources: int, acls_each: int) -> Iterator[Acl]:
 def _wide_questions(resources: int) -> Iterator[Question]:
     step = resources // QUESTIONS
     for number in range(QUESTIONS):
-        # Plain multiples of the step, if it is 5 or 50, would all be prefixes (``_wide_acls``).
+        # Plain multiples of the step would all be prefixes if it is 5 or 50 (``_wide_acls``).
         name = _wide_name(number * step + number % step)
         yield Question("User:test-user", HOST, Operation.READ, ResourceType.TOPIC, name)
 
 
 def ranges(each: int) -> AclSet:
-    """Return ``kind`` and 20 principals, each of which may read its own prefix from its ranges.
+    """Return ``kind`` plus 20 principals, each of which may read its own prefix from its ranges.
 
     There are five lengths of IPv4 ranges and one of IPv6; every tenth range is denied. Of ten
     questions, seven are from a host in a range, three from a host in none. All have different
@@ -184,11 +184,11 @@ _LENGTHS: Final = (20, 22, 24, 26, 28)
 
 
 def _range(app: int, number: int) -> tuple[str, str]:
-    """Return a range that overlaps no other one, and the start of its addresses."""
+    """Return a range that overlaps no other range, and the start of its addresses."""
     if number % 6 == 5:
         start = f"2001:db8:{app + 1:x}:{number:x}::"
         return f"{start}/64", start
-    # Each range begins at the next 4,096 addresses from 10.0.0.0 on.
+    # Ranges begin every 4,096 addresses from 10.0.0.0.
     first = (10 << 24) + (app * _RANGES_MAX + number << 12)
     start = f"{first >> 24}.{first >> 16 & 255}.{first >> 8 & 255}."
     return f"{start}0/{_LENGTHS[number % 6]}", start
@@ -239,7 +239,7 @@ def crowd(acls: int, questions: int = MANY_QUESTIONS) -> AclSet:
     """
     units = acls // UNIT
     assert acls % UNIT == 0, f"a size is a multiple of {UNIT}"
-    assert units % _domains(units) == 0, "every domain has as many principals"
+    assert units % _domains(units) == 0, "every domain has the same number of principals"
     return AclSet(
         f"crowd-{acls}", partial(_crowd_acls, units), partial(_crowd_questions, units, questions)
     )
@@ -294,7 +294,7 @@ def _crowd_acls(units: int) -> Iterator[Acl]:
 
 
 def _crowd_questions(units: int, count: int) -> Iterator[Question]:
-    """Yield questions; each is from another host or about another name, so all are distinct."""
+    """Yield questions, which differ in host or name, so all are distinct."""
     for number in range(count):
         principal = number * STRIDE % units
         rule = number // 10 % _TOPICS_EACH

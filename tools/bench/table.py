@@ -55,14 +55,14 @@ PARTS: Final[Mapping[str, Part]] = {
     "replay": replay.measure_replay,
     "replay-growth": replay.measure_growth,
 }
-"""In the order of the page. A part needs nothing of the others."""
+"""In the order of the page. Parts do not depend on each other."""
 PAGE: Final = Path("docs/performance.md")
 BEGIN: Final = "<!-- figures: begin; written by python -m tools.bench --write -->\n"
 END: Final = "<!-- figures: end -->"
 _VERSION: Final = re.compile(r"\d+\.\d+[-.\w]*")
 _PERCENT: Final = re.compile(r"(?:^|, )(p\d+|median \(of \d+\))$")
 _COLUMNS_FOR_A_ROW: Final = 3
-"""A table with more columns than this times its rows is turned."""
+"""A table with more columns than this times its rows is transposed."""
 _PROGRAMS: Final = {"wrk": "-v", "opa": "version", "openfga": "version", "java": "-version"}
 
 
@@ -80,7 +80,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write_result(folder: Path, result: Result) -> None:
-    """Write the file of a part, whole or not at all."""
+    """Write the file of a part atomically."""
     folder.mkdir(parents=True, exist_ok=True)
     unfinished = folder / f"{result.part}.tmp"
     unfinished.write_bytes(msgspec.json.format(msgspec.json.encode(result)) + b"\n")
@@ -95,7 +95,7 @@ def read_results(folder: Path) -> dict[str, Result]:
 
 
 def describe_machine() -> str:
-    """Return a line about this machine and the versions of programs that a run may use."""
+    """Return a line about this machine and the versions of the programs that a run may use."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30

@@ -1,4 +1,4 @@
-"""New connections: handshakes of TLS beside OPA's, decisions meanwhile, and log-ins with SCRAM."""
+"""New connections: TLS handshakes compared with OPA, decisions meanwhile, and SCRAM logins."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tools.bench.sets import HOST, MANY_QUESTIONS, QUESTIONS, kind
 from tools.daemon_process import PATIENT, DaemonProcess, format_log, ready_daemon
 
 HANDSHAKES: Final = Load(connections=16, rate=200, is_fresh=True)
-"""The connections in progress at a time, each with one request."""
+"""Concurrent connections, each with one request."""
 PACE: Final = 200.0
 """Requests per second of the client during a flood."""
 _KEYS: Final = {"ECDSA P-256": KeyType.ECDSA, "RSA-2048": KeyType.RSA}

@@ -28,7 +28,7 @@ CONFIG: Final = Path(__file__).with_name("server.properties").read_text()
 POLICY: Final = Path(__file__).with_name("access.yaml")
 """Policy tests of the example's ACLs."""
 DESIRED: Final = Path(__file__).with_name("desired.yaml")
-"""ACLs that the example could have instead, for a plan."""
+"""The desired ACLs, for a plan."""
 PATH: Final = "/access/v1/evaluation"
 EVALUATION: Final = {
     "subject": {"type": "user", "id": "alice"},
@@ -83,14 +83,14 @@ def main(arguments: list[str]) -> int:
 
 
 def _wait(daemon: subprocess.Popen[str]) -> int:
-    """Return the daemon's exit code. A wait without a limit can miss a signal until that end."""
+    """Return the daemon's exit code. A wait without a limit could delay signals until then."""
     while True:
         with suppress(subprocess.TimeoutExpired):
             return daemon.wait(timeout=1)
 
 
 def prepare_config(path: Path) -> str:
-    """Write the configuration unless there is a changed one, and say which one is used."""
+    """Write the configuration unless the file exists, and describe which one is used."""
     if not path.exists():
         path.write_text(CONFIG)
     changed = path.read_text() != CONFIG
@@ -107,7 +107,7 @@ def advise(line: str) -> str:
         return f"make run: port {port} is taken: choose a free port with `make run PORT=19092`\n"
     scheme = SCHEMES.get(key, "http")
     return (
-        f"make run: port {port} is taken: end its process, or choose a free port by a line"
+        f"make run: port {port} is taken: end its process, or choose a free port with a line"
         f" {key}={scheme}://127.0.0.1:PORT in {FOLDER}/server.properties\n"
     )
 

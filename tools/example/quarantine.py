@@ -1,4 +1,4 @@
-"""A custom authorizer that denies quarantined principals everything; the ACLs decide the rest.
+"""A custom authorizer that denies everything to quarantined principals; ACLs decide the rest.
 
 Configured by::
 

@@ -104,7 +104,7 @@ def _follow(cluster: Cluster, *, once: bool) -> None:
 
 
 def _describe_trials(cluster: Cluster, daemons: Sequence[DaemonProcess]) -> str:
-    """Return what a reader can try while everything runs."""
+    """Return what a user can try while everything runs."""
     admin = cluster.client_config(ADMIN)
     servers = f"--bootstrap-server {cluster.bootstrap_servers} --command-config {admin}"
     consoles = "\n".join(f"  http://{daemon.admin_http}/console/" for daemon in daemons)
@@ -121,7 +121,7 @@ Who may read the topic orders, and why? The broker is asked:
   .venv/bin/authorizerd who-can read --topic orders {servers}
   .venv/bin/authorizerd explain {question} {servers}
 
-Take the ACL away, and ask a daemon again:
+Remove the ACL, and ask a daemon again:
 
   .venv/bin/authorizerd acls {servers} \\
     --remove --force --allow-principal User:alice --operation Read --topic orders
@@ -159,7 +159,7 @@ def _shown(value: str) -> str:
 
 
 def _interrupt(*_: object) -> NoReturn:
-    """End everything. Another signal would leave processes of Kafka running."""
+    """End everything. A second signal would leave Kafka processes running."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt

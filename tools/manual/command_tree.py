@@ -30,11 +30,11 @@ class UnsafeTextError(ValueError):
 def command_tree() -> argparse.ArgumentParser:
     """Return a parser with every command and flag; nothing is parsed with it.
 
-    Some commands parse their own words. Here their parsers replace the placeholders of
+    Some commands parse their own arguments. Here their parsers replace the placeholders of
     ``cli.main``. Internal commands, which have no help text, are left out.
 
     Raises:
-        UnsafeTextError: a help text cannot be quoted for every shell and for troff.
+        UnsafeTextError: a help text cannot be quoted for all shells and troff.
     """
     parser = command_line.new_parser()
     commands = _subcommands(parser)
@@ -69,7 +69,7 @@ def prepare(parser: argparse.ArgumentParser) -> None:
 
 
 def check_text(text: str) -> None:
-    """Reject a text that cannot be quoted.
+    """Check that a text can be quoted.
 
     fish reads a backslash between single quotes. troff reads a line that begins with a dot or a
     quote as a request.
@@ -86,7 +86,7 @@ def check_text(text: str) -> None:
 def each_command(
     parser: argparse.ArgumentParser,
 ) -> Iterator[tuple[str, list[argparse.Action]]]:
-    """Yield each command's words, as one text, and its arguments."""
+    """Yield each command's words, as one string, and its arguments."""
     yield (
         parser.prog,
         [

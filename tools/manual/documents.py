@@ -49,10 +49,10 @@ Reload the configuration, the tokens and the secret for masked audit lines."""
 _ENVIRONMENT: Final = """\
 .TP
 .B AUTHORIZERD_PROFILE
-The cluster that commands ask if no flag names a place: the path of a file with Kafka's
-client keys and bootstrap.servers, or the name of one in
+The cluster that commands use if no flag names one: the path of a file with Kafka's
+client keys and bootstrap.servers, or the name of such a file in
 .IR ~/.config/authorizerd .
-If it has a password, it must have the mode 0600.
+If it contains a password, its mode must be 0600.
 .TP
 .B NO_COLOR
 If it is set, no output has colours."""

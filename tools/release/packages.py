@@ -1,7 +1,7 @@
-"""Build the packages, the chart and the clients, so that each build gives the same bytes.
+"""Build the packages, the chart and the clients, so that builds are reproducible.
 
-**Invariant:** the wheel is built from the source package, so that this has all that is needed. The
-bytes depend only on the source, the version's date, and the tools that are pinned in
+**Invariant:** the wheel is built from the source package, which proves that the package is
+complete. The bytes depend only on the source, the version's date, and the tools pinned in
 ``requirements-release.lock``.
 """
 
@@ -22,11 +22,11 @@ from typing import Final, NamedTuple
 SUMS: Final = "SHA256SUMS"
 _EXECUTABLE: Final = 0o111
 _UMASK: Final = 0o022
-"""Wheels contain the modes of files."""
+"""Wheels contain file modes, which depend on the umask."""
 
 
 class Release(NamedTuple):
-    """A version, and the time that all files in its packages have: seconds since 1970."""
+    """A version, and the time of all files in its packages, in seconds since 1970."""
 
     version: str
     epoch: int
@@ -63,7 +63,7 @@ def build_packages(source: Path, out: Path, epoch: int) -> tuple[Path, Path]:
 
 
 def write_install_files(python: Path, source: Path) -> None:
-    """Write the files that the wheel installs and git does not keep into ``source``, from its code.
+    """Write into ``source``, from its code, the files that wheels install but git does not keep.
 
     Args:
         python: an interpreter with the packages of requirements-dev.lock.
@@ -154,7 +154,7 @@ def _normalize_file(path: Path, epoch: int) -> None:
 
 
 def normalize(data: bytes, epoch: int) -> bytes:
-    """Return a packed tar archive with sorted entries, which do not tell who made it, or when."""
+    """Return a compressed tar archive with sorted entries, without owners and build times."""
     out = BytesIO()
     with (
         tarfile.open(fileobj=BytesIO(data)) as read,
@@ -172,7 +172,7 @@ def normalize(data: bytes, epoch: int) -> bytes:
 
 
 def write_checksums(out: Path) -> None:
-    """Write the SHA-256 of each file, as ``sha256sum --check`` reads it."""
+    """Write the SHA-256 of each file, in the format of ``sha256sum --check``."""
     files = sorted(path for path in out.iterdir() if path.name != SUMS)
     lines = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files]
     (out / SUMS).write_text("".join(lines))

@@ -1,6 +1,6 @@
-"""Install the wheel with the locked versions of its dependencies, run it, and list what it has.
+"""Install the wheel with the locked versions of its dependencies, run it, and list its contents.
 
-The list is a bill of materials (SBOM) in CycloneDX's format, with licences and dependencies.
+The list is a software bill of materials (SBOM) in CycloneDX format, with licences and dependencies.
 """
 
 from __future__ import annotations

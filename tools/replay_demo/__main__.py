@@ -48,7 +48,7 @@ FOLDER: Final = Path(".run/replay-demo")
 RUN: Final = FOLDER / "run"
 """Contains one result of each kind, for the report."""
 SAME: Final = FOLDER / "same"
-"""Contains the what-if that changes nothing, with which the report compares the other one."""
+"""Contains the what-if that changes nothing; the report compares the other what-if with it."""
 EVENTS: Final = RUN / "events"
 SPEED: Final = 20
 SEND_LAG_MS: Final = 1000
@@ -101,7 +101,7 @@ def _demonstrate() -> None:
 
 
 def _ingest(recording: Recording) -> ClientTimes:
-    """Ingest the first lines of the log, then the whole log, which has grown, then it again."""
+    """Ingest the first lines of the log, then the whole, grown log, then the same log again."""
     growing = FOLDER / "growing" / recording.audit_log.name
     growing.parent.mkdir()
     lines = recording.audit_log.read_bytes().splitlines(keepends=True)
@@ -130,7 +130,7 @@ def _compare_later(recording: Recording) -> None:
     expectations.check_later(found, read_acl_source(str(recording.log_dir)))
     (allowed,) = found.newly_allowed.details
     _say(
-        f"the ACLs at the log's end newly deny nothing; they newly allow: {allowed.principal} "
+        f"the ACLs at the end of the log newly deny nothing; they newly allow: {allowed.principal} "
         f"{allowed.operation} {allowed.resource_type} {allowed.resource_name}, "
         f"{allowed.events} events"
     )

@@ -20,7 +20,7 @@ FIRST_EVENTS: Final = 9_000
 ACLS: Final = 1_616
 """ACLs in force at the time of the last client request."""
 NEWLY_ALLOWED: Final = 2
-"""Number of events that were denied, but that the ACLs at the end of the log allow."""
+"""Number of denied events that the ACLs at the end of the log allow."""
 
 
 class DemonstrationError(Exception):
@@ -81,8 +81,8 @@ def check_usage(found: UsageReport) -> None:
     """Check the report on used and unused ACLs.
 
     Raises:
-        DemonstrationError: an ACL is in no group, the ACLs decide an event differently from the
-                record, or the suggestions have no proof.
+        DemonstrationError: an ACL is not classified, the ACLs decide an event differently from the
+            record, or the suggestions have no proof.
     """
     classified = len(found.used) + len(found.unused) + sum(map(len, found.not_judged.values()))
     _check("ACLs classified as used, unused or not judged", classified, ACLS)

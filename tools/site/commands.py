@@ -1,4 +1,4 @@
-"""The page of all commands and options, made of the command line's parsers."""
+"""The page of all commands and options, generated from the command line's parsers."""
 
 from __future__ import annotations
 
@@ -62,6 +62,6 @@ def _value(argument: argparse.Action) -> str:
 
 
 def escape(text: str) -> str:
-    """Return a text whose characters Markdown shows as they are, but for code in backticks."""
+    """Return a text that Markdown shows literally, except for code in backticks."""
     parts = _CODE.split(text)
     return "".join(part if part[:1] == "`" else _SYNTAX.sub(r"\\\1", part) for part in parts)

@@ -1,4 +1,4 @@
-"""What MkDocs calls while it builds the site."""
+"""Hooks that MkDocs calls while it builds the site."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tools.site.outside import outside_requests
 from tools.site.places import HOME, ROOT, linked_files, rewrite_links, to_project, to_site
 
 LOG: Final = logging.getLogger("mkdocs.hooks.authorizerd")
-"""A warning of MkDocs, such as one of this logger, ends a strict build with an error."""
+"""A warning below MkDocs's logger, such as one of this logger, fails a strict build."""
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -25,7 +25,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
-    """Add the home page, each file outside ``docs/`` that links lead to, and the commands."""
+    """Add the home page, every linked file outside ``docs/``, and the page of commands."""
     pages = [f"docs/{page.src_uri}" for page in files.documentation_pages()]
     for path in sorted(linked_files([HOME, *pages])):
         place = to_site(path)

@@ -9,9 +9,9 @@ _OUTSIDE: Final = re.compile(
     r"<(?:script|link|img|iframe|source|video|audio|object|embed)\b[^>]*?"
     r"\b(?:src|srcset|href|data)=[\"']?((?:https?:)?//[^\"'\s>]+)"
 )
-"""An element that a browser loads without a click, and the address outside."""
+"""An element that a browser loads without a click, and its external address."""
 
 
 def outside_requests(html: str) -> list[str]:
-    """Return each address of another host that a browser would load with the page."""
+    """Return every address on another host that a browser would load with the page."""
     return _OUTSIDE.findall(html)

@@ -1,4 +1,4 @@
-"""Where the project's files are in the site.
+"""Map the project's files to paths in the site.
 
 A link such as ``../ops/systemd/README.md`` works in a clone. The site has the same file at
 ``ops/systemd/README.md``: every file keeps its path from the top of the project, but ``docs/`` is
@@ -21,7 +21,7 @@ _LINK: Final = re.compile(r"(?<=\]\()(?![a-z]+:|#)[^)#\s]+")
 
 
 def link_pages(text: str) -> str:
-    """Return a text in which each path of a page is its title, with a link from ``docs/``."""
+    """Return the text with each path of a page replaced by its title and a link from ``docs/``."""
 
     def link(found: re.Match[str]) -> str:
         with (ROOT / found[0]).open(encoding="utf-8") as page:
@@ -67,9 +67,9 @@ def _target(page: str, link: str) -> str:
 
 
 def rewrite_links(text: str, page: str) -> str:
-    """Return the text of a page, with links to the files' places in the site.
+    """Return the text of a page, with links adjusted to the files' paths in the site.
 
-    Links to anything that is not a file of the project stay as they are.
+    Links to anything other than a file of the project are left unchanged.
     """
     folder = posixpath.dirname(to_site(page)) or "."
 

@@ -96,7 +96,7 @@ def test_console_that_is_off_is_not_shown(tmp_path: Path) -> None:
 def test_advice_has_the_line_that_chooses_another_port(place: str, setting: str) -> None:
     line = f"authorizerd: {place}: 127.0.0.1:8181: Address already in use\n"
     assert advise(line) == (
-        "make run: port 8181 is taken: end its process, or choose a free port by a line"
+        "make run: port 8181 is taken: end its process, or choose a free port with a line"
         f" {setting}://127.0.0.1:PORT in .run/example/server.properties\n"
     )
 
