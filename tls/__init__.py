@@ -1,1 +1,1 @@
-"""TLS: keystores, contexts, streams and the names of certificates, for servers and clients."""
+"""TLS for servers and clients: keystores, contexts, streams, and certificate names."""

@@ -1,11 +1,11 @@
 """Reject a client's first TLS message if it makes the server's key exchange expensive.
 
-An OpenSSL server accepts key shares in finite fields of up to 8192 bits. One such message of 1.3 KB
+An OpenSSL server accepts finite-field key shares of up to 8192 bits. One such message of 1.3 KB
 occupies a handshake thread for longer than a hundred usual handshakes, and Python's ssl module
-cannot disable these groups. No client needs them: every client of TLS 1.3 also supports an elliptic
+cannot disable these groups. No client needs them: every TLS 1.3 client also supports an elliptic
 curve (RFC 8446, section 9.1).
 
-**Invariant:** OpenSSL gets only key shares on a curve, or in a field of 2048 bits.
+**Invariant:** OpenSSL gets only key shares on a curve, or in a 2048-bit field.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Final
 from authorizerd.tls.errors import TlsError
 
 CLIENT_HELLO_BYTES_MAX: Final = 16 * 1024
-"""OpenSSL allocates the announced size, up to 128 KiB. Usual messages have less than 2 KiB."""
+"""OpenSSL allocates the announced size, up to 128 KiB. Typical messages are below 2 KiB."""
 
 RETRY_CURVE: Final = "prime256v1"
-"""OpenSSL's name of the only curve by which a server answers with a HelloRetryRequest."""
+"""OpenSSL's name of the only curve that the server requests in a HelloRetryRequest."""
 
 _HANDSHAKE_RECORD: Final = 0x16
 _RECORD_HEADER_BYTES: Final = 5
@@ -39,7 +39,7 @@ _RETRY: Final = hashlib.sha256(b"HelloRetryRequest").digest()  # RFC 8446, secti
 
 
 class ClientHelloCheck:
-    """Check a client's records until the server has answered with more than a HelloRetryRequest."""
+    """Checks a client's records until the server answers with more than a HelloRetryRequest."""
 
     def __init__(self) -> None:
         self._received = bytearray()
@@ -48,7 +48,7 @@ class ClientHelloCheck:
     def check(self, record: bytes | bytearray) -> None:
         """Check the next record, header included. A message may take several records.
 
-        A malformed ClientHello passes: OpenSSL refuses it.
+        A malformed ClientHello passes this check: OpenSSL rejects it.
 
         Raises:
             TlsError: the message is not a ClientHello, is too large, or has a large key share.
@@ -95,7 +95,7 @@ def _read_extensions(hello: bytes) -> dict[int, bytes]:
     for length_bytes in (1, 2, 1):  # session, cipher suites and compression methods
         _, rest = _split(rest, length_bytes)
     extensions, _ = _split(rest, 2)
-    return dict(_read_pairs(extensions))  # OpenSSL refuses a hello that has one twice
+    return dict(_read_pairs(extensions))  # OpenSSL rejects a hello with a repeated extension
 
 
 def _read_shares(extensions: Mapping[int, bytes]) -> Iterator[int]:
@@ -108,7 +108,7 @@ def _has_large_share(extensions: Mapping[int, bytes]) -> bool:
 
 
 def _may_be_retried(extensions: Mapping[int, bytes]) -> bool:
-    """Return True if a server can ask for a share on RETRY_CURVE, of which the hello has none."""
+    """Return True if the hello lacks a share on RETRY_CURVE that a server can ask for."""
     versions, _ = _split(extensions.get(_VERSIONS, b""), 1)
     groups, _ = _split(extensions.get(_GROUPS, b""), 2)
     return (
@@ -123,7 +123,7 @@ def _split_pairs(data: bytes) -> list[bytes]:
 
 
 def _read_pairs(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield each number of 2 bytes and the content after it.
+    """Yield pairs of a 2-byte number and the length-prefixed content after it.
 
     Raises:
         TlsError: there are more than _ITEMS_MAX.
@@ -139,6 +139,6 @@ def _read_pairs(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _split(data: bytes, length_bytes: int) -> tuple[bytes, bytes]:
-    """Return the content after a length, and the rest; missing bytes are left out."""
+    """Return the content after a length prefix, and the rest; missing bytes are left out."""
     end = length_bytes + int.from_bytes(data[:length_bytes])
     return data[length_bytes:end], data[end:]

@@ -1,6 +1,6 @@
 """OpenSSL contexts for servers and clients.
 
-**Invariant:** a private key reaches OpenSSL encrypted and through memory, never through a disk.
+**Invariant:** a private key reaches OpenSSL encrypted and through memory, never through disk.
 Compression and renegotiation are off, and servers offer only suites with forward secrecy.
 """
 
@@ -35,7 +35,7 @@ _VERIFY_MODES: Final = {
 
 
 def new_server_context(settings: TlsSettings, material: Material) -> ssl.SSLContext:
-    """Return a context for servers. Building it takes milliseconds of CPU.
+    """Return a server context. Building it takes milliseconds of CPU time.
 
     Raises:
         StoreError: OpenSSL rejects the certificates, the key or the suites.
@@ -52,9 +52,9 @@ def new_server_context(settings: TlsSettings, material: Material) -> ssl.SSLCont
 
 
 def new_retrying_context(settings: TlsSettings, material: Material) -> ssl.SSLContext:
-    """Return a server's context for clients that must answer before their handshake is worked on.
+    """Return a server context for clients that must answer before their handshake costs much.
 
-    Its only curve is RETRY_CURVE: to a hello without a share of it, OpenSSL answers with a
+    Its only curve is RETRY_CURVE. OpenSSL answers a hello without a share on it with a
     HelloRetryRequest, which takes a tenth of the time of a key exchange and a signature.
 
     Raises:
@@ -66,7 +66,7 @@ def new_retrying_context(settings: TlsSettings, material: Material) -> ssl.SSLCo
 
 
 def new_client_context(settings: TlsSettings, material: Material) -> ssl.SSLContext:
-    """Return a context for clients. Without a truststore, the system's CAs are trusted.
+    """Return a client context. Without a truststore, the system's CAs are trusted.
 
     Raises:
         StoreError: see ``new_server_context``.

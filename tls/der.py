@@ -1,4 +1,4 @@
-"""Read DER: the encoding of certificates and of the names in them.
+"""Read DER, the encoding of certificates and of the names in them.
 
 **Invariant:** for any bytes, a function returns parts of them or raises InvalidDerError. Only
 definite lengths of minimal size are accepted, so an element has exactly one encoding.
@@ -26,7 +26,7 @@ _LENGTH_BYTES_MAX: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """One element; ``encoded`` is all of it: tag, length and content."""
+    """One element; ``encoded`` is the whole element: tag, length and content."""
 
     tag: int
     content: bytes
@@ -34,7 +34,7 @@ class Element:
 
 
 def read_elements(data: bytes) -> Iterator[Element]:
-    """Yield the elements that follow each other in ``data``.
+    """Yield the consecutive elements in ``data``.
 
     Raises:
         InvalidDerError: an element is malformed, or longer than the data.
@@ -50,7 +50,7 @@ def read_element(data: bytes, tag: int) -> bytes:
     """Return the content of the one element in ``data``, which must have this tag.
 
     Raises:
-        InvalidDerError: it is malformed, has another tag, or other bytes follow it.
+        InvalidDerError: it is malformed, has a different tag, or is followed by other bytes.
     """
     elements = read_elements(data)
     element = next(elements, None)

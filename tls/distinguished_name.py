@@ -1,10 +1,10 @@
 """The text of a certificate's subject, exactly as Java's ``X500Principal.getName()`` writes it.
 
-ACLs and mapping rules that were written for Kafka contain this text, with the oddities of Java: the
+ACLs and mapping rules written for Kafka contain this text, including Java's oddities: the
 characters ``#`` and ``=`` are always escaped, and an e-mail address has no keyword.
 
-Java releases before April 2026 read strings of every type as UTF-8, so a BMPString could spell a
-name that its issuer never saw. This module decodes each string by its type, as later releases do.
+Java releases before April 2026 read strings of every type as UTF-8, so a BMPString could be read as
+a name that its issuer never saw. This module decodes each string by its type, as later releases do.
 
 **Invariant:** for any bytes, a function returns a text or raises DistinguishedNameError.
 
@@ -31,12 +31,12 @@ from authorizerd.tls.der import (
 from authorizerd.tls.errors import DistinguishedNameError, InvalidDerError
 
 NAME_BYTES_MAX: Final = 2048
-"""Maximum size of an encoded name, which the peer chooses. Its text is at most 4 times as long."""
+"""Maximum size of an encoded name, which the peer chooses. Its text is at most 4 times longer."""
 
 ATTRIBUTES_MAX: Final = 24
 """Maximum number of attributes in a name, and of its parts (RDNs).
 
-A mapping rule with five groups takes seconds for a hundred, and holds the event loop meanwhile.
+A mapping rule with five groups takes seconds for a hundred attributes, and blocks the event loop.
 """
 
 _UTF8_STRING: Final = 0x0C
@@ -60,7 +60,7 @@ _SUBJECT_PLACE: Final = 4  # after serial number, signature algorithm, issuer an
 
 
 def subject_name(certificate_der: bytes) -> bytes:
-    """Return the subject of a certificate; both are in DER. ``rfc2253`` returns its text.
+    """Return the DER subject of a DER certificate. ``rfc2253`` returns its text.
 
     Raises:
         DistinguishedNameError: the bytes are not a certificate.
@@ -107,7 +107,7 @@ def _read_some(content: bytes) -> list[Element]:
 
 
 def _relative_name_text(attributes: Sequence[Element]) -> str:
-    """Return the text of one part of a name: its attributes in the order of their encoding."""
+    """Return the text of one RDN: its attributes, sorted by their encoding."""
     return "+".join(_attribute_text(attribute.encoded) for attribute in attributes)
 
 
@@ -125,7 +125,7 @@ def _attribute_text(encoded: bytes) -> str:
 
 
 def _check_bmp_string(content: bytes) -> None:
-    """Raise an error for a surrogate or an odd last byte, which Java reads as U+FFFD."""
+    """Reject a surrogate or an odd last byte, which Java reads as U+FFFD."""
     surrogates = any(byte & 0xF8 == 0xD8 for byte in content[::2])
     if surrogates or len(content) % 2:
         raise InvalidDerError("invalid BMPString: expected two bytes for each character")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 
 class StoreError(Exception):
-    """A keystore or truststore that cannot be used. The text names the key and the file."""
+    """A keystore or truststore is unusable. The text names the key and the file."""
 
 
 class TlsError(Exception):
-    """A TLS handshake that failed, or a broken TLS connection. The text is the reason."""
+    """A TLS handshake failed, or a TLS connection broke. The text is the reason."""
 
 
 class NotTlsError(TlsError):
@@ -16,8 +16,8 @@ class NotTlsError(TlsError):
 
 
 class DistinguishedNameError(ValueError):
-    """A certificate or a name that is malformed or too long. The text gives the reason."""
+    """A certificate or a name is malformed or too long. The text gives the reason."""
 
 
 class InvalidDerError(ValueError):
-    """Bytes that are not DER, or another element than the expected one."""
+    """The bytes are not DER, or not the expected element."""

@@ -1,6 +1,7 @@
 """Read keystores and truststores, from files or inline PEM, into memory.
 
-**Invariant:** this module writes a private key nowhere: not to a file, an error or a ``repr``.
+**Invariant:** this module never writes a private key anywhere: not to a file, an error or a
+``repr``.
 
 Source: Kafka 4.3 DefaultSslEngineFactory; KIP-651.
 """
@@ -35,7 +36,7 @@ CERTIFICATE_ERRORS: Final = (
     x509.InvalidVersion,
     x509.UnsupportedGeneralNameType,
 )
-"""The errors of reading a malformed certificate or its extensions."""
+"""The errors raised for a malformed certificate or malformed extensions."""
 STORE_BYTES_MAX: Final = 4 * 1024 * 1024
 CERTIFICATES_MAX: Final = 1000
 
@@ -68,7 +69,7 @@ class Material(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Validity(msgspec.Struct, frozen=True):
-    """A certificate's names, serial number and dates, for metrics, logs and doctor."""
+    """A certificate's names, serial number and dates, for metrics, logs and ``doctor``."""
 
     subject: str
     issuer: str
@@ -87,7 +88,8 @@ def read_material(settings: TlsSettings) -> Material:
     """Return the content of the configured stores. Reading blocks.
 
     Raises:
-        StoreError: a store cannot be read, is malformed, or its key does not fit.
+        StoreError: a store cannot be read or is malformed, or its key does not match its
+            certificate.
     """
     chain, key = ((), b"") if settings.keystore is None else _read_keystore(settings.keystore)
     trusted = () if settings.truststore is None else _read_truststore(settings.truststore)
@@ -95,7 +97,7 @@ def read_material(settings: TlsSettings) -> Material:
 
 
 def describe_place(store: Store) -> str:
-    """Return the key that sets a store, and its file if it has one."""
+    """Return the configuration key that sets a store, and its file if it has one."""
     return store.key_name if store.location is None else f"{store.key_name}: {store.location}"
 
 
@@ -119,10 +121,10 @@ def describe_certificate(certificate: bytes) -> Validity:
 
 
 def find_other_name(before: bytes, after: bytes, settings: TlsSettings) -> str | None:
-    """Return how the names of two certificates in DER differ in a way that is not allowed.
+    """Return a forbidden difference between the names of two DER certificates, or None.
 
     As in Kafka, the distinguished name must be the same, and no alternative name may be missing.
-    The text names the key that allows the difference.
+    The text names the configuration key that allows the difference.
 
     Source: KIP-978; Kafka 4.3 SslFactory.CertificateEntries.ensureCompatible.
     """
@@ -186,7 +188,7 @@ def _read_truststore(store: Store) -> tuple[bytes, ...]:
 
 
 def _read_file(store: Store) -> tuple[bytes, StoreType]:
-    """Return a store's bytes, and the type that its content shows.
+    """Return a store's bytes, and the type detected from its content.
 
     Raises:
         StoreError: the file cannot be read, or its content contradicts the configured type.
@@ -278,10 +280,10 @@ def _pem_certificates(store: Store, data: bytes) -> tuple[bytes, ...]:
 
 
 def _normalize(block: re.Match[bytes], label: bytes | None = None) -> bytes:
-    """Return a PEM block with restored line breaks: a properties file may have removed them."""
+    """Restore the line breaks of a PEM block, which a properties file may have removed."""
     label = block["label"] if label is None else label
     body = block["body"]
-    if b":" in body:  # an encrypted key in the old format: its headers must keep their lines
+    if b":" in body:  # an encrypted key in the old format: its headers must stay on their own lines
         return block.group()
     packed = b"".join(body.split())
     lines = [packed[start : start + _LINE] for start in range(0, len(packed), _LINE)]

@@ -1,7 +1,7 @@
-"""Ask a client for another hello before its handshake costs much: TLS 1.3's HelloRetryRequest.
+"""Ask a client for a second hello before its handshake costs much: TLS 1.3's HelloRetryRequest.
 
-A peer that sends hellos and never answers takes ten times less work than with a key exchange and a
-signature for each.
+A peer that sends hellos and never answers then causes a tenth of the work of a key exchange and a
+signature for each hello.
 
 Source: RFC 8446, sections 4.1.4 and 4.2.2.
 """
@@ -16,7 +16,7 @@ from authorizerd.tls.errors import TlsError
 
 
 class BegunHandshake:
-    """A server's handshake that waits for the client's second hello, or for its first."""
+    """A server handshake that waits for the client's second hello, or still for the first."""
 
     __slots__ = ("check", "incoming", "outgoing", "tls")
 
@@ -30,9 +30,9 @@ class BegunHandshake:
 def retry_hello(
     retrying: ssl.SSLContext, opening: bytes
 ) -> tuple[BegunHandshake, int, bytes] | None:
-    """Return the handshake after a retried hello, the hello's size, and the answer to send.
+    """Return the handshake after a hello to be retried, the hello's size, and the answer to send.
 
-    Return None if the hello cannot be retried, or is invalid: then nothing has happened.
+    Return None, without side effects, if the hello cannot be retried or is invalid.
 
     Args:
         retrying: see ``new_retrying_context``.

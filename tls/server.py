@@ -1,7 +1,7 @@
-"""TLS of one port: handshakes with the newest certificate, and the identity of each client.
+"""TLS on one port: handshakes with the newest certificate, and the clients' identities.
 
 **Invariant:** a client certificate gives an identity only if OpenSSL has verified it in the
-handshake of the same connection. Replacing the certificates affects new handshakes only.
+handshake of the same connection. Replacing the certificates affects only new handshakes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from authorizerd.tls.stream import TlsStream, Working
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """The identity that a client's certificate proves between two times of the wall clock.
+    """The identity that a client's certificate proves, valid between two wall-clock times.
 
     The times are in seconds since 1970.
     """
@@ -36,14 +36,14 @@ class Identity(msgspec.Struct, frozen=True):
     not_after: float
 
     def is_valid(self, now: float) -> bool:
-        """Return True if the certificate is valid at a time of the wall clock."""
+        """Return True if the certificate is valid at the wall-clock time ``now``."""
         return self.not_before <= now < self.not_after
 
 
 class PreparedTls(msgspec.Struct, frozen=True):
     """A port's certificates, ready for handshakes; ``chain`` and ``trusted`` are DER.
 
-    Under pressure, ``retrying`` begins the handshakes.
+    Under load, handshakes begin with ``retrying``.
     """
 
     context: ssl.SSLContext
@@ -56,7 +56,7 @@ RetriedHello = tuple[TlsSettings, PreparedTls, BegunHandshake]
 
 
 class TlsServer:
-    """The TLS of one port, whose settings and certificates can be replaced while it is open."""
+    """TLS on one port; settings and certificates can be replaced while the port is open."""
 
     def __init__(self, settings: TlsSettings, prepared: PreparedTls) -> None:
         self.settings = settings
@@ -68,22 +68,22 @@ class TlsServer:
         return self.settings.client_auth is not ClientAuth.NONE
 
     def use(self, settings: TlsSettings, prepared: PreparedTls) -> bool:
-        """Use other settings and certificates for new connections.
+        """Use new settings and certificates for new connections.
 
-        Return True if clients must be identified again: a CA has left the truststore, or the
-        mapping rules have changed.
+        Return True if clients must be identified again: a CA was removed from the truststore, or
+        the mapping rules changed.
         """
         before = self.settings, self.current
         self.settings, self.current = settings, prepared
         return self._identifies_otherwise(*before)
 
     def _identifies_otherwise(self, settings: TlsSettings, prepared: PreparedTls) -> bool:
-        """Return True if clients that were identified with these must be identified again."""
+        """Return True if clients must be identified again with these settings and certificates."""
         has_lost_ca = bool(prepared.trusted - self.current.trusted)
         return has_lost_ca or settings.principal_mapping != self.settings.principal_mapping
 
     def retry(self, opening: bytes) -> tuple[RetriedHello, int, bytes] | None:
-        """Ask a new client for another hello; see ``retry_hello``. This takes no thread."""
+        """Ask a new client for a second hello; see ``retry_hello``. This needs no thread."""
         retried = retry_hello(self.current.retrying, opening)
         if retried is None:
             return None
@@ -123,7 +123,7 @@ class TlsServer:
 
 
 def prepare_tls(settings: TlsSettings, material: Material) -> PreparedTls:
-    """Return a port's certificates, ready for handshakes. This takes about 40 ms of CPU.
+    """Return a port's certificates, ready for handshakes. This takes about 40 ms of CPU time.
 
     Raises:
         StoreError: OpenSSL rejects them.
@@ -144,5 +144,5 @@ def identify(certificate: bytes, mapping: PrincipalMapping) -> Identity:
         parsed = x509.load_der_x509_certificate(certificate)
         not_before, not_after = parsed.not_valid_before_utc, parsed.not_valid_after_utc
     except (*CERTIFICATE_ERRORS, PrincipalMappingError) as error:
-        raise TlsError(f"the client's certificate gives no principal: {error}") from None
+        raise TlsError(f"cannot map the client's certificate to a principal: {error}") from None
     return Identity(f"User:{name}", not_before.timestamp(), not_after.timestamp())

@@ -1,8 +1,8 @@
 """A TLS connection over another stream.
 
 **Invariant:** handshakes run in threads, because a signature takes longer than a turn of the event
-loop may. After the handshake, each received record is decrypted in a separate turn, because even a
-small one can be expensive (KeyUpdate). Each send writes at once.
+loop is allowed to. After the handshake, each received record is decrypted in a separate turn,
+because even a small record can be expensive (KeyUpdate). Each send writes at once.
 
 Why not trio.SSLStream? It runs handshakes on the event loop, and takes locks for each request.
 """
@@ -24,14 +24,14 @@ from authorizerd.tls.retry import BegunHandshake
 Working: TypeAlias = Callable[[], AbstractContextManager[None]]
 
 RECEIVE_BYTES: Final = 64 * 1024
-_HANDSHAKE_BYTES: Final = 16 * 1024  # a peer that is not known yet gets little memory
+_HANDSHAKE_BYTES: Final = 16 * 1024  # unauthenticated peers get little memory
 RECORD_BYTES_MAX: Final = 64 * 1024
 """Maximum number of bytes encrypted in one step; longer data takes several steps."""
 HANDSHAKES_AT_ONCE_MAX: Final = max(1, min(4, (os.cpu_count() or 2) - 1))
 """The number of threads for handshakes. One core is left for the event loop."""
 
 RECORDS_WITHOUT_DATA_MAX: Final = 32
-"""Maximum number of records in a row without data, such as key updates."""
+"""Maximum number of consecutive records without data, such as key updates."""
 
 _HANDSHAKE_RECORD: Final = 0x16
 _ALERT_RECORD: Final = 0x15
@@ -49,7 +49,7 @@ class TlsStream(trio.abc.HalfCloseableStream):
     Args:
         transport: the stream that carries the encrypted bytes. The TLS stream owns it.
         server_hostname: for clients: the name that the server's certificate must have.
-        begun: for servers: the handshake that continues, whose first hello was retried.
+        begun: for servers: a handshake to continue, whose first hello was retried.
     """
 
     def __init__(
@@ -94,14 +94,16 @@ class TlsStream(trio.abc.HalfCloseableStream):
         """Agree on keys with the peer, and verify its certificate.
 
         Args:
-            working: entered while a step waits for a thread or is in one, and not for the peer.
+            working: entered while a step runs in a thread or waits for one, but not while it waits
+                for the peer.
 
         Raises:
             NotTlsError: the peer does not speak TLS.
-            TlsError: the handshake failed. If OpenSSL has an alert for the reason, it is sent.
+            TlsError: the handshake failed. If OpenSSL has an alert for the reason, the alert is
+                sent.
             BrokenResourceError: the connection broke.
         """
-        if self._tls.server_side:  # until the client's first record, OpenSSL has nothing to do
+        if self._tls.server_side:  # before the client's first record, OpenSSL has nothing to do
             await (self._read_records() if self._has_begun else self._read_first())
         while True:
             # Not abandoned on cancellation: the thread uses the connection's state.
@@ -120,10 +122,10 @@ class TlsStream(trio.abc.HalfCloseableStream):
         await self._flush()
 
     def _step(self) -> ssl.SSLError | None:
-        """Do a step of the handshake; return None at its end, or OpenSSL's error.
+        """Do a step of the handshake; return None when it is complete, else OpenSSL's error.
 
-        The error is returned, and has no traceback: a thread's frames hold what is returned or
-        raised, and would make a cycle with this stream in it (``daemon.process.gc_control``).
+        The error is returned without its traceback, whose frames would refer back to the error: a
+        reference cycle that contains this stream (``daemon.process.gc_control``).
         """
         try:
             self._tls.do_handshake()
@@ -227,7 +229,8 @@ class TlsStream(trio.abc.HalfCloseableStream):
     async def _read_records(self) -> None:
         """Give OpenSSL the complete records that have arrived, and wait until there is one.
 
-        Incomplete records wait, so that a peer that sends single bytes gets no thread for each.
+        Incomplete records wait, so that a peer that sends single bytes does not occupy a thread for
+        each byte.
         """
         while not self._pass_on_record():
             await self._read_more()
