@@ -1,7 +1,6 @@
 """Explain why a server's certificate is rejected: expired, an unknown CA, or another host.
 
-**Invariant:** texts from the certificate are escaped and shortened, because anyone may have written
-them.
+**Invariant:** texts from the certificate are escaped and shortened, because they are untrusted.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _CHARACTERS_MAX: Final = 200
 def explain_certificate(
     address: Address, error: ssl.SSLCertVerificationError, certificate: bytes | None
 ) -> HandshakeFailedError:
-    """Return the error for a server's certificate that is rejected.
+    """Return the error for a rejected server certificate.
 
     Args:
         certificate: the certificate in DER, or None if it is not known.

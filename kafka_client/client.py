@@ -2,9 +2,9 @@
 
 **Invariant:** ``request`` tries a request on one node after the other until it is answered or its
 time is up, so it must be safe to repeat; ``request_once`` sends it at most once. Both fail at once
-if authentication is refused or missing, or if the node lacks the API, and after a few attempts if
-servers refuse or close every connection. An authorizer that is not ready is asked again.
-One connection is open at a time, with one request under way.
+if authentication is rejected or missing, or if the node lacks the API, and after a few attempts if
+servers refuse or close every connection. A request is repeated while the authorizer is not ready.
+One connection is open at a time, with one request in flight.
 
 Source: Kafka 4.3 KafkaAdminClient, AdminMetadataManager; KIP-919 for controllers.
 """
@@ -45,7 +45,7 @@ FEATURES_SECONDS: Final = 10.0
 _RETRY_FIRST_SECONDS: Final = 0.1
 _RETRY_LAST_SECONDS: Final = 1.0
 _UNSERVED_MAX: Final = 5
-"""Failed connection attempts in a row after which a request fails: within about 1.5 s."""
+"""A request fails after this many consecutive failed connection attempts, within about 1.5 s."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,10 +67,10 @@ class ClientSettings:
 
 
 class KafkaClient:
-    """Send requests to a cluster; as a context manager, close the connection at the end.
+    """Sends requests to a cluster; as a context manager, closes the connection at the end.
 
-    ``warn`` gets one line for each kind of failure that is retried, the first time only. It gets
-    none for a failure that ends the request, because the error says the same.
+    ``warn`` gets one line for each kind of failure that is retried, the first time only. It gets no
+    line for a failure that ends the request, because the error says the same.
 
     Args:
         open_stream: opens TCP connections.
@@ -93,7 +93,7 @@ class KafkaClient:
             self._open_stream = opener.open
         self._warn_once = _once(warn)
         self._held: list[str] = []
-        """Warnings that are printed unless the error of the request says the same."""
+        """Warnings held back until it is clear that the request's error does not say the same."""
         self._node: Node | None = None
         self._failures = 0
 
@@ -127,8 +127,9 @@ class KafkaClient:
 
         Raises:
             RequestFailedError: the response has an error (the first one is raised), authentication
-                is refused or required, the API is not served, no server accepts a connection, no
-                answer came within ``api_timeout_ms``, or the authorizer was not ready until then.
+                is rejected or required, the API is not served, no server accepts a connection, no
+                answer came within ``api_timeout_ms``, or the authorizer was not ready within that
+                time.
         """
         return await self._retry(lambda: self._attempt(call, errors), name)
 
@@ -152,7 +153,7 @@ class KafkaClient:
         except ConnectionFailedError as error:
             raise UnknownOutcomeError(str(error)) from error
         finally:
-            # After a time-out or cancellation, the late answer would be taken for the next one's.
+            # After a timeout or cancellation, the late answer would be taken for the next one.
             if not is_answered:
                 await self._disconnect()
         return response
@@ -230,12 +231,12 @@ class KafkaClient:
             response = await node.request(call, self._settings.request_timeout_ms)
             found = errors(response)
             if any(error.code == ErrorCode.NOT_CONTROLLER for error in found):
-                raise ConnectionFailedError(f"{node.address}: is not the active controller")
+                raise ConnectionFailedError(f"{node.address} is not the active controller")
             if found and all(error.code == ErrorCode.AUTHORIZER_NOT_READY for error in found):
                 raise RequestFailedError(found[0])  # another node may be ready
             answered = True
         finally:
-            # After a time-out or cancellation, the late answer would be taken for the next one's.
+            # After a timeout or cancellation, the late answer would be taken for the next one.
             if not answered:
                 await self._disconnect()
         if found:
@@ -287,7 +288,7 @@ class KafkaClient:
         return await self._open(controller)
 
     async def _connect_to_any(self) -> Node:
-        """Try each bootstrap address once, beginning after those that failed before."""
+        """Try each bootstrap address once, starting after those that failed before."""
         addresses = self._settings.bootstrap
         failures: list[ConnectionFailedError] = []
         for index in range(len(addresses)):
@@ -333,7 +334,7 @@ class KafkaClient:
 
 
 def _is_reached(error: ConnectionFailedError) -> bool:
-    """Return True if a server accepted the connection, so that probes can find what it expects."""
+    """Return True if a server accepted the connection, so that probes can find out more."""
     return isinstance(error, UnservedError) and error.stage is not Stage.REFUSED
 
 

@@ -1,6 +1,6 @@
 """A connection to one node of a Kafka cluster, on which requests are sent.
 
-**Invariant:** one request is under way at a time. A connection that broke, or on which a request
+**Invariant:** one request is in flight at a time. A connection that broke, or on which a request
 was abandoned, cannot be used again.
 
 Source: Kafka 4.3 NetworkClient; KIP-511 for ApiVersions.
@@ -39,14 +39,14 @@ CONNECTION_SETUP_TIMEOUT_MS: Final = 10_000
 _API_VERSIONS_ASKED: Final = 4
 """The version of ApiVersions to ask for first.
 
-Version 5 adds only ids to the request (KIP-1242), and costs a second request to Kafka before 4.4.
+Version 5 only adds ids to the request (KIP-1242), and costs a second request with Kafka before 4.4.
 """
-RESPONSE_BYTES_MAX: Final = 256 << 20  # above any list of ACLs, but not unlimited
+RESPONSE_BYTES_MAX: Final = 256 << 20  # larger than any list of ACLs, but not unlimited
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call(Generic[T]):
-    """A request in any version, and how its response is read.
+    """A request in any version, and how to read its response.
 
     ``encode`` may raise ValueError, ``decode`` DecodeError.
     """
@@ -66,12 +66,12 @@ def message_call(api_key: ApiKey, request: object, answer: type[T]) -> Call[T]:
 
 
 class Features(NamedTuple):
-    """A node's answer about features.
+    """The features that a node reported.
 
     Attributes:
         supported: the highest level of each feature that the node supports.
         finalized: the cluster's level of each feature, as far as the node knows.
-        epoch: grows with the finalized levels, -1 if the node knows none.
+        epoch: increases with each change of the finalized levels; -1 if the node knows none.
     """
 
     supported: Mapping[str, int]
@@ -86,9 +86,9 @@ class Node:
     """A connection to one node, on which requests are answered one by one.
 
     Attributes:
-        renewal_time: trio's time from when on the user should connect again, because the node
-            closes connections whose authentication is too old (KIP-368). Infinite if it does not.
-        features: what the node has answered about features (KIP-584).
+        renewal_time: trio's time from which the user should reconnect, because the node closes
+            connections whose authentication is too old (KIP-368). Infinite if it does not.
+        features: the features that the node reported (KIP-584).
     """
 
     def __init__(self, address: Address, stream: trio.abc.Stream, client_id: str) -> None:
@@ -109,7 +109,7 @@ class Node:
         return not is_readable(self._stream)
 
     def choose_version(self, api_key: RequestedKey) -> int:
-        """Return the highest version of an API that both sides know.
+        """Return the highest version of an API that both sides support.
 
         Raises:
             RequestFailedError: there is none.
@@ -121,7 +121,7 @@ class Node:
         return chosen
 
     async def request(self, call: Call[T], timeout_ms: int) -> T:
-        """Return the response to a call, in the highest version that both sides know.
+        """Return the response to a call, in the highest version that both sides support.
 
         Raises:
             ConnectionFailedError: the connection broke, or no answer came in time.
@@ -133,7 +133,7 @@ class Node:
         raise ConnectionFailedError(f"{self.address}: no answer within {timeout_ms} ms")
 
     async def negotiate(self) -> None:
-        """Learn which APIs and features the node has. It may be asked again.
+        """Learn which APIs and features the node has. May be called repeatedly.
 
         A node that does not know this version of ApiVersions answers in version 0 (KIP-511).
 
@@ -170,7 +170,7 @@ class Node:
                 if not received:
                     raise self._closed()
                 self._connection.receive_data(received)
-        # Another task may close the connection meanwhile, such as that of a lost leader.
+        # Another task may close the connection in the meantime, for example to a former leader.
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
             raise self._closed() from error
         except OSError as error:
@@ -180,7 +180,7 @@ class Node:
         return response
 
     def _read(self, response: KafkaResponse, call: Call[T], api_version: int | None = None) -> T:
-        """Return the decoded response, which may have another version than the request."""
+        """Return the decoded response, whose version may differ from the request's."""
         try:
             return call.decode(
                 response.api_version if api_version is None else api_version, response.body
@@ -197,7 +197,7 @@ class Node:
         return self._unserved(text, Stage.RESPONSE)
 
     def _unserved(self, text: str, later: Stage) -> UnservedError:
-        """Return the error for a connection at ``later``, or before ApiVersions is answered."""
+        """Return the error at stage ``later``, or at NEGOTIATION if ApiVersions is unanswered."""
         return UnservedError(text, self.address, later if self._versions else Stage.NEGOTIATION)
 
 

@@ -1,4 +1,4 @@
-"""The errors of the Kafka client: what may be tried again, and what ends a request."""
+"""The errors of the Kafka client: which can be retried, and which end a request."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ class Cause(Enum):
     UNREACHABLE = auto()
     """Every server refused the connection, closed it, or is not a Kafka server."""
     LOG_IN_REQUIRED = auto()
-    """The listener requires authentication, and there are no credentials."""
+    """The listener requires authentication, but no credentials are configured."""
     LOG_IN_UNEXPECTED = auto()
-    """The listener has no authentication, and there are credentials."""
+    """The listener has no authentication, but credentials are configured."""
     MECHANISM = auto()
     """The listener does not enable the mechanism."""
     CREDENTIALS = auto()
     """The server rejects the credentials."""
     IMPOSTOR = auto()
-    """The server does not prove that it knows the credentials, or it asks for bad iterations."""
+    """The server does not prove that it knows the credentials, or has a bad iteration count."""
     TLS_REQUIRED = auto()
-    """The listener speaks TLS, and the client does not."""
+    """The listener speaks TLS, but the client does not."""
     TLS_UNEXPECTED = auto()
-    """The client speaks TLS, and the listener does not."""
+    """The client speaks TLS, but the listener does not."""
     CERTIFICATE_EXPIRED = auto()
     """The server's certificate has expired, or is not valid yet."""
     UNKNOWN_CA = auto()
@@ -36,7 +36,7 @@ class Cause(Enum):
     CERTIFICATE_INVALID = auto()
     """The server's certificate is rejected for another reason."""
     CLIENT_CERTIFICATE_REQUIRED = auto()
-    """The server requires a client certificate, and there is none."""
+    """The server requires a client certificate, but none is configured."""
     CLIENT_CERTIFICATE_REJECTED = auto()
     """The server rejects the client's certificate."""
     TLS_PARAMETERS = auto()
@@ -55,11 +55,11 @@ class Stage(Enum):
     REQUEST = auto()
     """The server answered ApiVersions, but not a request."""
     RESPONSE = auto()
-    """The server answered a request, but not with a Kafka response."""
+    """The server answered a request with something other than a Kafka response."""
 
 
 class RequestFailedError(Exception):
-    """A request that was rejected, or not answered in time.
+    """A request was rejected, or not answered in time.
 
     Args:
         cause: the reason, if the settings can remedy it.
@@ -72,7 +72,7 @@ class RequestFailedError(Exception):
 
 
 class HandshakeFailedError(RequestFailedError):
-    """A TLS handshake in which one side rejects the other.
+    """One side rejected the other in a TLS handshake.
 
     Args:
         is_late: True if the server rejects the client after the handshake, as in TLS 1.3.
@@ -91,7 +91,7 @@ class ConnectionFailedError(Exception):
 class UnservedError(ConnectionFailedError):
     """The server refused or closed the connection, or its answer was not a Kafka response.
 
-    Trying again later rarely helps.
+    Retrying later rarely helps.
 
     Args:
         address: the server's.
@@ -105,9 +105,9 @@ class UnservedError(ConnectionFailedError):
 
 
 class UnusableNodeError(ConnectionFailedError):
-    """A node that cannot be used with these settings. The text names it, the reason and a remedy.
+    """A node cannot be used with these settings. The text names it, the reason and a remedy.
 
-    Trying again helps only after a change, here or at the node.
+    Retrying helps only after a change, here or on the node.
 
     Args:
         cause: None if the settings offer no remedy.
@@ -119,7 +119,7 @@ class UnusableNodeError(ConnectionFailedError):
 
 
 class UnknownOutcomeError(Exception):
-    """A request was sent, and no valid answer came: it may have been carried out, or still be.
+    """A request was sent, but no valid answer came: it may have been, or may yet be, carried out.
 
     The text names the address.
     """

@@ -27,11 +27,11 @@ from authorizerd.protocol.kafka.responses import SaslAuthenticateAnswer, SaslHan
 from authorizerd.protocol.records.scram import ScramMechanism, salt_password
 
 _LIFETIME_USED: Final = 0.85
-"""The part of a session's lifetime after which it is renewed, as in Kafka's client."""
+"""The fraction of a session's lifetime after which it is renewed, as in Kafka's client."""
 
 
 class Mechanism(StrEnum):
-    """A supported mechanism, by its name in SASL."""
+    """A supported mechanism; values are SASL names."""
 
     PLAIN = "PLAIN"
     SCRAM_SHA_256 = "SCRAM-SHA-256"
@@ -108,14 +108,14 @@ async def _shake_hands(node: Node, mechanism: str) -> SaslHandshakeAnswer:
 
 
 async def _authenticate(node: Node, token: bytes) -> bytes:
-    """Send a token of the mechanism, and return the token that the server answers with."""
+    """Send a token of the mechanism, and return the server's token."""
     fields = SaslAuthenticateRequest(auth_bytes=token)
     call = message_call(ApiKey.SASL_AUTHENTICATE, fields, SaslAuthenticateAnswer)
     answer = await node.request(call, CONNECTION_SETUP_TIMEOUT_MS)
     if answer.error_code:
         error = ApiError(answer.error_code, answer.error_message)
         raise RequestFailedError(error, Cause.CREDENTIALS)
-    # A lifetime of 0 means that the session does not end.
+    # A lifetime of 0 means that the session does not expire.
     lifetime = answer.session_lifetime
     if lifetime > timedelta():
         node.renewal_time = trio.current_time() + _LIFETIME_USED * lifetime.total_seconds()
@@ -137,7 +137,7 @@ async def open_node(
     """Connect to a node and log in.
 
     Raises:
-        ConnectionFailedError: it cannot be reached, or does not answer as a Kafka server.
+        ConnectionFailedError: it cannot be reached, or does not answer like a Kafka server.
         RequestFailedError: it rejects authentication.
     """
     with trio.move_on_after(CONNECTION_SETUP_TIMEOUT_MS / 1000):

@@ -1,4 +1,4 @@
-"""Find out which security protocol a listener expects if it does not answer the client's.
+"""Find out which security protocol a listener expects if it rejects the client's.
 
 **Invariant:** no credentials are sent. The probes are a TLS ClientHello, ApiVersions and
 SaslHandshake, each on a separate connection.
@@ -45,7 +45,7 @@ async def find_mismatch(
     """Return the error for a listener that expects another security protocol, or None.
 
     Args:
-        failure: how the listener ended a connection that it had accepted.
+        failure: how the listener ended an accepted connection.
         has_tls: True if ``open_stream`` uses TLS.
     """
     address = failure.address
@@ -82,7 +82,7 @@ async def speaks_tls(address: Address, open_tcp: OpenStream) -> bool:
     hello, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
-    with suppress(ssl.SSLWantReadError):  # the server's answer is missing
+    with suppress(ssl.SSLWantReadError):  # it waits for the server's answer
         context.wrap_bio(hello, outgoing).do_handshake()
     answer = b""
     with trio.move_on_after(PROBE_SECONDS):

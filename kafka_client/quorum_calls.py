@@ -43,7 +43,7 @@ class QuorumDescription(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         high_watermark: exclusive, as Kafka's.
-        voters: the ids of the nodes that vote.
+        voters: the ids of the voters.
         endpoints: host and port of each voter by id and listener; empty before version 2.
         log_ends: the end of the log of each voter and observer by id, exclusive, -1 if unknown.
     """
@@ -61,7 +61,7 @@ def _call_by(
     encode: Callable[Concatenate[int, P], bytes],
     decode: Callable[[int, bytes | bytearray], T],
 ) -> Callable[P, Call[T]]:
-    """Return a function that makes calls of the arguments of ``encode`` after the version."""
+    """Return a function that makes a call from ``encode``'s arguments after the version."""
 
     def make_call(*args: P.args, **kwargs: P.kwargs) -> Call[T]:
         return Call(
@@ -80,7 +80,7 @@ fetch_snapshot_call: Final = _call_by(
 
 
 def describe_quorum_call() -> Call[QuorumDescription | ApiError]:
-    """Return the call that describes the quorum. Only its leader answers without an error."""
+    """Return the call that describes the quorum. Only the leader answers it without an error."""
     topic = RequestedQuorumTopic(METADATA_TOPIC, (RequestedPartition(METADATA_PARTITION),))
     asked = DescribeQuorumRequest(topics=(topic,))
     return Call(
@@ -116,7 +116,7 @@ def _read_quorum(version: int, body: bytes | bytearray) -> QuorumDescription | A
 
 
 def _find_log_ends(replicas: Iterable[Replica]) -> dict[int, int]:
-    """Return the end of each node's log. If it has several directories, the shortest one counts."""
+    """Return the end of each node's log. With several directories, the shortest log counts."""
     ends: dict[int, int] = {}
     for replica in replicas:
         end = replica.log_end_offset
@@ -142,4 +142,4 @@ LISTING_CALL: Final = Call(api_key=ApiKey.DESCRIBE_ACLS, encode=_encode_listing,
 PLACED_LISTING_CALL: Final = Call(
     api_key=ApiKey.DESCRIBE_ACLS, encode=_encode_placed, decode=_keep_body
 )
-"""The same, with our tagged field: an authorizerd also answers the log offset of the listing."""
+"""The same, with our tagged field: authorizerd also returns the log offset of the listing."""

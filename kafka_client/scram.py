@@ -1,10 +1,10 @@
-"""The client's side of SCRAM, without a socket: messages to send, and checks of the server's.
+"""The client side of SCRAM, without a socket: messages to send, and checks of the server's.
 
 **Invariant:** authentication succeeds only if the server proves that it knows the user's
 credential. The password never leaves this process.
 
 Why not scramp? It normalizes names and passwords with SASLprep, whereas Kafka uses their UTF-8
-unchanged, so authentication with some passwords would fail. It also rejects salts of less than 12
+unchanged, so authentication with some passwords would fail. It also rejects salts of fewer than 12
 bytes, which kafka-storage accepts.
 
 Source: RFC 5802, RFC 7677; Kafka 4.3 ScramSaslClient, ScramMessages.
@@ -22,13 +22,13 @@ from typing import Final, NamedTuple
 from authorizerd.protocol.records.scram import ScramMechanism
 
 ITERATIONS_MIN: Final = 4096
-"""Kafka's minimum. A false server could ask for fewer, to guess the password more easily."""
+"""Kafka's minimum. An impostor could ask for fewer, to make guessing the password easier."""
 ITERATIONS_MAX: Final = 1_000_000
 """Far above Kafka's maximum for new credentials; computing them takes less than a second."""
 MESSAGE_BYTES_MAX: Final = 64 * 1024
 
 _NONCE_BYTES: Final = 24
-_GS2_HEADER: Final = "n,,"  # no channel binding, and no other identity
+_GS2_HEADER: Final = "n,,"  # no channel binding, and no authorization identity
 _CHANNEL_BINDING: Final = binascii.b2a_base64(_GS2_HEADER.encode(), newline=False).decode()
 _BASE64: Final = r"[A-Za-z0-9+/]*={0,2}"
 # A mandatory extension (m=) does not match: it must be understood or rejected.
@@ -46,7 +46,7 @@ class ScramError(Exception):
 
 
 class Challenge(NamedTuple):
-    """The server's answer to the user's name. ``message`` is all of it."""
+    """The server's answer to the user's name. ``message`` is its full text."""
 
     message: str
     nonce: str
@@ -55,7 +55,7 @@ class Challenge(NamedTuple):
 
 
 class Proof(NamedTuple):
-    """The client's last message, and the signature that the server must answer with."""
+    """The client's final message, and the signature expected from the server."""
 
     message: bytes
     expected_signature: bytes

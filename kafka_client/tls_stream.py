@@ -1,8 +1,8 @@
-"""TLS to a Kafka listener, and what the failure of a handshake means.
+"""TLS to a Kafka listener, and explanations of failed handshakes.
 
-**Invariant:** the server's certificate is verified, and compared with the host, before anything is
-sent. To explain a rejected certificate, it is fetched again on a connection without verification,
-on which nothing else is sent.
+**Invariant:** the server's certificate is verified, and matched against the host, before anything
+is sent. To explain a rejected certificate, it is fetched again on a connection without
+verification, on which nothing else is sent.
 
 Source: Kafka 4.3 SslTransportLayer; RFC 8446 for alerts.
 """
@@ -129,7 +129,7 @@ class TlsOpener:
 
 
 async def fetch_certificate(address: Address, open_tcp: OpenStream) -> bytes | None:
-    """Return the certificate of a server in DER, unverified, or None if it shows none."""
+    """Return the unverified DER certificate of a server, or None if it presents none."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -152,7 +152,7 @@ async def fetch_certificate(address: Address, open_tcp: OpenStream) -> bytes | N
 
 
 class _Stream(TlsStream):
-    """A client's stream, whose errors name the alert that ended it.
+    """A client stream whose errors name the alert that ended it.
 
     With TLS 1.3, a server rejects the client's certificate only after the handshake.
     """

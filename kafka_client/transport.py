@@ -54,7 +54,7 @@ async def open_tcp(address: Address) -> trio.abc.HalfCloseableStream:
     except UnicodeError as error:  # a label that is too long for a name
         raise ConnectionFailedError(f"{address}: {error}") from error
     except OSError as error:
-        # trio raises one OSError without a number; its cause is the group of the actual errors.
+        # trio raises a single OSError without an errno; its cause is the group of actual errors.
         attempts = error.__cause__
         failures = attempts.exceptions if isinstance(attempts, ExceptionGroup) else (error,)
         reasons = dict.fromkeys(map(_describe_failure, failures))
@@ -65,10 +65,10 @@ async def open_tcp(address: Address) -> trio.abc.HalfCloseableStream:
 
 
 def _describe_failure(error: Exception) -> str:
-    """Return the system's text for an error, without trio's words around it."""
+    """Return the system's text for an error, without trio's wrapping."""
     if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
         return os.strerror(error.errno)
-    return str(getattr(error, "strerror", None) or error)  # gaierror has its own, negative numbers
+    return str(getattr(error, "strerror", None) or error)  # gaierror has negative numbers
 
 
 def is_readable(stream: trio.abc.Stream) -> bool:

@@ -476,7 +476,7 @@ async def test_inactive_controller_is_left(cluster: KafkaCluster) -> None:
     async with connected(cluster, FIRST, to_controllers=True) as client:
         assert await client.describe() == []
         assert client.warned == [
-            "host1:9001: is not the active controller",
+            "host1:9001 is not the active controller",
             "host0:9000: no controller is active",
         ]
 
