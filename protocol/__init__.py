@@ -1,1 +1,1 @@
-"""Bytes to values and back, without sockets. Each sub-package has one protocol."""
+"""Bytes to values and back, without sockets. Each subpackage has one protocol."""

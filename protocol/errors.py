@@ -6,7 +6,7 @@ from __future__ import annotations
 class DecodeError(Exception):
     """The bytes are invalid.
 
-    ``position`` is the byte at which the fault was found, from the start of the data being read.
+    ``position`` is the byte offset of the fault in the data being read.
     """
 
     def __init__(self, reason: str, position: int) -> None:

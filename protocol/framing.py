@@ -47,7 +47,8 @@ class Frames:
         if len(buffer) < SIZE_BYTES:
             return None
         size = int.from_bytes(buffer[:SIZE_BYTES], "big", signed=True)
-        # Check before the data arrives, or a peer could fill the buffer to any announced size.
+        # Check before the data arrives: otherwise a peer could fill the buffer to any announced
+        # size.
         if not 0 <= size <= bytes_max:
             reason = f"expected a frame size from 0 to {bytes_max}, found {size}"
             if size == _HTTP:
@@ -57,7 +58,8 @@ class Frames:
         behind = len(buffer) - end
         if behind < 0:
             return None
-        # Copying a large frame takes milliseconds: copy the frame or the rest, the smaller one.
+        # Copying a large frame takes milliseconds: copy whichever is smaller, the frame or the
+        # rest.
         if size <= behind:
             frame = buffer[SIZE_BYTES:end]
             del buffer[:end]
@@ -75,13 +77,13 @@ class Frames:
 
 
 def holds_frame(opening: bytes) -> bool:
-    """Return True unless bytes from the start of a frame are a part of a valid one."""
+    """Return True unless ``opening`` is only the beginning of a valid frame."""
     size = int.from_bytes(opening[:SIZE_BYTES], "big", signed=True)
     return len(opening) >= SIZE_BYTES + size
 
 
 def frame(*content: bytes | bytearray) -> bytes:
-    """Return one frame with all the content."""
+    """Return one frame with all content."""
     return b"".join((sum(map(len, content)).to_bytes(SIZE_BYTES, "big"), *content))
 
 

@@ -1,7 +1,7 @@
 """Describe the fault of a JSON document in one line that names the field.
 
-**Invariant:** the line never contains msgspec's texts. It quotes only one name of the document,
-shortened and escaped.
+**Invariant:** the line never contains msgspec's texts. It quotes at most one name from the
+document, shortened and escaped.
 """
 
 from __future__ import annotations

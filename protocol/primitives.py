@@ -1,4 +1,4 @@
-"""Kafka's primitive types: a bounds-checked reader, and functions that write them.
+"""Kafka's primitive types: a bounds-checked reader, and encoding functions.
 
 Source: Kafka protocol guide, "Protocol Primitive Types".
 """
@@ -14,7 +14,7 @@ VARLONG_BITS: Final = 64
 
 
 class WireReader:
-    """Read values of ``buffer`` from ``position`` to ``end``. Raise DecodeError past the end."""
+    """Reads values in ``buffer`` from ``position`` to ``end``. Raises DecodeError past the end."""
 
     __slots__ = ("buffer", "end", "position")
 
@@ -31,7 +31,7 @@ class WireReader:
     def take(self, size: int, what: str) -> bytes:
         """Return the next ``size`` bytes."""
         start = self.position
-        if size > self.end - start:  # a slice past the end would only be shorter
+        if size > self.end - start:  # slicing past the end would not fail
             raise DecodeError(
                 f"{what}: {size} bytes announced, {self.end - start} left", self.position
             )
@@ -98,7 +98,8 @@ class WireReader:
         for _ in range(self.unsigned_varint("number of tagged fields")):
             start = self.position
             tag = self.unsigned_varint("tag")
-            # Kafka writes tags in order. Only ``BodyReader`` accepts others, as Kafka does.
+            # Kafka writes tags in order. Only ``BodyReader`` accepts any order, as Kafka's readers
+            # do.
             if tag <= previous:
                 raise DecodeError(f"tag {tag} is out of order", start)
             fields[tag] = self.take(self.unsigned_varint("size of a tagged field"), f"tag {tag}")

@@ -3,9 +3,9 @@
 A question arrives as a socket, with a ``Header``. The question itself and its answer are frames on
 that socket.
 
-A listing also arrives with a file in memory, for its lines: frames of compressed text, the last of
-which is empty. A byte on the socket signals that there are more. So a client that reads slowly
-holds up only its own file.
+A listing question also comes with an in-memory file for its lines: frames of compressed text, the
+last of which is empty. A byte on the socket signals new lines. So a client that reads slowly only
+fills its own file.
 """
 
 from __future__ import annotations
@@ -22,18 +22,19 @@ from authorizerd.protocol.framing import frame
 from authorizerd.protocol.views import FileView, TableView, View
 
 QUESTION_BYTES_MAX: Final = 64 * 1024 * 1024
-"""The maximum size: a question has the settings, with every super user."""
+"""The maximum size of a question, which includes the settings with all super users."""
 HEADER_BYTES_MAX: Final = 64 * 1024
 REPLY_BYTES_MAX: Final = 64 * 1024 * 1024
 
 
 class Header(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """The facts that decide when a question's turn comes.
+    """The facts that determine when a question is served.
 
     Attributes:
         caller: the principal that asks, None if callers cannot be told apart.
-        offset: the log offset of its process's state. deadline: the time after which the answer is
-            useless, in seconds of the system's monotonic clock.
+        offset: the log offset of the asking process's state.
+        deadline: the time after which the answer is useless, in seconds of the system's monotonic
+            clock.
         is_listing: True if lines follow the answer.
     """
 
@@ -49,7 +50,7 @@ class SearchQuestion(msgspec.Struct, array_like=True, frozen=True, gc=False, tag
     Attributes:
         limit, token: as in ``PageRequest``.
         own_only: True to leave out names that occur only in others' ACLs.
-        as_of: the earlier moment that it is about, None for now.
+        as_of: the earlier moment that the question is about, None for now.
     """
 
     query: Query
@@ -71,7 +72,7 @@ class ExplainQuestion(msgspec.Struct, array_like=True, frozen=True, gc=False, ta
 
 
 class PastEvaluations(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="evaluations"):
-    """The decisions of an earlier moment. ``explains`` is for a single one."""
+    """Decisions at an earlier moment. ``explains`` is only for a single question."""
 
     questions: tuple[Question, ...]
     settings: AuthorizerSettings
@@ -102,7 +103,7 @@ class PlanQuestion(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="
 
     Attributes:
         text: the ACLs.
-        replaces: True if their principals shall have no other ACLs.
+        replaces: True to delete all other ACLs of their principals.
         audit_file: the path of the audit log, whose last requests are decided again.
     """
 
@@ -128,8 +129,8 @@ class Answer(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="answer
 
     Attributes:
         bodies: the documents: one, or one for each question of a batch.
-        allowed: for each document, whether it allows, or for a search, whether it has results.
-            count: the number of results.
+        allowed: for each document, True if it allows, or for a search, if it has results.
+        count: the number of results.
     """
 
     bodies: tuple[bytes, ...]

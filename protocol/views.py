@@ -1,6 +1,6 @@
-"""How the console wants rows: as a page of a table, or as a file.
+"""The forms in which the console wants rows: a page of a table, or a file.
 
-Only the console asks for them: no request of a client can.
+Only the console can ask for them, never a client's request.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ class TableView(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="tab
     """A page of a table, as the console shows it: rows with the text ``search``, sorted.
 
     Attributes:
-        column: the number of the column by which they are sorted, and then by all.
+        column: the number of the column to sort by first; the other columns break ties.
         page: its number, from 1.
     """
 

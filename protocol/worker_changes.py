@@ -1,6 +1,6 @@
-"""The state and its changes as orders of the feed.
+"""The state and its changes, as orders of the feed.
 
-**Invariant:** what a worker applies gives the state of the daemon at the same log offset.
+**Invariant:** the changes that a worker applies give the daemon's state at the same log offset.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from authorizerd.protocol.worker_feed import (
 
 CHANGES_PER_FRAME: Final = 128
 CATCH_UPS_MAX: Final = 10
-"""Maximum number of differences that follow a state, before changes are sent one by one."""
+"""Maximum number of differences sent after a state, before changes are sent one by one."""
 OFFSETS_AT_ONCE: Final = 20_000
-"""A state is followed by another difference if the log has grown by more offsets meanwhile."""
+"""Another difference follows if the log has grown by more offsets than this in the meantime."""
 TEXTS_KEPT: Final = 65_536
-"""How many names, principals and hosts a worker recognizes while it loads."""
+"""Maximum number of names, principals and hosts that a worker shares while it loads."""
 
 T = TypeVar("T")
 
@@ -53,8 +53,8 @@ def encode_state(
 ) -> Iterator[bytes]:
     """Yield the frames of one order: use the newest ACLs and topics.
 
-    What changes while a state is sent is sent as its difference from the next one, so that nothing
-    waits meanwhile, however long the worker takes. An empty frame is a pause, for other tasks.
+    Changes made while a state is sent follow as a difference from the next state, so that nothing
+    has to wait, however long the worker takes. An empty frame is a pause for other tasks.
 
     Args:
         newest: returns the newest state.
@@ -116,12 +116,12 @@ def _pause_between(steps: Generator[None, None, T]) -> Generator[bytes, None, T]
 def encode_changes(number: int, batch: ChangeBatch) -> Iterator[bytes]:
     """Yield the frames of one order: apply these changes, which become visible together.
 
-    Of the cluster's changes, workers need only those of topics, and those that prove releases.
+    Of the cluster's changes, workers need only changes of topics, and changes that prove releases.
     """
     changes, topics = batch.changes, list(_topic_rows(batch.cluster_changes))
     releases = list(_release_rows(batch.cluster_changes))
     count = max(len(changes), len(topics), len(releases))
-    # A batch without changes is sent as well: it advances the workers' offset.
+    # A batch without changes is sent as well, to advance the workers' offset.
     for start in range(0, count or 1, CHANGES_PER_FRAME):
         end = start + CHANGES_PER_FRAME
         rows = list(_rows(changes[start:end]))
@@ -163,7 +163,7 @@ def _to_release_change(row: ReleaseRow) -> ClusterChange:
             return VotersChanged(frozenset(ids))
         case "level", (level,):
             return FeatureLevel(METADATA_VERSION_FEATURE, level)
-    raise AssertionError(f"the daemon sends no such change: {row}")
+    raise AssertionError(f"unexpected change in the feed: {row}")
 
 
 def _topic_rows(changes: Iterable[ClusterChange]) -> Iterator[TopicRow]:
@@ -194,16 +194,16 @@ class SharedTexts:
         return self._texts.setdefault(text, text)
 
     def __len__(self) -> int:
-        """Return how many texts are kept."""
+        """Return the number of kept texts."""
         return len(self._texts)
 
     def clear(self) -> None:
-        """Forget all texts; ACLs keep those that they have."""
+        """Forget all texts; ACLs keep their own references."""
         self._texts.clear()
 
 
 def to_batch(order: TakeChanges, texts: SharedTexts) -> ChangeBatch:
-    """Return the changes of an order in the form in which the daemon itself applies them."""
+    """Return the changes of an order in the form that the daemon itself applies."""
     share = texts.share
     changes: list[Change] = []
     for key, row in order.rows:

@@ -1,11 +1,11 @@
 """The feed between the daemon and one of its workers, without a socket: orders down, reports up.
 
 **Invariant:** a worker executes its orders in sequence, and reports each one once it is done. An
-order may take several frames, all with its number. Frames are short, so that reading one blocks
-neither end.
+order may take several frames, all with its number. Frames are short, so that reading one does not
+block either end.
 
 Each frame is a 4-byte big-endian size and one msgpack array. Both ends are the same version of the
-same program, so an invalid frame means a defect and ends the worker.
+same program, so an invalid frame is a defect, and ends the worker.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Row: TypeAlias = tuple[bytes, tuple[int, str, int, str, str, int, int] | None]
 TopicRow: TypeAlias = tuple[bytes, str | None]
 """A topic's id, and the name of an added topic, or None for a removed one."""
 ReleaseRow: TypeAlias = tuple[str, tuple[int, ...]]
-"""A change that may change the rules by which ACLs are judged: its name, and its numbers."""
+"""A change that may affect by which rules ACLs are judged: its name, and its numbers."""
 
 
 class WorkerAddress(msgspec.Struct, array_like=True, frozen=True):
@@ -59,11 +59,12 @@ class Stores(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Begin(msgspec.Struct, array_like=True, frozen=True, tag=0):
-    """The first order. ``configuration`` has the keys with which the daemon was started, as text.
+    """The first order. ``configuration`` has the keys that the daemon was started with, as text.
 
     ``audit_secret`` and ``stores`` are as in ``Files``. ``audit_turns`` is the descriptor of the
-    lock that processes hold to write audit lines. ``page_secret`` is that of ``PageTokens``.
-    ``questions`` is the descriptor of the socket with which a worker asks the query process.
+    lock that processes hold while they write audit lines. ``page_secret`` is the secret of
+    ``PageTokens``. ``questions`` is the descriptor of the socket on which a worker asks the query
+    process.
     """
 
     number: int
@@ -95,7 +96,7 @@ class TakeChanges(msgspec.Struct, array_like=True, frozen=True, tag=2):
     """Some changes of the batch that ends at log offset ``offset``.
 
     ``is_end`` marks the last part. ``topics`` has topics by their ids; a removed one has no name.
-    ``releases`` has the changes that may change the rules by which ACLs are judged.
+    ``releases`` has the changes that may affect by which rules ACLs are judged.
     """
 
     number: int
@@ -137,9 +138,9 @@ class TakeFiles(msgspec.Struct, array_like=True, frozen=True, tag=4):
 
 
 class Report(msgspec.Struct, array_like=True, frozen=True, tag=5):
-    """Report the counters, and decide until ``deadline``, a time of the machine's boot clock.
+    """Report the counters, and keep deciding until ``deadline``, a boot-clock time.
 
-    The deadline is that of the state after all orders before this one, and of the worker's lease.
+    The deadline applies to the state after all earlier orders, and to the worker's lease.
     """
 
     number: int
@@ -153,13 +154,13 @@ class Listen(msgspec.Struct, array_like=True, frozen=True, tag=6):
 
 
 class Drain(msgspec.Struct, array_like=True, frozen=True, tag=7):
-    """Accept no more connections, answer what is under way, and end."""
+    """Accept no more connections, answer the pending requests, and end."""
 
     number: int
 
 
 class StopDecisions(msgspec.Struct, array_like=True, frozen=True, tag=8):
-    """From now on, answer only super users, and tell others the reason."""
+    """From now on, answer only super users, and give others the reason."""
 
     number: int
     reason: str
@@ -193,7 +194,7 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 
 
 class FeedReader(Generic[T]):
-    """Read the messages of the feed, one after the other."""
+    """Reads the messages of the feed one by one."""
 
     __slots__ = ("_decoder", "_frames")
 
@@ -221,13 +222,13 @@ class FeedReader(Generic[T]):
 
 
 def order_reader() -> FeedReader[Order]:
-    """Return the reader with which a worker reads its feed."""
+    """Return a worker's reader of its feed."""
     decoder: msgspec.msgpack.Decoder[Order] = msgspec.msgpack.Decoder(Order)
     return FeedReader(decoder)
 
 
 def report_reader() -> FeedReader[Done]:
-    """Return the reader with which the daemon reads a worker's reports."""
+    """Return the daemon's reader of a worker's reports."""
     return FeedReader(msgspec.msgpack.Decoder(Done))
 
 

@@ -24,7 +24,7 @@ Use this page to look up a path, a field or a status of the decision port or the
 See also [who may ask](decisions.md#who-may-ask), and [how much](limits.md).
 
 - A daemon serves the description of each port at `/openapi.json`, as an OpenAPI 3.1 document. Tools
-  make clients and mock servers from it. It names the credentials that this port accepts.
+  can generate clients and mock servers from it. It names the credentials that this port accepts.
 - The documents for all settings are [openapi.json](openapi.json) (decision port) and
   [openapi-admin.json](openapi-admin.json) (admin port). This page is generated from them, and
   tests compare them with real requests and answers.
@@ -72,7 +72,7 @@ def _page(decision: _Json, admin: _Json) -> Iterator[str]:
 
 
 def _without_shared_texts(operation: _Json, document: _Json) -> _Json:
-    """Return an operation without what every path answers: the page has that once."""
+    """Return an operation without the responses that all paths share: the page has those once."""
     shared = {
         f" Also: {each['description']}" for each in document["components"]["responses"].values()
     }
@@ -153,7 +153,7 @@ def _fields(schema: _Json) -> Iterator[str]:
 
 
 def _explanation(field: _Json) -> str:
-    """Return a field's description, or that of one of its alternatives."""
+    """Return the description of a field, or of one of its alternatives."""
     texts = (each.get("description", "") for each in (field, *field.get("anyOf", ())))
     return next(filter(None, texts), "")
 

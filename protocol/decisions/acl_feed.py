@@ -1,8 +1,8 @@
 """The texts of ``GET /v1/acls`` and ``GET /v1/watch``: ACLs and their changes as JSON.
 
-**Invariant:** an event of a batch's changes has an id only if it completes the batch. So a client
-that resumes never misses the rest of a batch. An event is read back exactly as it was written,
-because no field contains a line break.
+**Invariant:** an event with changes has an id only if it completes its batch. So a client that
+resumes never misses the rest of a batch. An event is read back exactly as it was written, because
+no field contains a line break.
 
 Source: WHATWG HTML, section 9.2 (server-sent events).
 """
@@ -65,7 +65,7 @@ class AclChangeAnswer(msgspec.Struct, frozen=True, gc=False):
 
 
 class AclsEvent(msgspec.Struct, frozen=True):
-    """Changes of one batch, in order. ``more`` is True if others of the batch follow."""
+    """Changes of one batch, in order. ``more`` is True if further changes of the batch follow."""
 
     offset: int
     more: bool
@@ -113,7 +113,7 @@ def encode_listing_end(count: int) -> bytes:
 def encode_changes(
     offset: int, changes: Iterable[tuple[bool, bytes, Acl]], *, is_last: bool
 ) -> bytes:
-    """Return the event of some changes: for each, True if it is an addition, its id and its ACL.
+    """Return the event for changes, each given as True for an addition, its id and its ACL.
 
     Args:
         offset: the log offset of their batch.

@@ -1,4 +1,4 @@
-"""Turn OpenID AuthZEN's JSON into questions.
+"""Convert OpenID AuthZEN's JSON into questions.
 
 **Invariant:** a question is built only from explicit fields. A missing, unknown or ill-typed field
 is an error that names it, never a guess. Unknown fields are ignored, as the specification requires.
@@ -110,7 +110,7 @@ class Evaluation(msgspec.Struct, gc=False, omit_defaults=True):
 
 
 class Semantic(Enum):
-    """When the evaluation of one request stops."""
+    """When the evaluation of a batch stops."""
 
     EXECUTE_ALL = "execute_all"
     DENY_ON_FIRST_DENY = "deny_on_first_deny"
@@ -148,7 +148,7 @@ class Batch(Evaluation, omit_defaults=True):
 class Evaluations(Batch, omit_defaults=True):
     """Many evaluations, and defaults for their absent fields.
 
-    Without evaluations, the defaults are the only one.
+    Without evaluations, the defaults are the only evaluation.
     """
 
     # Raw, because each is decoded separately: an invalid one does not affect the others.
@@ -228,7 +228,7 @@ def _split_array(text: msgspec.Raw) -> list[msgspec.Raw]:
     try:
         array = _decode_array(text)
     except JSON_ERRORS as error:
-        # Only msgspec's text distinguishes this fault from others.
+        # Only the text of msgspec's error distinguishes this fault from others.
         if "of at most length" in str(error):
             raise AuthZenError(
                 f"evaluations: expected at most {EVALUATIONS_MAX}, found more"
@@ -259,7 +259,7 @@ def build_question(evaluation: Evaluation, vocabulary: Vocabulary) -> Question:
     subject, action, resource = evaluation.subject, evaluation.action, evaluation.resource
     if subject is None or action is None or resource is None:
         raise AuthZenError(f"{_missing(evaluation)} is missing")
-    # The usual spellings take one look-up, and no call.
+    # The usual spellings take one dictionary lookup and no call.
     principal_type = vocabulary.usual_subject_types.get(subject.type)
     if principal_type is None:
         principal_type = find_subject_type(subject.type, vocabulary)
@@ -276,17 +276,17 @@ def build_question(evaluation: Evaluation, vocabulary: Vocabulary) -> Question:
 
 
 def find_subject_type(name: str, vocabulary: Vocabulary) -> str:
-    """Return the principal type that a request means. Raises UnknownNameError."""
+    """Return the principal type named by a request. Raises UnknownNameError."""
     return _find(vocabulary.subject_types, "subject.type: unknown type", name)
 
 
 def find_operation(name: str, vocabulary: Vocabulary) -> int:
-    """Return the operation that a request means. Raises UnknownNameError."""
+    """Return the operation named by a request. Raises UnknownNameError."""
     return _find(vocabulary.operations, "action.name: unknown operation", name)
 
 
 def find_resource_type(name: str, vocabulary: Vocabulary) -> int:
-    """Return the resource type that a request means. Raises UnknownNameError."""
+    """Return the resource type named by a request. Raises UnknownNameError."""
     return _find(vocabulary.resource_types, "resource.type: unknown type", name)
 
 

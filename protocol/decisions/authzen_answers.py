@@ -1,6 +1,6 @@
-"""Turn decisions into OpenID AuthZEN's JSON.
+"""Convert decisions into OpenID AuthZEN's JSON.
 
-The texts around a decision's values are prepared, since an answer is needed for each question.
+The texts around a decision's values are prepared in advance, since every question needs an answer.
 
 Source: OpenID AuthZEN Authorization API 1.0, sections 5.5 and 7.2.
 """
@@ -39,8 +39,8 @@ def describe_hint(question: Question) -> str | None:
     if ascii_lower(name).startswith(f"{ascii_lower(principal_type)}:"):
         shown = principal[:PRINCIPAL_SHOWN_MAX]
         return (
-            f"the subject's id begins with {name[: len(principal_type) + 1]}, which its type adds"
-            f" already: the principal asked about is {shown}{'…' * (shown != principal)}"
+            f"the subject's id begins with {name[: len(principal_type) + 1]}, which its type "
+            f"already adds: the principal asked about is {shown}{'…' * (shown != principal)}"
         )
     if is_about_cluster and resource_name != CLUSTER_NAME:
         return f"the id of the resource cluster is always {CLUSTER_NAME} in Kafka's ACLs"
@@ -53,7 +53,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def _prepare(denied: bytes, allowed: bytes) -> tuple[bytes, bytes]:
-    """Return a denial and a permission, with places for the offset, the rule and a hint."""
+    """Return templates of a denial and a permission, with slots for offset, rule and hint."""
     start = b'{"decision":%b,"context":{"offset":%%d,"reason":"%b","rule":%%b%%b}}'
     return start % (b"false", denied), start % (b"true", allowed)
 

@@ -22,7 +22,7 @@ _AUTHORITY: Final = re.compile(rb"(?:[A-Za-z0-9._~%-]+|\[[0-9A-Fa-f:.]+\])(?::[0
 
 
 class Metadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The answer to a discovery request. An endpoint that is not served is left out."""
+    """The answer to a discovery request. Endpoints that are not served are omitted."""
 
     policy_decision_point: str
     access_evaluation_endpoint: str
@@ -33,7 +33,7 @@ class Metadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def base_url_of(host: bytes | None, *, is_tls: bool) -> str | None:
-    """Return the URL that a client has used, by its Host header; None if that names no host."""
+    """Return the base URL that a client used, by its Host header; None if that names no host."""
     if host is None or not _AUTHORITY.fullmatch(host):
         return None
     return f"{'https' if is_tls else 'http'}://{host.decode()}"

@@ -60,9 +60,9 @@ class PatternAnswer(msgspec.Struct, frozen=True):
 class SettingsAnswer(msgspec.Struct, frozen=True):
     """The settings that matter.
 
-    ``acl_count`` is the number of ACLs whose pattern matches the resource, whatever their
-    principal. allow.everyone.if.no.acl.found applies only if it is 0. ``patterns`` are the first of
-    their patterns.
+    ``acl_count`` is the number of ACLs whose pattern matches the resource, for any principal.
+    allow.everyone.if.no.acl.found applies only if it is 0. ``patterns`` are the first of their
+    patterns.
     """
 
     super_user: bool
@@ -90,9 +90,8 @@ class NearMissAnswer(msgspec.Struct, frozen=True):
 class ChangeAnswer(msgspec.Struct, frozen=True):
     """An ACL to add or to remove.
 
-    ``kafka_acls`` is a shell command, or null if kafka-acls cannot express the ACL. It begins
-    with ``authorizerd acls`` for an ACL whose principal has no colon, which kafka-acls cannot
-    remove.
+    ``kafka_acls`` is a shell command, or null if kafka-acls cannot express the ACL. It begins with
+    ``authorizerd acls`` if the ACL's principal has no colon: kafka-acls cannot remove such an ACL.
     """
 
     change: Literal["add", "remove"]
@@ -104,11 +103,11 @@ class ExplanationAnswer(msgspec.Struct, frozen=True):
     """Why a question is allowed or denied, and what would change that.
 
     ``smallest_change`` reverses the answer. It is null if no single change does: then ``changes``
-    is the shortest sequence, or empty if there is none, for the reason in ``no_change``.
-    ``depends_on_host`` is true if the host is unknown and only some hosts are denied: ask again
-    with a host, since the changes are for more than one host.
-    ``releases`` names the Kafka releases whose rules were used: something is allowed only if each
-    of them allows it. ``as_of`` is present if the question was about an earlier moment.
+    is the shortest sequence that does, or is empty if there is none, for the reason in
+    ``no_change``. ``depends_on_host`` is true if the host is unknown and only some hosts are
+    denied: ask again with a host, since the changes are for more than one host. ``releases`` names
+    the Kafka releases whose rules were used: something is allowed only if each of them allows it.
+    ``as_of`` is present if the question was about an earlier moment.
     """
 
     decision: bool
@@ -197,7 +196,7 @@ def _make_settings(explanation: Explanation) -> SettingsAnswer:
     default = explanation.default
     return SettingsAnswer(
         super_user=explanation.is_super_user,
-        # A daemon knows it. `authorizerd explain` replaces a value that it does not know.
+        # A daemon knows the value. `authorizerd explain` replaces it if it is unknown.
         allow_everyone_if_no_acl_found=default.is_set is True,
         applies=default.applies and not explanation.is_super_user,
         acl_count=default.acl_count,

@@ -1,4 +1,4 @@
-"""The JSON of the hosts from which something is allowed, in searches and in the command line."""
+"""The JSON of the hosts from which something is allowed, in searches and on the command line."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def new_hosts(hosts: HostAccess) -> Hosts:
 
 
 def _split(hosts: HostAccess) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the denied places and the allowed ones."""
+    """Return the denied hosts and ranges, and the allowed ones."""
     if not hosts.ranges:
         return (hosts.hosts, ()) if hosts.others else ((), hosts.hosts)
     places = hosts.list_places()

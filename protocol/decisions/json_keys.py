@@ -1,7 +1,7 @@
 """Reject JSON texts in which a key occurs twice in an object.
 
-RFC 8259 lets each reader choose which of the two values counts, so a proxy in front of the daemon
-may check one value while the daemon decides about the other.
+RFC 8259 leaves it open which of the two values counts, so a proxy in front of the daemon may check
+one value while the daemon decides about the other.
 
 A colon follows each key. If the decoded text, encoded again, has as many colons, no key was lost.
 This test is quick; only texts that fail it are checked key by key.
@@ -29,7 +29,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class JsonKeysError(Exception):
-    """The error for JSON that two readers may read differently. Its text is the reason."""
+    """The JSON is ambiguous, invalid or too long. The text is the reason."""
 
 
 def check_keys(text: bytes) -> None:
@@ -45,15 +45,15 @@ def check_keys(text: bytes) -> None:
 
 
 def has_only(text: bytes, read: object) -> bool:
-    """Return True only if ``text`` has only the keys of ``read``, each once.
+    """Return True only if ``text`` has exactly the keys of ``read``, each once.
 
     Args:
-        read: the values decoded from the text. Its structs omit defaults when they are encoded.
+        read: the value decoded from the text. Its structs omit defaults when they are encoded.
     """
     encoded = _encode(read)
     if encoded == text:  # many clients write as the encoder does, and counting takes longer
         return True
-    # The first test changes no result: a search for a single byte is faster.
+    # The first test does not change the result: searching for a single byte is faster.
     if b"\\" in text and _ESCAPED_COLON in text:
         return False
     return text.count(b":") == encoded.count(b":")
@@ -76,7 +76,7 @@ def check_keys_around(array_key: str, array_bytes: int, text: bytes) -> None:
         raise _malformed() from None
     array = bytes(members.pop(array_key))
     rest = _encode(members)
-    # Encoded again, such a key has one more colon, which could hide the colon of a lost key.
+    # Such a key has an extra colon when encoded again, which could mask the colon of a lost key.
     if _ESCAPED_COLON in text and any(":" in key for key in members):
         raise JsonKeysError(f"invalid JSON: a key next to {array_key} contains a colon")
     # The last term is the colon after the array's own key.

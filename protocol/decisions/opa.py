@@ -1,8 +1,8 @@
 """The questions that Kafka's OPA plugin asks through OPA's data API.
 
 **Invariant:** a question is built only from explicit fields; anything else is an error that names
-the field. The plugin caches any JSON without a true result as a denial, so every answer other than
-a decision must be plain text.
+the field. The plugin caches any JSON without a true result as a denial, so answers that are not
+decisions must be plain text.
 
 Source: org.openpolicyagent.kafka:opa-authorizer 1.5.1 (OpaAuthorizer, RequestSerializer).
 """
@@ -36,7 +36,7 @@ _TOKEN: Final = "token="  # noqa: S105 - the name of a parameter
 class OpaError(Exception):
     """A request that cannot be answered.
 
-    The text names the field, but shows none of its contents.
+    The text names the field, but does not show its contents.
     """
 
 
@@ -68,7 +68,7 @@ class _OpaPrincipal(msgspec.Struct, gc=False, rename="camel"):
 Ignored = TypeVar("Ignored", bound=Any)
 """The type of a field that the plugin sends, and that is ignored.
 
-It is read so that ``has_only`` is true, or kept as it is if it cannot be read: a number may have
+It is decoded so that ``has_only`` is true, or kept raw if it cannot be decoded: a number may have
 too many digits.
 """
 
@@ -83,7 +83,7 @@ class _OpaHeaderData(msgspec.Struct, Generic[Ignored], gc=False, rename="camel")
 
 
 class _OpaHeader(msgspec.Struct, Generic[Ignored], gc=False, rename="camel"):
-    """The header's data: the plugin sends it as ``name``, but documents it as ``data``."""
+    """The header's data, which the plugin sends as ``name`` but documents as ``data``."""
 
     name: _OpaHeaderData[Ignored] | UnsetType | None = UNSET
     data: _OpaHeaderData[Ignored] | UnsetType | None = UNSET
@@ -219,11 +219,11 @@ def token_in_query(query: str) -> str | None:
     Percent signs are not decoded, since no character of a token needs one.
 
     Raises:
-        OpaError: there are several tokens. A proxy may have checked a different one than the first.
+        OpaError: there are several tokens. A proxy may have checked a different one.
     """
     if not query:
         return None
     found = [each for each in query.split("&") if each.startswith(_TOKEN)]
     if len(found) > 1:
-        raise OpaError("token: expected one such parameter in the URL, found several")
+        raise OpaError("token: expected a single token parameter in the URL, found several")
     return found[0].removeprefix(_TOKEN) if found else None

@@ -1,10 +1,11 @@
-"""The tokens with which a search continues at its next page.
+"""The tokens that let a search continue at its next page.
 
-A token contains where to continue, so the daemon keeps nothing between two pages, and any worker
-can answer the next one. It names the state of the ACLs that the previous pages have shown.
+A token contains the position where the search continues, so the daemon keeps nothing between pages,
+and any worker can answer the next one. It identifies the state of the ACLs that the previous pages
+showed.
 
-**Invariant:** a token counts only for the same search by the same caller, and only if this daemon
-has made it. So pages never mix two states or two searches.
+**Invariant:** a token is valid only for the same search by the same caller, and only if this daemon
+created it. So pages never mix two states or two searches.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from authorizerd.protocol.decisions.authzen import AuthZenError
 SECRET_BYTES: Final = 32
 STATE_BYTES: Final = 16
 SHOWN_CHARACTERS: Final = 100
-"""The maximum number of a name's characters in an error."""
+"""The maximum number of characters of a name in an error."""
 TOKEN_CHARACTERS_MAX: Final = 16 * 1024
-"""The maximum size of a position. It fits in a request, which may have 32 KiB."""
+"""The maximum size of a position, which fits in a request of at most 32 KiB."""
 _MAC_BYTES: Final = 16
 _OTHER_BYTES: Final = 128
 """An upper bound for the rest of a token, including Base64's rounding."""
 _UNKNOWN: Final = (
-    "page.token: unknown: expected the next_token of the page before, for the same search by the"
-    " same caller; begin the search again without a token"
+    "page.token: unknown: expected the next_token of the previous page, for the same search by the "
+    "same caller; start the search again without a token"
 )
 _EXPIRED: Final = (
     "page.token: expired: the ACLs, the settings or the topics have changed since the page before;"
@@ -40,7 +41,7 @@ _EXPIRED: Final = (
 
 
 class Position(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """Where the next page begins: after these keys. The search that made it knows their meaning."""
+    """The next page begins after these keys, whose meaning only the search knows."""
 
     code: int
     name: str
@@ -63,12 +64,12 @@ _decode: Final = msgspec.msgpack.Decoder(PageToken).decode
 
 
 def fits_token(position: Position) -> bool:
-    """Return True if a token can contain the position, whatever else is in it."""
+    """Return True if a token can contain the position, whatever its other fields are."""
     return len(_encode(position)) + _OTHER_BYTES <= TOKEN_CHARACTERS_MAX * 3 // 4
 
 
 class PageTokens:
-    """Make tokens, and check them.
+    """Makes tokens, and checks them.
 
     Args:
         secret: the same in all workers of a daemon.
@@ -119,13 +120,13 @@ class PageTokens:
         return _decode(content)
 
     def _sign(self, content: bytes, search: bytes) -> bytes:
-        # The length keeps the two parts apart.
+        # The length makes the split between the two parts unambiguous.
         signed = b"%d:%b%b" % (len(search), search, content)
         return hmac.digest(self._secret, signed, "sha256")[:_MAC_BYTES]
 
 
 def check_state(token: PageToken, state: bytes) -> None:
-    """Check that a token belongs to the state ``state``.
+    """Check that a token belongs to ``state``.
 
     Raises:
         AuthZenError: it belongs to a different one.

@@ -1,7 +1,7 @@
 """The JSON of answers about the past: ``context.as_of``, and the history of ACLs.
 
-**Invariant:** an answer about the past has ``as_of`` in its context, so nobody takes it for an
-answer about the present.
+**Invariant:** an answer about the past has ``as_of`` in its context, so it cannot be mistaken for
+an answer about the present.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from authorizerd.acl.past import AnswerChange, PastChange
 from authorizerd.acl.text.named_acl import NamedAcl, name_acl
 
 ANSWERS_MAX: Final = 200
-"""The maximum number of answers of a history, so that it is written in a short step."""
+"""The maximum number of answers in a history, so that writing it is a short step."""
 
 
 class PastChangeAnswer(msgspec.Struct, frozen=True, gc=False):
@@ -68,9 +68,9 @@ class HistoryAnswer(msgspec.Struct, frozen=True):
     """ACLs and their changes.
 
     Attributes:
-        acls: those in force at ``begin``.
+        acls: the ACLs in force at ``begin``.
         answers: only if a question was asked.
-        unreadable: the damage because of which the history does not begin earlier, if any.
+        unreadable: the damage that prevents the history from beginning earlier, if any.
     """
 
     begin: MomentAnswer
@@ -87,7 +87,7 @@ class AnswerHistory(msgspec.Struct, frozen=True):
     Attributes:
         begin: the moment that was asked about.
         end: the newest offset.
-        answers: the first one is that at ``begin``; its ``change`` is null.
+        answers: the first one is the answer at ``begin``; its ``change`` is null.
         answers_left_out: how many answers after the first one are left out.
     """
 
@@ -102,7 +102,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def make_as_of(moment: Moment, now: NowAnswer | None = None) -> AsOfAnswer:
-    """Return the part of an answer's context about its moment."""
+    """Return the ``as_of`` part of an answer's context."""
     return AsOfAnswer(moment.offset, _time_of(moment.time_ms), "today's", now)
 
 

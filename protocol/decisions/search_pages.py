@@ -1,9 +1,9 @@
 """One page of a search's results.
 
-**Invariant:** each result, asked as an evaluation with the same host, is allowed by the same state.
-With ``list_hosts``, it is instead allowed from each of its hosts, and nothing else is allowed from
-any host. All pages together are the whole search: each begins where the previous one ended, and
-nothing occurs twice.
+**Invariant:** an evaluation of each result with the same host is allowed by the same state. With
+``list_hosts``, it is instead allowed from each of its hosts, and nothing that is not listed is
+allowed from any host. All pages together are the whole search: each begins where the previous one
+ended, and nothing occurs twice.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from authorizerd.protocol.decisions.searches import (
 def find_page(state: State, query: Query, start: Position | None, limit: int) -> SearchPage:
     """Return the page that begins after ``start``.
 
-    It may have fewer results than ``limit``, even none, although there are more.
+    It may have fewer results than ``limit``, even none, although more follow.
 
     Args:
         limit: the maximum number of results, at least 1.
@@ -145,7 +145,7 @@ def _find_actions(state: State, query: Query, start: Position, limit: int) -> Se
 
 
 def _find_resources(state: State, query: Query, start: Position, limit: int) -> SearchPage:
-    """Return patterns of many names and single names, in the order of their names."""
+    """Return patterns of many names, and single names, sorted by name."""
     assert query.principal is not None
     assert query.operation is not None
     found = find_resources(
@@ -156,7 +156,7 @@ def _find_resources(state: State, query: Query, start: Position, limit: int) -> 
         query.resource_type,
         after=None if start.code == FIRST.code else (start.code, start.name),
         limit=limit,
-        # Otherwise, single names are among the names, if they are allowed from this host.
+        # Otherwise, single names allowed from this host are among ``names``.
         literals=query.list_hosts,
     )
     names: tuple[str, ...] = ()
@@ -194,7 +194,7 @@ def _find_resources(state: State, query: Query, start: Position, limit: int) -> 
 
 
 def _needs_host(query: Query, access: HostAccess) -> bool:
-    """Return True if something allowed only from some hosts is left out."""
+    """Return True if something that is allowed only from some hosts is left out."""
     return access.may_allow(query.host) and not query.is_listed(access)
 
 
@@ -213,7 +213,7 @@ def _name_releases(state: State, *, differ: bool) -> tuple[str, ...]:
 
 
 def _list_rules(snapshot: AclSnapshot, query: Query) -> tuple[Rules, Rules]:
-    """Return the rules that name the principal of the query, and those for everyone."""
+    """Return the rules for the query's principal, and the rules for everyone."""
     assert query.principal is not None
     index = snapshot.types[query.resource_type]
     return rules_of(index, query.principal), index.everyone
@@ -227,7 +227,7 @@ def _has_ranges(snapshot: AclSnapshot, query: Query) -> bool:
 def _may_need_host(snapshot: AclSnapshot, query: Query) -> bool:
     """Return True if resources may be allowed from some hosts only, and the host is unknown.
 
-    They are not counted: that takes a decision for every name and host.
+    They are not counted: that would take a decision for every name and host.
     """
     if query.host is not None or query.list_hosts:
         return False

@@ -35,7 +35,7 @@ HOST_CHARACTERS_MAX: Final = 1024 * 1024
 LONG_PAGE_CHARACTERS_MAX: Final = 4 * 1024 * 1024
 """The maximum length of a page whose names are too long for the next page's token."""
 _CHARACTERS_PER_HOST: Final = 32
-"""The cost of a host beyond its characters: short ones take as long to write as longer ones."""
+"""The extra cost per host: short ones take as long to write as longer ones."""
 _PREFIXED: Final = int(PatternType.PREFIXED)
 _NAME_RANK: Final = 2
 FIRST: Final = Position(-1, "")
@@ -43,10 +43,11 @@ FIRST: Final = Position(-1, "")
 
 
 class State(msgspec.Struct, frozen=True, gc=False):
-    """The state that is searched.
+    """The state to search.
 
-    ``topics`` are the names of the cluster's topics. With ``own_only``, a principal sees those that
-    it may DESCRIBE by ``describable``, or if that is None, by ``snapshot``.
+    ``topics`` are the names of the cluster's topics. With ``own_only``, a principal sees the topics
+    that it may DESCRIBE according to ``describable``, or if that is None, according to
+    ``snapshot``.
     """
 
     snapshot: AclSnapshot
@@ -79,7 +80,7 @@ def bound_hosts(access: HostAccess) -> Hosts:
 
 
 def count_characters(access: HostAccess) -> int:
-    """Return how much the hosts add to a page."""
+    """Return the characters that the hosts add to a page."""
     return access.characters + _CHARACTERS_PER_HOST * access.count
 
 
@@ -108,7 +109,8 @@ class ResourcePage:
     ) -> None:
         """Add the first results of both, in order, until the page is full or one of them ends.
 
-        If one of them ends but has more results later, the other's next result may not come next.
+        If one of them ends but has more results later, the merge stops: the other's next result may
+        not be the next one overall.
         """
         at_pattern = at_name = 0
         while at_pattern < len(patterns) or at_name < len(names):
@@ -131,9 +133,9 @@ class ResourcePage:
             self.end = None
 
     def _is_long(self) -> bool:
-        """Return True if the page is to end because of its names.
+        """Return True if the page must end because of its names.
 
-        It continues after a long name, since no request could continue from that name.
+        The page does not end at a very long name, since no request could continue from there.
         """
         if self._characters <= PAGE_CHARACTERS_MAX:
             return False
@@ -186,5 +188,5 @@ class ResourcePage:
 
 
 def _sort_key(pattern: PatternAccess) -> tuple[str, int]:
-    """Return the place of a prefix or of the wildcard among names; a prefix precedes its name."""
+    """Return the position of a prefix or wildcard among names; a prefix precedes its name."""
     return (pattern.name, 0) if pattern.pattern_type == _PREFIXED else ("", 1)

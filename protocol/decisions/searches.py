@@ -58,7 +58,7 @@ class PageRequest(msgspec.Struct, gc=False):
     """The requested part of the results."""
 
     token: str | None = None
-    # The standard permits 0, but its pages would be empty, and never end. It also permits any large
+    # The standard permits 0, but that would give empty pages without end. It also permits any large
     # number, and fewer results than the limit.
     limit: Annotated[int, Meta(ge=1, le=2**53)] | None = None
 
@@ -116,7 +116,7 @@ class FoundSubject(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 class PatternProperties(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The meaning of a result that stands for many resources.
 
-    ``exceptions`` are patterns inside this one for which it says nothing, and
+    ``exceptions`` are patterns inside this one to which it does not apply, and
     ``exceptions_left_out`` is how many more there are. With ``context.list_hosts``, every result is
     a pattern, even for a single name, and has its ``hosts``.
     """
@@ -162,26 +162,26 @@ class SearchContext(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_de
         everyone: of subjects: every principal that is not listed may do it, except those in
             ``everyone_except``; ``everyone_except_left_out`` is how many more there are.
         everyone_hosts: of subjects, with ``list_hosts``: the hosts from which all other principals
-            may do it, those that are neither listed nor in ``everyone_except``. That list is then
-            complete.
+            may do it. Other principals are those neither listed nor in ``everyone_except``, which
+            is then complete.
         other_types: of subjects, with ``list_hosts``: how many principals of other types, which
             this page leaves out, may also do it.
         everything: of resources: the subject is a super user, who may do everything.
         unlisted: of resources: names that no ACL matches are allowed, because
             allow.everyone.if.no.acl.found is set.
-        patterns_left_out: of resources: how many patterns are left out, because the pattern's
-            own name is not allowed.
+        patterns_left_out: of resources: how many patterns are left out, because the pattern's own
+            name is not allowed.
         some_hosts: of subjects and actions, without a host: how many this page leaves out because
-            they are allowed from some hosts only. Ask again with ``context.host`` to see those that
-            are allowed from it.
+            they are allowed only from some hosts. Ask again with ``context.host`` to see what is
+            allowed from that host.
         everyone_some_hosts: of subjects, without a host: every principal that no ACL names may do
             it, but from some hosts only.
         hosts_matter: of resources, without a host: ACLs of the subject or of everyone name single
             hosts for this resource type, so resources that are allowed from some hosts only may be
             left out. Ask again with ``context.host``.
         releases: the Kafka releases that may be in force, if it is unknown which one is and this
-            may matter. The results are what any of them allows. A decision allows only what each of
-            them allows.
+            may matter. The results are what at least one of them allows. A decision allows only
+            what all of them allow.
 
     With ``list_hosts``, nothing is left out because of hosts.
     """
@@ -249,7 +249,7 @@ class Query(msgspec.Struct, frozen=True, gc=False):
         principal: None in a search for subjects.
         operation: None in a search for actions.
         resource_name: None in a search for resources.
-        list_hosts: whether what is allowed from some hosts only is listed, with its hosts.
+        list_hosts: True to also list what is allowed only from some hosts, with these hosts.
     """
 
     subject_type: str

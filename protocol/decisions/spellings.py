@@ -1,4 +1,4 @@
-"""Names that requests may spell in several ways: in any case, and with Kafka's word boundaries.
+"""Names that requests may spell in several ways: in any letter case, with Kafka's word boundaries.
 
 ``describe_configs`` may also be written ``DESCRIBE_CONFIGS``, ``DescribeConfigs`` (as Kafka's
 commands do), ``describeConfigs`` or ``describe-configs``. Nothing else is guessed: the daemon must
@@ -31,7 +31,7 @@ class Spellings(Generic[T]):
 
     Attributes:
         usual: the spellings that are found without a change of case, which takes longer than a
-            look-up. The caller looks here first.
+            lookup. The caller tries these first.
     """
 
     def __init__(self, values: Mapping[str, T]) -> None:
@@ -46,7 +46,7 @@ class Spellings(Generic[T]):
 
     def find(self, name: str) -> T | None:
         """Return the value of a name in any case, or None if it is unknown."""
-        # Unicode's case mappings would turn other texts into known names.
+        # Unicode case mappings would turn other texts into known names.
         found = self.usual.get(name)
         return self._lower.get(ascii_lower(name)) if found is None else found
 

@@ -5,8 +5,8 @@ the connection. A valid frame with invalid questions is answered by an error, an
 read.
 
 Each frame is a 4-byte big-endian size and one msgpack array; see docs/stream.md. A later version
-may append fields to a hello and to answers, but not to a question: an answer that ignored such a
-field could allow what it forbids.
+may append fields to a hello and to answers, but not to a question: a daemon that ignored such a
+field could allow what the field forbids.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Hello(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class Ask(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True, gc=False):
-    """Questions to be answered together, once ``min_offset`` is applied."""
+    """Questions to answer together, once ``min_offset`` is applied."""
 
     correlation_id: int
     questions: list[StreamQuestion]
@@ -71,15 +71,15 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 OPERATION_OF: Final[dict[int | str, int]] = {
     key: code for code in OPERATIONS for key in (code, Operation(code).name)
 }
-"""The code of each operation that a question may name, by code and by Kafka's name."""
+"""The codes of operations, keyed by code and by Kafka's name."""
 RESOURCE_TYPE_OF: Final[dict[int | str, int]] = {
     key: code for code in RESOURCE_TYPES for key in (code, ResourceType(code).name)
 }
-"""The code of each resource type that a question may name, by code and by Kafka's name."""
+"""The codes of resource types, keyed by code and by Kafka's name."""
 
 
 class StreamServerConnection:
-    """Read frames one by one. The first is a hello, which may have a lower size limit."""
+    """Reads frames one by one. The first is a hello, which may have a lower size limit."""
 
     __slots__ = ("_bytes_max", "_frames", "_has_greeted", "_hello_bytes_max")
 

@@ -18,7 +18,7 @@ _CHUNK_LINE: Final = re.compile(
     rb"([0-9A-Fa-f]{1,15})[ \t]{0,8}(?:;[\t\x20-\x7e\x80-\xff]{0,128})?\r\n"
 )
 _CHUNK_LINE_BYTES_MAX: Final = 256
-# Chunks may be tiny, so reading all that have arrived could take too long in one step.
+# Chunks may be tiny, so reading all that have arrived in one step could take too long.
 _CHUNKS_AT_ONCE_MAX: Final = 512
 _TRAILERS: Final = re.compile(rb"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*\r\n)*\r\n")
 _LINE_END: Final = b"\r\n"
@@ -28,7 +28,7 @@ class ChunkedBody:
     """A body, as far as it has been read.
 
     Attributes:
-        is_paused: True if ``read`` has ended only because it has taken long enough.
+        is_paused: True if ``read`` returned only to end a long step.
     """
 
     __slots__ = ("_limits", "chunks", "is_paused")
@@ -50,7 +50,7 @@ class ChunkedBody:
         while (line := _CHUNK_LINE.match(buffer, position)) is not None:
             start = line.end()
             size = int(line[1], 16)
-            # The announced size counts, so an excessive chunk is refused before it arrives.
+            # The announced size counts, so a chunk that is too large is refused before it arrives.
             if len(chunks) + size > self._limits.body_bytes_max:
                 raise RefusedError(413, "request body too large")
             if size == 0:
@@ -77,7 +77,7 @@ class ChunkedBody:
 
     def _read_trailers(self, buffer: bytearray, start: int) -> bytes | None:
         """End the body. Valid trailers are dropped, as RFC 9112 section 7.1.2 allows."""
-        # Without trailers, the line end of the last chunk is the first half of HEAD_END.
+        # Without trailers, the line end after the last chunk is the first half of HEAD_END.
         found = buffer.find(HEAD_END, start - len(_LINE_END))
         end = len(buffer) if found < 0 else found + len(HEAD_END)
         if end - start > self._limits.header_bytes_max:

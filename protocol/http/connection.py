@@ -1,7 +1,8 @@
 """The server's side of HTTP/1.1, without a socket: bytes to requests, responses to bytes.
 
 The same bytes give the same events (except pauses), however they were split. After a bad request,
-the rest is ignored. A head ends at its first empty line, so its size is known before it is parsed.
+the remaining data is ignored. A head ends at its first empty line, so its size is known before it
+is parsed.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ CONTINUE: Final = Interim(b"HTTP/1.1 100 Continue\r\n\r\n")
 
 
 class Pause(msgspec.Struct, frozen=True, gc=False):
-    """A long step is done: other tasks may run before the next event is read."""
+    """A long step is complete: other tasks may run before the next event is read."""
 
 
 PAUSE: Final = Pause()
@@ -67,10 +68,10 @@ Event = Request | BadRequest | Interim | Pause
 
 
 class _Body(Enum):
-    """How the body of a streamed answer is sent."""
+    """How to send the body of a streamed answer."""
 
     NONE = auto()
-    """No body is sent: there is no streamed answer, or it answers HEAD."""
+    """No body is sent: there is no streamed answer, or the request was a HEAD."""
     CHUNKS = auto()
     UNTIL_CLOSED = auto()
 
@@ -117,7 +118,7 @@ class ServerConnection:
         self.closed = False
         # Most requests arrive whole and alone. They are read where they are, without a copy.
         self._received = b""
-        self._start = 0  # of the next head in `_received`
+        self._start = 0  # position of the next head in `_received`
         self._arriving = bytearray()  # a body that was not complete with its head, and what follows
         self._chunks: ChunkedBody | None = None
         self._empty_lines = 0
@@ -136,8 +137,8 @@ class ServerConnection:
 
     @property
     def echo(self) -> bytes:
-        """The header line for answering an incomplete request, or nothing if its head is
-        incomplete."""
+        """The header line to repeat in the answer to an incomplete request, if its head is
+        complete."""
         if self._awaited is not None:
             return self._echo
         end = self._received.find(HEAD_END, self._start) + len(HEAD_END)
@@ -169,13 +170,13 @@ class ServerConnection:
 
     def next_event(self) -> Event | None:
         """Return the next event in the data so far, or None until more arrives."""
-        assert not self._unanswered, "an answer is owed first"
+        assert not self._unanswered, "the previous event needs an answer first"
         try:
             if self._awaited is not None:
                 return self._read_body(self._awaited)
             return self._read_head() if self._received else None
         except RefusedError as refused:
-            # A bad request must not be answered by the rules of the request before it.
+            # A bad request must not be answered by the rules for the previous request.
             self._head = None
             self._unanswered = True
             self.close()
@@ -229,7 +230,7 @@ class ServerConnection:
 
     @property
     def has_body(self) -> bool:
-        """True if a streamed answer was started and its body is to be sent; not for HEAD."""
+        """True if a streamed answer was started and needs a body; False for HEAD."""
         return self._body is not _Body.NONE
 
     def part(self, data: bytes) -> bytes:
@@ -280,7 +281,7 @@ class ServerConnection:
         self._echo = b""
         found = received.find(HEAD_END, start)
         if found < 0:
-            # Check now: otherwise a head that never ends could fill the memory.
+            # Check now: otherwise a head that never ends could exhaust memory.
             check_beginning(received[start:], self._limits)
             return None
         end = found + len(HEAD_END)

@@ -1,6 +1,6 @@
-"""The last head of a connection: most clients send nearly the same one with each request.
+"""The last head of a connection: most clients send nearly the same head with each request.
 
-Only what differs is parsed again: parsing a whole head takes half of the time of a decision.
+Only the differences are parsed again: parsing a whole head takes half as long as a decision.
 
 **Invariant:** the result is the same as from ``parse_head``. Secrets, and values that differ from
 request to request, are not kept: they are read from each head.
@@ -31,8 +31,9 @@ _NOT_KEPT: Final = frozenset((b"cookie", b"proxy-authorization", b"expect"))
 class LastHead(NamedTuple):
     """A head without the omitted values.
 
-    ``before`` is its text up to the first of them. ``rest`` has their names, each with the text
-    from there to the next one, or to the end. No head of more than ``bytes_max`` is recognized.
+    ``before`` is its text up to the first omitted value. ``rest`` has the names of these values,
+    each with the text from there to the next value, or to the end. No head of more than
+    ``bytes_max`` is recognized.
     """
 
     before: bytes
@@ -43,7 +44,7 @@ class LastHead(NamedTuple):
     length: int
 
     def take(self, received: bytes, start: int) -> PlacedHead | None:
-        """Return the head at ``start`` of ``received``; None if it differs in anything else."""
+        """Return the head at ``start`` of ``received``; None if it differs in any other way."""
         before, rest, head, bytes_max, headers, length = self
         if not received.startswith(before, start):
             return None
@@ -67,7 +68,7 @@ class LastHead(NamedTuple):
 
 
 def remember_head(text: bytes, read: ReadHead, bytes_max: int) -> LastHead | None:
-    """Return a pattern that recognizes such a head again; None if it is rare, or has other secrets.
+    """Return a pattern that recognizes such a head; None if it is unusual or has other secrets.
 
     Args:
         bytes_max: a size within which no head exceeds a limit.
@@ -80,7 +81,7 @@ def remember_head(text: bytes, read: ReadHead, bytes_max: int) -> LastHead | Non
     names, texts, position = [], [], 0
     for line in _LINE.finditer(text):
         name = line[1].lower()
-        if headers.pop(name, b"") != line[2]:  # it is repeated, or has blanks at its end
+        if headers.pop(name, b"") != line[2]:  # it is repeated, or has trailing spaces
             return None
         names.append(name)
         texts.append(text[position : line.start(2)])

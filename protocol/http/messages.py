@@ -23,7 +23,7 @@ LINES: Final = "application/x-ndjson"
 GET: Final = ("GET", "HEAD")
 """The methods that read."""
 
-# No other names: a third party's DNS could make them resolve to this machine.
+# No other names: a third party's DNS could resolve them to this machine.
 LOOPBACK_HOSTS: Final = re.compile(
     rb"(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?", re.IGNORECASE
 )
@@ -43,7 +43,7 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     ``path`` and ``query`` are still percent-encoded. Header names are in lower case, and the
     values of a repeated header are joined by commas. ``principal`` is that of the client's
     certificate, or None. ``address`` is the client's IP address, None for a Unix socket. ``view``
-    is how the console wants the answer; no client can ask for it.
+    is the form in which the console wants the answer; no client can set it.
     """
 
     method: str
@@ -75,11 +75,11 @@ def bearer_token(request: Request) -> bytes | None:
 def has_json_type(request: Request) -> bool:
     """Return True if the Content-Type is JSON.
 
-    This is required because a browser sends JSON to another origin only after a preflight request,
-    so a web page cannot ask questions from its visitor's machine.
+    JSON is required because a browser sends it to another origin only after a preflight request, so
+    a web page cannot ask questions from its visitor's machine.
     """
     content_type = request.headers.get(b"content-type", b"")
-    # The first comparison changes no result. It saves the parsing for the usual value.
+    # The first comparison does not change the result, but avoids parsing the usual value.
     return content_type == _JSON or content_type.partition(b";")[0].strip().lower() == _JSON
 
 

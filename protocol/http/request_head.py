@@ -20,12 +20,12 @@ CHUNKED: Final = -1
 _METHOD_SO_FAR: Final = re.compile(rb"[A-Z][A-Z-]{0,23}(?: |\Z)")
 _REQUEST_LINE: Final = re.compile(rb"([A-Z][A-Z-]{0,23}) ([!-~]+) HTTP/(\d\.\d)\r\n")
 # Possessive, so that rejecting a malformed line takes no longer than reading it. It begins with the
-# line end before it: otherwise a match could begin within a malformed line.
+# preceding line end: otherwise a match could begin within a malformed line.
 _HEADER_LINE: Final = re.compile(
     rb"\r\n([!#$%&'*+\-.^_`|~0-9A-Za-z]++):[ \t]*+([\t\x20-\x7e\x80-\xff]*+)(?<![ \t])(?=\r\n)"
 )
 _PADDED_LINE: Final = re.compile(_HEADER_LINE.pattern.replace(rb"(?<![ \t])", b""))
-"""The same, with blanks after the value. They are allowed, but rare."""
+"""The same, with whitespace after the value, which is allowed but rare."""
 _METHODS: Final = {
     name.encode(): name
     for name in ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE")
@@ -39,7 +39,7 @@ _REQUEST_ID: Final = re.compile(
 _CONTENT_LENGTH: Final = re.compile(
     rb"\r\ncontent-length:[ \t]*(\d{1,18})[ \t]*\r\n", re.IGNORECASE
 )
-# If such a header were repeated, a proxy and this server could use different values.
+# If one of these headers were repeated, a proxy and this server could use different values.
 _NEVER_REPEATED: Final = frozenset({b"host", b"content-length", b"content-type"})
 
 
@@ -58,7 +58,7 @@ class HttpLimits:
 
 
 class BadRequest(msgspec.Struct, frozen=True, gc=False):
-    """A request that no handler may see. The connection ends after its answer."""
+    """A request that never reaches a handler. The connection ends after its answer."""
 
     status: int
     reason: str
@@ -73,7 +73,7 @@ class RefusedError(Exception):
 
 
 class Head(msgspec.Struct, frozen=True, gc=False):
-    """The part of a head that a client repeats with each request, except its headers.
+    """The request line of a head, and the connection's options, which most requests repeat.
 
     ``is_newer`` is True for HTTP/1.1.
     """
@@ -87,8 +87,8 @@ class Head(msgspec.Struct, frozen=True, gc=False):
 
 
 ReadHead: TypeAlias = tuple[Head, Mapping[bytes, bytes], bytes, int]
-"""A head, its headers, the header line that every answer repeats (the request's id), and the length
-of the body in bytes, or ``CHUNKED``."""
+"""A head, its headers, the header line to repeat in the answer (the request's id), and the body's
+length in bytes, or ``CHUNKED``."""
 PlacedHead: TypeAlias = tuple[Head, Mapping[bytes, bytes], bytes, int, int]
 """The same, and the position in the received bytes where the head ends."""
 
@@ -199,7 +199,7 @@ def _join_repeated(lines: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
 
 
 def _body_length(length: bytes | None, encoding: bytes | None, newer: bool) -> int:
-    """Return the body's length in bytes. Reject a head that states it in two ways: an attack."""
+    """Return the body's length in bytes. Reject a head that states it twice, which is an attack."""
     if encoding is None:
         if length is None:
             return 0

@@ -1,4 +1,4 @@
-"""The rights of callers: what the settings of the daemon let a principal ask.
+"""The rights of callers: what the daemon's settings let a principal ask.
 
 **Invariant:** no right implies another.
 """
@@ -31,8 +31,8 @@ class Needs(msgspec.Struct, frozen=True):
         others: the right to ask about others, None if none is necessary.
         itself: the right to ask about itself, None if none is necessary.
         to: what a caller without the right may not do, for errors.
-        past: the additional right for a question about a past moment; None if the surface takes
-            none.
+        past: the additional right for a question about the past; None if the surface does not
+            answer any.
         trusts: False if a port without credentials refuses every caller, since nothing proves who
             it is.
     """

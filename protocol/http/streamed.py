@@ -1,8 +1,8 @@
 """Answers whose bodies are written over time, in parts.
 
-**Invariant:** the peer can tell a whole body from one that was cut off. In HTTP/1.1, each part is a
-chunk, and an empty chunk ends the body. In HTTP/1.0, which has no chunks, the body ends with the
-connection.
+**Invariant:** the peer can distinguish a complete body from one that was cut off. In HTTP/1.1, each
+part is a chunk, and an empty chunk ends the body. In HTTP/1.0, which has no chunks, the body ends
+with the connection.
 
 Source: RFC 9112, sections 6.3 and 7.1.
 """
@@ -21,7 +21,7 @@ LAST_CHUNK: Final = b"0\r\n\r\n"
 _CHUNKED: Final = b"Transfer-Encoding: chunked\r\n"
 
 Send: TypeAlias = Callable[[bytes], Awaitable[None]]
-"""Send the next part of a body. Return once the socket has taken it, so that at most one waits.
+"""Send the next part of a body. Return once the socket has accepted it, so at most one part waits.
 
 Connections take turns to send. An empty part only waits for the turn in which the next part is
 sent.
@@ -36,8 +36,8 @@ class StreamedResponse(msgspec.Struct, frozen=True, kw_only=True):
     """An answer whose body ``write`` sends in parts.
 
     Attributes:
-        write: sends the body. Its exceptions cut the body off and close the connection. It is not
-            called for HEAD, or if the connection ends before.
+        write: sends the body. An exception cuts the body off and closes the connection. It is not
+            called for HEAD, or if the connection ends first.
         close: called exactly once, at the end, also if ``write`` is not called.
         is_live: True if the body continues until the peer or the server ends it. A draining server
             then cancels ``write`` between two parts and completes the body.
@@ -55,12 +55,11 @@ class StreamedResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 AnyResponse: TypeAlias = Response | StreamedResponse
 Handler: TypeAlias = Callable[[Request], AnyResponse | Awaitable[AnyResponse]]
-"""Answer a request at once, or return an awaitable of the answer, which the caller awaits at
-once."""
+"""Returns the answer to a request, or an awaitable of it, which the caller awaits at once."""
 
 
 async def complete(answer: AnyResponse | Awaitable[AnyResponse]) -> AnyResponse:
-    """Return a handler's answer; wait for it unless the handler has already returned it."""
+    """Return a handler's answer; wait for it if it is an awaitable."""
     return answer if isinstance(answer, (Response, StreamedResponse)) else await answer
 
 

@@ -32,7 +32,7 @@ from authorizerd.protocol.kafka.messages import decode_response, read_response, 
 
 _LITERAL: tuple[int, ...] = (PatternType.LITERAL,)
 _LITERAL_OR_ANY = (PatternType.ANY, PatternType.LITERAL)
-"""As in Kafka's client, ANY is allowed: where all patterns are literal, it means LITERAL."""
+"""As in Kafka's client, version 0 allows ANY, which means LITERAL there."""
 
 
 def encode_describe_acls_request(
@@ -41,7 +41,7 @@ def encode_describe_acls_request(
     """Return the body of a DescribeAcls request.
 
     Args:
-        asks_offset: add our tagged field, if the version has tagged fields. Only an authorizerd
+        asks_offset: add our tagged field, if the version has tagged fields. Only authorizerd
             answers it.
 
     Raises:
@@ -93,7 +93,7 @@ def decode_describe_acls_response(version: int, body: bytes | bytearray) -> list
 
 
 def decode_create_acls_response(version: int, body: bytes | bytearray) -> list[ApiError | None]:
-    """Return for each creation, in order, its error, or None for success.
+    """Return the error of each creation, in order, or None for success.
 
     Raises:
         DecodeError: the bytes are not a CreateAcls response.
@@ -151,11 +151,11 @@ def _check_offset(api_key: ApiKey, version: int, expected_offset: int | None) ->
 LISTED_MAX: Final = 8_000_000
 """The maximum number of patterns and bindings in one listing: about 1 GiB of memory."""
 THROTTLE_BYTES: Final = 4
-"""The throttle time comes first. The bytes after it are equal if the ACLs and their order are."""
+"""The size of the throttle time. The bytes after it are equal if the ACLs and their order are."""
 
 
 class ListingHead(msgspec.Struct, frozen=True):
-    """The start of an answer. ``throttle_ms`` is how long the broker asks to wait."""
+    """The start of an answer. ``throttle_ms`` is how long the broker asks the client to wait."""
 
     throttle_ms: int
     error: ApiError | None
@@ -179,7 +179,7 @@ def read_listing(version: int, body: bytes | bytearray) -> Steps[Listing]:
     """Return, in steps, the ACLs of a DescribeAcls answer without an error.
 
     Raises:
-        DecodeError: the bytes are not such an answer, or it is cut, or bytes follow it.
+        DecodeError: the bytes are not such an answer, it is truncated, or bytes follow it.
     """
     listing, _ = yield from _read_placed_listing(version, body)
     return listing

@@ -24,7 +24,7 @@ _GROUPS_PER_STEP: Final = 256
 _ONE_BYTE_EACH: Final = "latin-1"
 """The encoding in which each byte is one character."""
 _CHARACTERS: Final = tuple(map(chr, range(256)))
-"""By code. A negative int8 is an index from the end, and so finds the character of its byte."""
+"""By code. A negative int8 indexes from the end, and so finds the character of its byte."""
 _SHORT_BYTES: Final = 0x7F
 _SHORT_SIZES: Final = (
     tuple(f"\0{chr(size)}" for size in range(_SHORT_BYTES)),
@@ -35,7 +35,7 @@ _JOINED_BYTES_MAX: Final = 4096
 
 
 class _Group(msgspec.Struct, gc=False):
-    """The entries of a resource pattern that has several. ``full`` has those before ``entries``."""
+    """The entries of a resource pattern that has several. ``full`` has earlier ones."""
 
     entries: bytearray
     count: int = 1
@@ -52,11 +52,10 @@ class _Group(msgspec.Struct, gc=False):
 
 
 class AclGroups:
-    """The resources of a DescribeAcls response, built while ACLs are found.
+    """The resources of a DescribeAcls response, collected while ACLs are found.
 
     They are grouped by resource pattern, in no order. Why many small dictionaries? Growing or
-    freeing a large one would block the event loop. The groups are not tracked by the garbage
-    collector.
+    freeing a large one would block the event loop. The garbage collector does not track the groups.
 
     Bytes are kept as texts with one character per byte, and encoded at the end. Why? Most names are
     ASCII and thus their own encoding, and Python joins texts faster than bytes. Most patterns have
@@ -69,10 +68,10 @@ class AclGroups:
         self._version = version
         self._flexible = flexible
         self._shards: dict[int, dict[str, str | _Group]] = {}
-        """By codes and hash: see ``_codes_of``. Each has the patterns by name."""
+        """Keyed by codes and hash, see ``_codes_of``; each shard has its patterns by name."""
 
     def add(self, acls: Iterable[Acl]) -> None:
-        """Add ACLs. A thousand take a millisecond.
+        """Add ACLs. Adding a thousand takes a millisecond.
 
         Raises:
             ValueError: a string exceeds Kafka's maximum.
@@ -88,12 +87,12 @@ class AclGroups:
                     f"{_CHARACTERS[acl.operation]}{_CHARACTERS[acl.permission_type]}{end}"
                 )
                 is_usual = entry.isascii()
-            except IndexError:  # a text is long
+            except IndexError:  # a text is too long for the table
                 is_usual = False
             if not is_usual:
                 entry = _entry(acl, flexible).decode(_ONE_BYTE_EACH)
             name = acl.resource_name
-            # The hash of the name is known already; that of a text made here would not be.
+            # The name's hash is already computed; that of a new text would not be.
             key = (acl.resource_type * 256 + acl.pattern_type) * _SHARDS + hash(name) % _SHARDS
             shard = shards.get(key)
             if shard is None:
@@ -103,7 +102,7 @@ class AclGroups:
                 _add_to_group(shard, name, group, entry)
 
     def write(self, output: Output) -> Steps[None]:
-        """Write them in steps. Free the added ACLs on the way.
+        """Write the resources in steps, and free the added ACLs along the way.
 
         Raises:
             ValueError: a string exceeds Kafka's maximum.
@@ -116,7 +115,7 @@ class AclGroups:
             while chunk := [*islice(groups, _GROUPS_PER_STEP)]:
                 yield from self._write_groups(*_codes_of(key), chunk, output)
                 yield
-            del shard, groups, chunk  # freeing them is a step of its own
+            del shard, groups, chunk  # freeing them is a separate step
             yield
 
     def _write_groups(
@@ -131,7 +130,7 @@ class AclGroups:
         one = array_length(1, flexible=flexible).decode(_ONE_BYTE_EACH)
         before = _CHARACTERS[resource_type]
         between = (_CHARACTERS[pattern_type] if self._version else "") + one
-        assert self._version or pattern_type == PatternType.LITERAL, "version 0 has no other"
+        assert self._version or pattern_type == PatternType.LITERAL, "version 0 has only LITERAL"
         end = "\0" if flexible else ""
         usual = [
             f"{before}{sizes[len(name)]}{name}{between}{entry}{end}"
@@ -160,7 +159,7 @@ class AclGroups:
 def _add_to_group(
     shard: dict[str, str | _Group], name: str, group: str | _Group, entry: str
 ) -> None:
-    """Add a further entry of a pattern."""
+    """Add an entry to a pattern that already has one."""
     if isinstance(group, str):
         shard[name] = group = _Group(bytearray(group.encode(_ONE_BYTE_EACH)))
     group.add(entry)

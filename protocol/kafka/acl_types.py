@@ -24,7 +24,7 @@ _INT16: Final = struct.Struct(">h")
 _OFFSET: Final = struct.Struct(">q")
 _TEXTS_KEPT: Final = 4096
 ERROR_TEXTS_MAX: Final = 1000
-"""The number of different error texts of one answer that are kept. Others are dropped."""
+"""The maximum number of different error texts kept per answer. Others are dropped."""
 
 
 class ErrorType(NamedTuple):
@@ -60,7 +60,7 @@ class ErrorType(NamedTuple):
 
 
 def _share_error(reader: BodyReader, code: int, message: str | None) -> ApiError:
-    """Return one error for all equal ones, since freeing many takes long."""
+    """Return a shared object for equal errors, since freeing many objects takes long."""
     known: ApiError | None = reader.shared.get((code, message))
     if known is None:
         if len(reader.shared) >= ERROR_TEXTS_MAX:
@@ -70,7 +70,7 @@ def _share_error(reader: BodyReader, code: int, message: str | None) -> ApiError
 
 
 class OffsetType(NamedTuple):
-    """An offset of at least ``ANY_OFFSET``. A request for a listing may only have that."""
+    """An offset of at least ``ANY_OFFSET``, which is the only valid value in a listing request."""
 
     is_question: bool = False
 
@@ -136,7 +136,7 @@ class ListingType:
 
 
 def _shared_texts(reader: BodyReader) -> dict[str, str]:
-    """Return one copy of each recurring text that was read before."""
+    """Return the texts read so far, one copy of each."""
     if len(reader.shared) > _TEXTS_KEPT:
         reader.shared.clear()
     return reader.shared
@@ -162,16 +162,16 @@ def _read_resource(version: int, reader: BodyReader, acls: list[Acl]) -> Steps[N
 
 
 _WINDOW_BYTES: Final = 8192
-"""Creations are read from windows of this size, one in each step."""
+"""Creations are read from windows of this size, one window per step."""
 
 
 def read_usual_creations(reader: BodyReader, most: int, creations: list[Any]) -> bool:
     """Read up to ``most`` creations of a flexible version, and stop at the first unusual one.
 
     A usual creation is ASCII, and has no null, no long string and no tagged fields. Return False if
-    none was read; the codec reads any, and reports what is wrong with it. Why two ways? This one
+    none was read; the codec reads every creation, and reports its faults. Why two ways? This one
     takes a fifth of the time, because it calls no function per field: in ASCII, positions in the
-    text are those in the bytes, and each size is one byte.
+    text equal those in the bytes, and each size is one byte.
     """
     start = reader.position
     window = bytes(reader.buffer[start : start + _WINDOW_BYTES])

@@ -4,11 +4,11 @@ Codes are kept unchanged; ``acl.validation`` checks them. Version 0 has no patte
 describes, deletes and lists LITERAL patterns only, whatever the name. The bytes equal a broker's,
 including its empty text for success (KIP-140 specifies null).
 
-**Our tagged field.** A request carries the log offset that its sender has seen, and a response that
-of what it shows or of what was written. Kafka ignores tagged fields that it does not know, so its
-brokers answer without this one. KIP-482 reserves no range of tags for others. Kafka's own tags are
-contiguous from 0 in each structure, and vendors of Kafka use those from 10000. Ours is "ACL" in
-ASCII, far from both. docs/conformance.md specifies the field for other clients.
+**Our tagged field.** A request carries the log offset that its sender has seen, and a response
+carries the offset of the state that it shows or has written. Kafka ignores tagged fields that it
+does not know, so its brokers answer without this one. KIP-482 reserves no range of tags for others.
+Kafka's own tags are contiguous from 0 in each structure, and vendors of Kafka use those from 10000.
+Ours is "ACL" in ASCII, far from both. docs/conformance.md specifies the field for other clients.
 
 Source: KIP-140, KIP-290, KIP-482; Kafka 4.3 DescribeAclsRequest, CreateAclsRequest and others. The
 order of the fields in version 0 follows Kafka 0.11 to 3.9: KIP-140's listings differ from the
@@ -39,8 +39,8 @@ from authorizerd.protocol.kafka.wire_types import Only, duration, int8, text
 TEXTS_BYTES_MAX: Final = 1024 * 1024
 """The maximum size of all error texts in one answer.
 
-Errors beyond it have a code but no text, and clients print the meaning of the code. So a request
-with many small items cannot cause an answer many times its size.
+Errors beyond it have a code but no text, and clients print the meaning of the code. This keeps a
+request with many small items from causing an answer many times its size.
 """
 
 _PatternType: TypeAlias = Annotated[int8, Only(since=1, absent=PatternType.LITERAL)]
@@ -71,7 +71,7 @@ _Offset: TypeAlias = Annotated[int | None, OffsetType(), Only(tag=OFFSET_TAG)]
 
 
 class ErrorTexts:
-    """Limit the texts of the errors in one answer."""
+    """Limits the error texts in one answer."""
 
     __slots__ = ("_bytes_left", "_cut", "_last", "_size")
 
@@ -81,7 +81,7 @@ class ErrorTexts:
         self._size = 0
 
     def limit(self, error: ApiError) -> ApiError:
-        """Return the next error of the answer, without its text if there were too many before."""
+        """Return the next error of the answer, without its text if the limit is exceeded."""
         if error is not self._last:
             self._last = self._cut = error
             if error.message is not None and len(error.message) > TEXT_CHARACTERS_MAX:
@@ -95,7 +95,7 @@ class ErrorTexts:
 
 
 class DescribeAclsRequest(msgspec.Struct, frozen=True):
-    """Ask for the ACLs that a filter matches. With the offset ``ANY_OFFSET``, also ask for it."""
+    """Ask for the ACLs that a filter matches, and with ``ANY_OFFSET`` also for the log offset."""
 
     filter: Annotated[AclFilter, Shape(_FilterFields, AclFilter, is_part=True)]
     offset: Annotated[int | None, OffsetType(is_question=True), Only(tag=OFFSET_TAG)] = None
@@ -104,7 +104,7 @@ class DescribeAclsRequest(msgspec.Struct, frozen=True):
 class DescribeAclsAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The ACLs, and the log offset of the listing.
 
-    ``acls`` is read as a list. It is written of any sequence, or of ``AclGroups``.
+    ``acls`` is read as a list. It is written from any sequence, or from ``AclGroups``.
     """
 
     throttle_time: duration = NOT_THROTTLED

@@ -1,7 +1,7 @@
-"""The APIs that the daemon serves, and two more that its client requests.
+"""The APIs that the daemon serves, and the replication APIs that its client requests.
 
-``APIS`` is the only list of what is served. It contains exactly the versions that the daemon can
-read and answer.
+``APIS`` is the only list of served APIs. It contains exactly the versions that the daemon can read
+and answer.
 
 A node's ApiVersions tells which versions it knows; the client chooses the highest that both sides
 know. Controllers of Kafka know these versions:
@@ -122,7 +122,7 @@ def names_software(name: str, version: str) -> bool:
 
 
 class QuorumKey(IntEnum):
-    """The keys of the APIs with which replicas read the metadata log. The daemon serves none."""
+    """The keys of the APIs for replicas of the metadata log. The daemon serves none of them."""
 
     FETCH = 1
     FETCH_SNAPSHOT = 59
@@ -132,7 +132,8 @@ RequestedKey: TypeAlias = ApiKey | QuorumKey
 
 REQUESTED_APIS: Final[Mapping[RequestedKey, Api]] = {
     **dict[RequestedKey, Api](APIS.items()),
-    # Version 12 names the topic, and every Kafka of the table refuses that for the metadata log.
+    # Version 12 names the topic, which every Kafka release of the table rejects for the metadata
+    # log.
     QuorumKey.FETCH: Api("Fetch", 18, 12, first_version=13),
     QuorumKey.FETCH_SNAPSHOT: Api("FetchSnapshot", 1, 0),
 }
@@ -144,14 +145,14 @@ _FIRST_VERSIONS: Final[Mapping[RequestedKey, int]] = {
     ApiKey.CREATE_ACLS: 1,
     ApiKey.DELETE_ACLS: 1,
 }
-"""The first versions that express what the client needs, if the API has earlier ones."""
+"""The first version that expresses what the client needs, of APIs with earlier versions."""
 
 
 def choose_version(api_key: RequestedKey, lowest: int, highest: int) -> int | None:
-    """Return the highest version that both sides know, or None.
+    """Return the highest version that both sides support, or None.
 
     Args:
-        lowest, highest: the versions that the node knows.
+        lowest, highest: the versions that the node supports.
     """
     api = REQUESTED_APIS[api_key]
     chosen = min(highest, api.last_version)

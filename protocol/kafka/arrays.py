@@ -1,7 +1,7 @@
 """Arrays of any type, read and written at once or in steps.
 
-**Invariant:** an announced number of items reserves no memory, and items before an invalid one are
-freed in steps.
+**Invariant:** an announced number of items reserves no memory, and the items before an invalid one
+are freed in steps.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _is_small(item: Type, values: Items[object] | None) -> bool:
         return True
     if count > SMALL_ITEMS_MAX or item.in_steps is None:
         return count <= SMALL_ITEMS_MAX
-    # Other items may be created while they are read, which happens only once.
+    # Other items may be created while they are iterated over, which happens only once.
     return isinstance(values, (list, tuple)) and all(map(item.in_steps.is_small, values))
 
 
@@ -133,7 +133,7 @@ def _write_items(item: Type, values: Items[Any], output: Output) -> Steps[None]:
 
 
 def free_arrays(values: Iterable[object]) -> Steps[None]:
-    """Free arrays in steps: an exception would free all at once and block the event loop."""
+    """Free arrays in steps: an exception would free everything at once and block the event loop."""
     for value in values:
         if isinstance(value, list):
             yield from free(value)

@@ -1,7 +1,7 @@
 """Kafka's types as encoded in requests and responses.
 
-A message is either flexible (compact lengths, tagged fields) or not; the reader is told once. The
-reader is as lenient as Kafka's: any negative length means null, tags may be in any order, and
+A message is either flexible (compact lengths, tagged fields) or not; this is a reader's argument.
+The reader is as lenient as Kafka's: any negative length means null, tags may be in any order, and
 unknown tags are skipped. It is also as strict: a string has at most 32,767 bytes, and an array has
 at most as many items as bytes are left.
 
@@ -31,7 +31,7 @@ ARRAY_ITEMS_MAX: Final = 1_000_000
 TAGS_MAX: Final = 100
 """The maximum number of tagged fields per structure.
 
-Reading a tagged field takes more time than its few bytes suggest.
+Reading a tagged field takes longer than its few bytes suggest.
 """
 UUID_ZERO: Final = UUID(int=0)
 
@@ -43,12 +43,12 @@ _ONE_BYTE_LENGTHS: Final = tuple(bytes((length,)) for length in range(0x80))
 
 
 class BodyReader(WireReader):
-    """Read one message of ``buffer`` from ``position`` to ``end``. Raise DecodeError past the end.
+    """Reads one message in ``buffer``, from ``position`` to ``end``; raises DecodeError past it.
 
     Args:
         items_max: the maximum number of items in all arrays of the message together.
 
-    ``shared`` has values that were read before, and of which the message needs only one each.
+    ``shared`` has values read so far of which the message needs only one copy.
     """
 
     __slots__ = (
@@ -181,7 +181,7 @@ class BodyReader(WireReader):
         return start, self.position
 
     def array_length(self, what: str, item_bytes_min: int = 1) -> int:
-        """Return the number of items that follow. The remaining bytes bound it."""
+        """Return the number of items that follow, which the remaining bytes bound."""
         start = self.position
         count = self.nullable_array_length(what, item_bytes_min)
         if count is None:
@@ -193,7 +193,7 @@ class BodyReader(WireReader):
         count = self.unsigned_varint(what) - 1 if self.flexible else self.int32(what)
         if count < 0:
             return None
-        # Otherwise a short request could get an answer many times its size.
+        # Otherwise a short request could cause an answer many times its size.
         if count * item_bytes_min > self.end - self.position:
             raise DecodeError(
                 f"{what}: {count} items announced, {self.end - self.position} bytes left", start
@@ -204,12 +204,12 @@ class BodyReader(WireReader):
             raise DecodeError(
                 f"{what}: {count} items{also} exceed the limit of {self.items_max}", start
             )
-        # Count over the whole message: nested arrays would multiply a limit for each array.
+        # Count over the whole message: nested arrays would multiply a per-array limit.
         self._items_left -= count
         return count
 
     def ends_step(self) -> bool:
-        """Count an item of an array at any depth. Return True if a step ends here."""
+        """Count an array item at any depth. Return True if a step ends here."""
         self._step_items -= 1
         if self._step_items and self.position < self._step_end:
             return False
@@ -264,7 +264,7 @@ class BodyReader(WireReader):
                 f"{what}: {packed.size} bytes announced, {self.end - position} left", position
             )
         self.position = end
-        number: int = packed.unpack_from(self.buffer, position)[0]  # or a float
+        number: int = packed.unpack_from(self.buffer, position)[0]  # may also be a float
         return number
 
 

@@ -26,7 +26,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Items(Protocol[T_co]):
-    """A value that can be written as an array. It may create its items while they are read."""
+    """A value that can be written as an array. It may create its items during iteration."""
 
     def __len__(self) -> int: ...
 
@@ -34,7 +34,7 @@ class Items(Protocol[T_co]):
 
 
 class LazyItems(Generic[S, T]):
-    """Items that ``make`` creates from the sources, each only when it is written."""
+    """Items that ``make`` creates from the sources, each one only when it is written."""
 
     def __init__(self, make: Callable[[S], T], sources: Sequence[S]) -> None:
         self._make = make
@@ -62,7 +62,7 @@ class Repeated(Generic[T]):
 
 
 class Output:
-    """Collect the parts of a message, and return chunks of about ``CHUNK_BYTES``."""
+    """Collects the parts of a message into chunks of about ``CHUNK_BYTES``."""
 
     def __init__(self) -> None:
         self._chunks: list[Chunk] = []
@@ -89,7 +89,7 @@ class Output:
         self.add(part * (count % _REPEATED))
 
     def ends_step(self, count: int) -> bool:
-        """Count items of an array at any depth. Return True if a step ends after them."""
+        """Count array items at any depth. Return True if a step ends after them."""
         self._items += count
         if self._items < ITEMS_PER_STEP:
             return False

@@ -50,7 +50,7 @@ class KafkaResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class KafkaClientConnection:
-    """Number the requests of one client, and match the responses to them."""
+    """Numbers the requests of one client, and matches the responses to them."""
 
     __slots__ = ("_client_id", "_frames", "_next_correlation_id", "_response_bytes_max", "_waiting")
 
@@ -96,7 +96,7 @@ class KafkaClientConnection:
     def _read_response(self, response: bytearray) -> KafkaResponse:
         reader = BodyReader(response, flexible=False)
         correlation_id = reader.int32("correlation id")
-        asked = self._waiting.pop(correlation_id, None)  # so a second answer is an error
+        asked = self._waiting.pop(correlation_id, None)  # so a second response is an error
         if asked is None:
             raise DecodeError(f"no request has correlation id {correlation_id}", 0)
         api_key, api_version = asked

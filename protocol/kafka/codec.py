@@ -1,7 +1,7 @@
-"""Kafka's messages to bytes and back, as their classes declare them.
+"""Convert Kafka's messages to bytes and back, as their classes declare them.
 
-Small messages are read and written in one call, the arrays of others in steps, which other tasks
-may run between.
+Small messages are read and written in one call. Arrays of larger messages are processed in steps,
+between which other tasks may run.
 
 **Invariant:** whatever the bytes, the result is a message or a DecodeError. An announced number of
 items reserves no memory.
@@ -106,9 +106,9 @@ def count_items(message: type, version: int, data: bytes | bytearray, *, flexibl
 
 
 class Shape(NamedTuple):
-    """A structure that ``make`` makes of the fields that a class declares, or the class itself.
+    """A class that declares a structure's fields, and ``make``, which creates a value from them.
 
-    A part of another structure has no end of its own.
+    A structure that is part of another one has no end of its own.
     """
 
     declared: type
@@ -132,7 +132,7 @@ def _compile_structure(
     make: Callable[..., Any] | None = None,
     has_end: bool = True,
 ) -> Type:
-    """Return the encoding of a structure in a version. ``make`` makes it of its fields."""
+    """Return the encoding of a structure in a version. ``make`` creates it from its fields."""
     types: dict[str, Type] = {}
     tagged: dict[int, _Tagged] = {}
     absent: dict[str, object] = {}
@@ -169,7 +169,7 @@ def _compile_type(declared: FieldType, version: int, flexible: bool, *, nullable
         return find_type(item, flexible=flexible, nullable=nullable)
     if not isinstance(item, type):
         return item.compile(version, flexible=flexible)
-    assert not nullable, f"{item}: no structure that is served may be null"
+    assert not nullable, f"{item}: no structure in a served API may be null"
     return _compile(item, version, flexible)
 
 
@@ -203,7 +203,7 @@ class _End:
         parts: list[bytes] = []
         for tag, (name, field_type, default) in self._tagged.items():
             field_value = getattr(value, name, default)
-            if field_value != default:  # Kafka leaves out those that have their defaults
+            if field_value != default:  # Kafka omits fields that have their default
                 data = field_type.write(field_value)
                 parts.append(wire.unsigned_varint(tag) + wire.unsigned_varint(len(data)) + data)
         return wire.unsigned_varint(len(parts)) + b"".join(parts) if parts else NO_TAGS
@@ -244,7 +244,7 @@ def _step(
 def _generate(
     make: Callable[..., Any], types: Mapping[str, Type], absent: Mapping[str, object], end: _End
 ) -> tuple[Callable[..., Any], Callable[[Any], bytes], Callable[[Any], bool]]:
-    """Return functions that read and write a structure at once, and that find out if it is small.
+    """Return functions that read and write a structure at once, and check whether it is small.
 
     They are compiled from text, like the methods of a dataclass: loops over the fields would take
     up to twice as long.

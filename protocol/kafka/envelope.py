@@ -1,8 +1,8 @@
 """The Envelope: a request that a broker forwards, its original sender, and the answer.
 
-An Envelope is opened completely before anything in it is done. Each fault has one outer error. The
-envelope's principal is not verified here: the handler must check that its sender may forward. What
-Kafka 4 cannot read as a request is UNSUPPORTED_VERSION: no broker forwards it.
+An Envelope is decoded completely before anything in it is executed. Each fault has one outer error.
+The envelope's principal is not verified here: the handler must check that the sender may forward
+requests. Requests that Kafka 4 cannot read get UNSUPPORTED_VERSION: no broker forwards them.
 
 Source: KIP-590, KIP-801; Kafka 4.3 EnvelopeUtils, DefaultKafkaPrincipalBuilder. Stricter than Kafka
 in three cases: it rejects bytes after the inner request, bytes after the principal, and a colon in
@@ -50,17 +50,17 @@ _FORWARDABLE_KEYS: Final = frozenset(
 _ADDRESS_SIZES: Final = (4, 16)
 _HEADER_BYTES_MIN: Final = 10
 _KAFKAS_API_KEYS: Final = frozenset(API_NAMES) - {4, 5, 6, 7}
-"""The keys of Kafka 4. Kafka 4.0 dropped four, which only controllers with ZooKeeper sent."""
+"""The API keys of Kafka 4. Kafka 4.0 dropped four, which only ZooKeeper-based controllers sent."""
 _DROPPED_VERSIONS: Final = frozenset(((ApiKey.CREATE_ACLS, 0), (ApiKey.DELETE_ACLS, 0)))
 """Versions that this daemon serves to clients, for KIP-140. Kafka 4.0 dropped them."""
 _INT16: Final = struct.Struct(">h")
 
 _Range = tuple[int, int]
-"""The bounds of some bytes in a request. A large value is not copied out of the buffer."""
+"""The bounds of some bytes in a request, so that large values are not copied."""
 
 
 class Forwarded(msgspec.Struct, frozen=True, kw_only=True):
-    """The contents of an Envelope: a request, and who sent it to the forwarder.
+    """The contents of an Envelope: a request, and its original sender.
 
     ``asked`` is the decoded request. Its arrays are lists, which may be long.
     """
@@ -72,7 +72,7 @@ class Forwarded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EnvelopeError(Exception):
-    """An Envelope that is answered by an outer error."""
+    """An Envelope must be answered with an outer error."""
 
     def __init__(self, code: ErrorCode, reason: str) -> None:
         super().__init__(f"{code.name}: {reason}")
@@ -91,7 +91,8 @@ def open_envelope(body: bytes | bytearray) -> Steps[Forwarded]:
     principal_range = reader.nullable_byte_range("request_principal")
     address_range = reader.byte_range("client_host_address")
     reader.end_structure()
-    # Kafka's order decides which fault is reported. The request is last: it consumes ``body``.
+    # Check in Kafka's order, which decides which fault is reported. The request comes last: it
+    # consumes ``body``.
     principal = _open_principal(body, principal_range)
     host = _open_address(body, address_range)
     request = _open_request(body, data)
@@ -158,7 +159,7 @@ def _open_address(body: bytes | bytearray, bounds: _Range) -> str:
             f"client_host_address: expected 4 or 16 bytes, found {end - start}",
         )
     host = host_address(str(ip_address(bytes(body[start:end]))))
-    assert host is not None, "every such address has a text"
+    assert host is not None, "every address of this size has a text"
     return host
 
 
@@ -167,7 +168,7 @@ def _open_request(body: bytes | bytearray, bounds: _Range) -> KafkaRequest:
     data = cut_in_place(body, *bounds)
     if not isinstance(data, bytearray):
         data = bytearray(data)
-    # Another API has its own error, whatever follows the fields that every header has.
+    # Other APIs get their own error, whatever follows the common header fields.
     if len(data) >= _HEADER_BYTES_MIN:
         (api_key,) = _INT16.unpack_from(data)
         if api_key in _KAFKAS_API_KEYS - _FORWARDABLE_KEYS:

@@ -2,7 +2,7 @@
 
 The texts are Kafka's. Clients print them if an answer has no text of its own.
 
-Source: Kafka 4.4 Errors. AUTHORIZER_NOT_READY is KIP-801's; Kafka never gave it a number.
+Source: Kafka 4.4 Errors. AUTHORIZER_NOT_READY is from KIP-801; Kafka never assigned it a number.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class ErrorCode(IntEnum):
 
 
 class ApiError(msgspec.Struct, frozen=True, gc=False):
-    """The error of an answer: a Kafka error code, known here or not, and a specific text."""
+    """The error in an answer: a Kafka error code, perhaps unknown here, and a specific text."""
 
     code: int
     message: str | None = None
@@ -147,7 +147,7 @@ class ApiError(msgspec.Struct, frozen=True, gc=False):
         return f"error {self.code}" if known is None else known.name
 
     def __str__(self) -> str:
-        """Return the error's name and text for people."""
+        """Return the error's name and text for display."""
         known = _KNOWN.get(self.code)
         text = "no text" if known is None else known.text
         return f"{self.name}: {self.message or text}"

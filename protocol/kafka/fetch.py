@@ -1,12 +1,12 @@
 """Fetch and FetchSnapshot as an observer of the metadata quorum sends them, and the answers.
 
 An observer has no vote and no id: it fetches with replica id -1 and without a directory id. Its
-position tells the leader what it has. The answer has the records that follow, or the place where
+position tells the leader what it has. The answer has the records that follow, the position where
 the logs diverge, or the snapshot that replaces the records.
 
-The pieces of a snapshot are cut anywhere, also in the middle of a record. Joined, they are the
-checkpoint's file. Up to 4.3.1, Kafka fails to write the errors of a partition, such as
-SNAPSHOT_NOT_FOUND, and answers UNKNOWN_SERVER_ERROR for the whole request instead.
+A snapshot may be cut into pieces anywhere, even in the middle of a record. Joined, the pieces are
+the checkpoint file. Up to 4.3.1, Kafka fails to encode a partition's errors, such as
+SNAPSHOT_NOT_FOUND, and answers the whole request with UNKNOWN_SERVER_ERROR instead.
 
 **Invariant:** for any bytes, the result is an answer about the metadata log, or a DecodeError that
 names the field. Records are not copied.
@@ -62,11 +62,11 @@ class FetchPosition(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How much of the log a follower has.
 
     Args:
-        offset: the offset of the next record that is wanted.
-        last_epoch: the epoch of the record before it; 0 if there is none.
+        offset: the offset of the next record to fetch.
+        last_epoch: the epoch of the preceding record; 0 if there is none.
         leader_epoch: the epoch of the leader that is asked; 0 if it is not known.
-        high_watermark: the follower's own, or -1. From version 18 on, a leader with a higher one
-            answers at once.
+        high_watermark: the follower's own, or -1. From version 18 on, a leader with a higher high
+            watermark answers at once.
     """
 
     offset: int
@@ -151,8 +151,8 @@ def encode_fetch(
     """Return the body of a Fetch of the metadata log.
 
     Args:
-        cluster_id: the cluster that is expected: any other one answers INCONSISTENT_CLUSTER_ID.
-            None expects no certain one.
+        cluster_id: the expected cluster: any other one answers INCONSISTENT_CLUSTER_ID. None
+            accepts any cluster.
         max_wait_ms: how long the leader waits for a new record.
         max_bytes: maximum size of the records, but the leader returns at least the first batch.
             Before Kafka 4.3, leaders ignore it, and return up to 8 MiB.
@@ -284,7 +284,7 @@ def _find_partition(partitions: Items[T]) -> T:
 
 
 def _expect(what: str, found: object, expected: object) -> None:
-    """Raise DecodeError if a field has another value."""
+    """Raise DecodeError if a field does not have the expected value."""
     if found != expected:
         raise DecodeError(f"{what}: expected {expected}, found {found!r}", 0)
 
@@ -327,7 +327,7 @@ def _read_piece(piece: quorum_messages.FetchedPiece) -> tuple[SnapshotAnswer, tu
 
 
 def _is_set(what: str, end: EpochEnd | SnapshotId) -> bool:
-    """Return False for Kafka's default, of which both numbers are negative."""
+    """Return False for Kafka's default, in which both numbers are negative."""
     if (end.epoch < 0) != (end.end_offset < 0):
         raise DecodeError(f"{what}: found epoch {end.epoch} with end offset {end.end_offset}", 0)
     return end.epoch >= 0

@@ -1,4 +1,4 @@
-"""The messages of each API, from bytes and back.
+"""Convert the messages of each API from bytes and back.
 
 Source: Kafka 4.4 ApiMessageType.
 """
@@ -16,7 +16,7 @@ from authorizerd.protocol.kafka.body_reader import ARRAY_ITEMS_MAX
 from authorizerd.protocol.kafka.chunked_output import Chunk
 
 REQUEST_ITEMS_MAX: Final = 10_000
-"""The maximum number of items, such as topics, in one request. Each of them adds to the answer."""
+"""The maximum number of items, such as topics, in one request. Every item adds to the answer."""
 
 
 class Messages(NamedTuple):
@@ -43,8 +43,8 @@ _BULK_APIS: Final = frozenset((ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS))
 def load_definitions() -> None:
     """Prepare the messages of all served versions, which takes tens of milliseconds.
 
-    A server calls this at its start, because no request should wait for it. A client prepares only
-    the versions that it uses.
+    A server calls this at startup, so that no request waits for it. A client prepares only the
+    versions that it uses.
     """
     for key, api in APIS.items():
         for version in api.versions:

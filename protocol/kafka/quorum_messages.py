@@ -1,4 +1,4 @@
-"""The messages about a quorum, and with which replicas fetch its log. See ``wire_types``.
+"""The messages that describe a quorum or fetch its log. See ``wire_types``.
 
 Source: KIP-595, KIP-630, KIP-853; FetchRequest.json, FetchResponse.json and others of Kafka 4.4.
 """
@@ -165,7 +165,7 @@ class EpochEnd(msgspec.Struct, frozen=True, gc=False):
 
 
 class LeaderAndEpoch(msgspec.Struct, frozen=True):
-    """The leader of a partition; -1 each if it is not known."""
+    """The leader of a partition, and its epoch; both are -1 if it is not known."""
 
     leader_id: int32 = -1
     leader_epoch: int32 = -1

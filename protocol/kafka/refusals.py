@@ -1,10 +1,10 @@
-"""The answer that refuses a request: an error in every place that its response has for one.
+"""Build the answer that refuses a request, with the error in every error field of the response.
 
-A response with an error of its own gets it there. A response with an error for each item gets one
-for each item of the request, with the names that the request gives.
+A top-level error field gets the error. A response with an error per item gets one for each item of
+the request, with the names from the request.
 
-**Invariant:** a request is not decoded if its answer needs only the number of its items, or not
-even that, so refusing it causes little work.
+**Invariant:** a request is not decoded if its answer needs at most the number of its items, so
+refusing it is cheap.
 
 Source: KIP-801; Kafka 4.3 AbstractRequest.getErrorResponse.
 """
@@ -24,11 +24,11 @@ from authorizerd.protocol.kafka.wire_types import Field, fields_of
 
 _COUNTED: Final = (ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS)
 _NAMES: Final = frozenset(("group_id", "key", "user"))
-"""The fields of responses that have the name of an item, whatever the request calls it."""
+"""The response fields that contain an item's name, whatever its name in the request."""
 
 
 def repeats_items(api_key: ApiKey, version: int) -> bool:
-    """Return True if an answer that refuses a request has an error for each decoded item."""
+    """Return True if refusing a request takes an error for each of its decoded items."""
     response = fields_of(cast("type", MESSAGES[api_key].response))
     return api_key not in _COUNTED and any(_has_errors(field, version) for field in response)
 
@@ -118,7 +118,7 @@ def _refuse_items(
 
 
 def _items_of(request: KafkaRequest, asked: object) -> Sequence[object]:
-    """Return the items that a request names. If several of its arrays name them, each once."""
+    """Return the items that a request names. Each item is returned once."""
     arrays = [
         getattr(asked, field.name) or ()
         for field in fields_of(cast("type", MESSAGES[request.api_key].request))

@@ -83,7 +83,7 @@ class ListGroupsRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ResourceToDescribe(msgspec.Struct, frozen=True, kw_only=True):
-    """A resource whose configs are asked for. Without keys, all are."""
+    """A resource whose configs are asked for. Without keys, all configs are returned."""
 
     resource_type: int8
     resource_name: text
@@ -147,7 +147,7 @@ class RequestedUser(msgspec.Struct, frozen=True, gc=False):
 
 
 class DescribeUserScramCredentialsRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Ask for the credentials of users; without names, of all."""
+    """Ask for the credentials of users; without names, of all users."""
 
     users: Sequence[RequestedUser] | None
 

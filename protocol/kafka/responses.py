@@ -1,6 +1,6 @@
 """Kafka's responses, each with the fields of all versions. See ``wire_types``.
 
-The ACL responses are in ``acls``. ``error_message`` is None or empty where a broker says so.
+The ACL responses are in ``acls``. ``error_message`` is None or empty, as a broker sends it.
 
 Source: the message definitions of Kafka 4.4.
 """
@@ -146,7 +146,7 @@ class Coordinator(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class FindCoordinatorAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """The coordinators. Before version 4, a request has one key, and the answer its coordinator."""
+    """The coordinators. Before version 4, there is a single key and coordinator."""
 
     throttle_time: Annotated[duration, Only(since=1)] = NOT_THROTTLED
     error_code: Annotated[int16, Only(until=3)] = ErrorCode.NONE
@@ -243,7 +243,7 @@ class AlteredResource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AlterConfigsAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of each resource, of AlterConfigs and IncrementalAlterConfigs."""
+    """The result for each resource of AlterConfigs and IncrementalAlterConfigs."""
 
     throttle_time: duration = NOT_THROTTLED
     responses: Items[AlteredResource]
@@ -268,7 +268,7 @@ class QuotaEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DescribeClientQuotasAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Quotas; None if they are not told."""
+    """Quotas; None if they are not disclosed."""
 
     throttle_time: duration = NOT_THROTTLED
     error_code: int16 = ErrorCode.NONE
@@ -282,7 +282,7 @@ class CredentialInfo(msgspec.Struct, frozen=True, gc=False):
 
 
 class DescribedUser(msgspec.Struct, frozen=True, kw_only=True):
-    """The credentials of a user, or why they are not told."""
+    """The credentials of a user, or why they are not disclosed."""
 
     user: text
     error_code: int16 = ErrorCode.NONE

@@ -1,7 +1,7 @@
 """The server's end of a Kafka connection, without a socket: bytes to requests.
 
 The same bytes give the same requests, however they were split. After a request that Kafka answers
-by closing the connection, the rest is ignored. ``protocol.kafka.api`` decodes the bodies.
+by closing the connection, the rest is ignored. ``protocol.kafka.messages`` decodes the bodies.
 
 Source: KIP-511; Kafka 4.3 RequestHeader, RequestContext, SocketServer.
 """
@@ -44,12 +44,12 @@ class KafkaRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def is_served(self) -> bool:
-        """False only for an ApiVersions of an unknown version: see ``unsupported_api_versions``."""
+        """False only for an unknown version of ApiVersions: see ``unsupported_api_versions``."""
         return APIS[self.api_key].serves(self.api_version)
 
 
 class KafkaServerConnection:
-    """Read requests one after the other. Each is answered before the next is read.
+    """Reads requests one after the other. Each one is answered before the next is read.
 
     ``request_bytes_max`` may change, for example when a client has logged in.
     """
@@ -131,7 +131,7 @@ def unsupported_api_versions(request: KafkaRequest) -> list[bytes | bytearray]:
 
 
 def read_request(request: bytearray) -> KafkaRequest:
-    """Return the request in ``request``. Its header is cut off, and the rest becomes its body.
+    """Return the request in ``request``: the header is cut off, and the rest becomes the body.
 
     Raises:
         DecodeError: the API is not served, or the header is incomplete.
@@ -163,7 +163,7 @@ def read_request(request: bytearray) -> KafkaRequest:
             )
         # Replacing invalid UTF-8, as Kafka does, is safe here: no decision uses the client id.
         client_id = request[_HEAD.size : body_start].decode("utf-8", "replace")
-    # This includes unknown versions of ApiVersions, since their headers are also read.
+    # This includes unknown versions of ApiVersions, whose headers are read as well.
     if api.is_flexible(version):
         reader = BodyReader(request, flexible=True, position=body_start)
         reader.end_structure()

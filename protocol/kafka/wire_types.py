@@ -1,9 +1,9 @@
-"""How classes declare messages, and the types of their fields, as annotations and as bytes.
+"""Declare messages as classes: the types of fields, as annotations and as bytes.
 
-A message is one class with the fields of all versions, in the order of the wire. The annotation of
-a field gives its type: one of those at the end of this module, another class, or an array of
-either. ``Only`` in it says which versions have the field. A field that a version lacks is read as
-its default, and is not written.
+A message is one class with the fields of all versions, in wire order. The annotation of a field
+gives its type: one of those at the end of this module, another class, or an array of either.
+``Only`` in the annotation says which versions have the field. A field that a version lacks is read
+as its default, and is not written.
 
 Source: Kafka protocol guide, "Protocol Primitive Types"; Kafka's message definitions.
 """
@@ -49,7 +49,7 @@ Read: TypeAlias = Callable[[BodyReader, str], Any]
 Write: TypeAlias = Callable[[Any], bytes]
 
 ReadMany: TypeAlias = Callable[[BodyReader, int, list[Any]], bool]
-"""A function that reads some items of a flexible version quickly, up to a number.
+"""A function that quickly reads up to a number of items of a flexible version.
 
 It returns False if the next item is unusual.
 """
@@ -76,7 +76,7 @@ class Type(NamedTuple):
 
 
 class CustomType(Protocol):
-    """A type of its own, as the metadata of an annotation."""
+    """A custom type, given as the metadata of an annotation."""
 
     def compile(self, version: int, *, flexible: bool) -> Type:
         """Return the encoding in a version."""
@@ -142,7 +142,7 @@ _BYTES: Final[Mapping[tuple[str, bool], tuple[Read, Callable[..., bytes]]]] = {
 
 
 def find_type(kind: str, *, flexible: bool, nullable: bool) -> Type:
-    """Return how a type of the annotations below is read and written."""
+    """Return how to read and write one of the annotated types below."""
     if kind in _FIXED:
         return _FIXED[kind]
     if kind == "string":
@@ -161,7 +161,7 @@ float64: TypeAlias = Annotated[float, "float64"]
 text: TypeAlias = Annotated[str, "string"]
 data: TypeAlias = Annotated[bytes, "bytes"]
 byte_range: TypeAlias = Annotated[Any, "range"]
-"""Bytes that are not copied when they are read: the bounds of a byte string in the message."""
+"""Bytes that are not copied when read: the value is the bounds of a byte string in the message."""
 duration: TypeAlias = Annotated[timedelta, "duration"]
 long_duration: TypeAlias = Annotated[timedelta, "long duration"]
 uuid: TypeAlias = Annotated[UUID | None, "uuid"]
@@ -176,9 +176,9 @@ NEVER: Final = 0x7FFF
 
 
 class Only(NamedTuple):
-    """How a field depends on the version, and its number if it is a tagged field.
+    """The versions that have a field, and its tag if it is a tagged field.
 
-    ``absent`` is its value in versions without it, by default that of a new message.
+    ``absent`` is its value in versions without it; by default, its value in a new message.
     """
 
     since: int = 0
@@ -189,7 +189,7 @@ class Only(NamedTuple):
 
 
 class FieldType(NamedTuple):
-    """The type of a field: the name of one of ``wire_types``, a type of its own, or a structure."""
+    """The type of a field: the name of one in ``wire_types``, a custom type, or a structure."""
 
     item: str | CustomType | type
     is_array: bool = False
@@ -208,7 +208,7 @@ class Field(NamedTuple):
 
 @cache
 def fields_of(structure: type) -> tuple[Field, ...]:
-    """Return the declared fields of all versions, in the order of the wire."""
+    """Return the declared fields of all versions, in wire order."""
     hints = get_type_hints(structure, include_extras=True)
     defaults = {field.name: field.default for field in msgspec.structs.fields(structure)}
     fields = []
@@ -220,7 +220,7 @@ def fields_of(structure: type) -> tuple[Field, ...]:
 
 
 def _parse(hint: Any) -> tuple[FieldType, Only]:  # noqa: ANN401 - any annotation
-    """Return the type that an annotation gives, and on which versions it depends."""
+    """Return the type in an annotation, and the versions that have the field."""
     if get_origin(hint) is Annotated:
         marks = hint.__metadata__
         only = next((mark for mark in marks if isinstance(mark, Only)), Only())

@@ -46,7 +46,7 @@ class ControlType(IntEnum):
 
 
 class BatchMark(msgspec.Struct, frozen=True, gc=False):
-    """What identifies a batch: its offset, and its header, which has its epoch, CRC and times."""
+    """Identifies a batch: its offset, and its header with epoch, CRC and times."""
 
     base_offset: int
     header: bytes
@@ -73,7 +73,7 @@ class RecordBatch(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
     @property
     def mark(self) -> BatchMark:
-        """What tells this batch from that of another log at the same offset."""
+        """Distinguishes this batch from one of another log at the same offset."""
         return BatchMark(self.base_offset, bytes(self.data[:HEADER_SIZE]))
 
     @property
@@ -106,7 +106,7 @@ def decode_batch(data: bytes) -> RecordBatch:
         base_offset, _, leader_epoch, magic, crc, attributes, last_offset_delta,
         base_timestamp, max_timestamp, _, _, _, count,
     ) = _HEADER.unpack_from(data)  # fmt: skip
-    # Check the magic before the CRC: other formats have their CRC elsewhere.
+    # Check the magic before the CRC: other formats have the CRC elsewhere.
     if magic != _MAGIC:
         raise DecodeError(f"expected magic 2, found {magic}", 16)
     # A view, since a slice would copy the batch.
@@ -141,7 +141,7 @@ def encode_batch(
     *,
     is_control: bool = False,
 ) -> bytes:
-    """Return a batch of ``records``, each a key and a value. All have the same time."""
+    """Return a batch of ``records``, which are pairs of key and value. All have the same time."""
     assert records, "a batch has at least one record"
     body = b"".join(_encode_record(n, key, value) for n, (key, value) in enumerate(records))
     header = _HEADER.pack(

@@ -1,8 +1,8 @@
-"""The metadata records of topics, configs and SCRAM credentials, to and from their fields.
+"""Encode and decode the metadata records of topics, configs and SCRAM credentials.
 
-**Invariant:** a record is kept completely or not at all. A record of a later version, or with
-unknown tagged fields, is skipped like records of other types. If it is about credentials, it is
-rejected instead: otherwise a removed credential might still be accepted.
+**Invariant:** a record is kept completely or not at all. A record with a later version or unknown
+tagged fields is skipped like records of other types. If it is about credentials, it is rejected
+instead: otherwise a removed credential might still be accepted.
 
 Source: KIP-631, KIP-900; Kafka 4.3 message definitions.
 """

@@ -35,7 +35,7 @@ FACTS_TAG: Final = 10_001
 
 def leader_change(leader_id: int) -> Record:
     """Return the record that begins an epoch: ``leader_id`` leads, elected by its own vote."""
-    # The list is written twice: as the voters, and as those that granted their vote.
+    # The list is written twice: as the voters, and as the voters that granted their vote.
     voters = b"\2" + struct.pack(">i", leader_id) + _NO_TAGS
     value = _VERSION + struct.pack(">i", leader_id) + voters + voters + _NO_TAGS
     return control_key(ControlType.LEADER_CHANGE), value
@@ -51,9 +51,9 @@ class SnapshotHeader(msgspec.Struct, frozen=True):
 def snapshot_header(
     last_contained_log_timestamp_ms: int, *, end_offset: int | None = None
 ) -> Record:
-    """Return the first record of a checkpoint. Without ``end_offset``, it is as Kafka writes it.
+    """Return the first record of a checkpoint; without ``end_offset``, exactly as Kafka writes it.
 
-    In Kafka's form, only the checkpoint's file name, which no CRC covers, states where it ends.
+    In Kafka's form, only the checkpoint's file name gives the end offset, and no CRC covers it.
     """
     tags = _NO_TAGS
     if end_offset is not None:
@@ -87,7 +87,7 @@ def _int64(data: bytes) -> int:
 
 
 def snapshot_footer(facts: bytes | None = None) -> Record:
-    """Return the last record of a checkpoint. Without ``facts``, it is as Kafka writes it."""
+    """Return the last record of a checkpoint; without ``facts``, exactly as Kafka writes it."""
     tags = _NO_TAGS
     if facts is not None:
         tags = b"\1" + unsigned_varint(FACTS_TAG) + unsigned_varint(len(facts)) + facts

@@ -2,7 +2,7 @@
 
 **Invariant:** the inline path returns what ``decode_value`` would return. It handles a record only
 if every length stays within the record and the record ends where it says. It leaves any other
-record to ``read_record`` and ``decode_value``, which report the fault. (Slicing alone never fails.)
+record to ``read_record`` and ``decode_value``, which report faults. (Slicing alone never fails.)
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ RECORDS_PER_SLICE: Final = 128
 _TEXTS_KEPT: Final = 4096
 """The maximum number of cached texts, and of cached entries."""
 _TEXTS_DROPPED: Final = 128
-"""The number of oldest changes that are dropped at once. Dropping all would block the thread for
+"""The number of oldest entries that are dropped at once. Dropping all would block the thread for
 longer, since objects that were created long ago are in no CPU cache."""
 
 _Entry: TypeAlias = tuple[int, str, str, int, int]
@@ -39,7 +39,7 @@ _REMOVED_SIZE: Final = 3 + ID_SIZE + 1
 
 
 class Texts:
-    """Strings by their UTF-8 bytes, and the ends of ACL records by theirs.
+    """Caches strings by their UTF-8 bytes, and the ends of ACL records by theirs.
 
     Names and principals recur, so each is decoded and kept once.
     """
@@ -89,7 +89,7 @@ def read_records(
     """Yield the batch's records in order, in slices of at most ``RECORDS_PER_SLICE``.
 
     Skipped types are left out, so a slice may be short or empty. A node's registration counts as
-    skipped, because most of it is, but what ``decode_node`` keeps of it is among the records.
+    skipped, because most of it is, but the part that ``decode_node`` keeps is among the records.
 
     Args:
         skipped_types: the set to which the skipped types are added.
@@ -119,7 +119,7 @@ def read_records(
 def _read_one(data: bytes, position: int, texts: Texts, records: list[MetadataRecord]) -> int:
     """Append the record at ``position``, and return the position of the next record.
 
-    The result is negative if the record was skipped because of its type, at least in part.
+    The result is negative if the record was skipped, at least in part, because of its type.
     """
     found = _value_in_line(data, position)
     if found is None:
@@ -197,12 +197,12 @@ def _added_in_line(data: bytes, position: int, end: int, texts: Texts) -> AclAdd
         name_start = position + ID_SIZE + 2
         resource_type = data[name_start - 2]
         name_size = data[name_start - 1]
-        # A size of 0 is null, which the general decoder rejects. The top bit of a size marks one of
-        # several bytes, and that of a type a negative one.
+        # A size of 0 is null, which the general decoder rejects. The top bit of a size marks a size
+        # of several bytes, and the top bit of a type a negative type.
         if not name_size or (name_size | resource_type) > 127:
             return None
         pattern_at = name_start + name_size - 1
-        # If a size misleads, the rest of the record is not an entry, or is empty.
+        # If a size is wrong, the rest of the record is not an entry, or is empty.
         entry = texts.decode_entry(data[pattern_at:end])
         if entry is None:
             return None
@@ -224,8 +224,8 @@ def _added_in_line(data: bytes, position: int, end: int, texts: Texts) -> AclAdd
 
 
 def _entry_in_line(data: bytes, texts: Texts) -> _Entry | None:
-    """Return the fields of an ACL record after its name: ``data``, up to its end."""
-    # Follow the sizes unchecked. If one misleads, the tests below refuse the record.
+    """Return the fields of an ACL record after its name, which ``data`` must contain exactly."""
+    # Follow the sizes unchecked. If one is wrong, the tests below reject the record.
     pattern_type, principal_size = data[0], data[1]
     host_size_at = 1 + principal_size
     host_size = data[host_size_at]

@@ -17,10 +17,10 @@ from authorizerd.protocol.records.batch import (
 
 
 def read_fetched_batches(records: bytes | bytearray) -> Iterator[RecordBatch]:
-    """Yield the complete batches in ``records``, which must not change. A last one may be cut off.
+    """Yield the complete batches in ``records``, which must not change. The last may be cut off.
 
     Raises:
-        DecodeError: a batch is damaged, or not even the first one is complete.
+        DecodeError: a batch is damaged, or even the first one is incomplete.
     """
     view = memoryview(records)
     position = 0
@@ -31,4 +31,4 @@ def read_fetched_batches(records: bytes | bytearray) -> Iterator[RecordBatch]:
         yield decode_batch(bytes(view[position:end]))
         position = end
     if records and not position:
-        raise DecodeError(f"the first batch has more than the {len(records)} bytes fetched", 8)
+        raise DecodeError(f"the first batch is larger than the {len(records)} bytes fetched", 8)

@@ -3,9 +3,9 @@
 The daemon decides without them, so it skips them. The metadata shell shows them. Their classes
 declare their bytes, see ``protocol.kafka.wire_types``.
 
-**Invariant:** a record is read completely or not at all. A record of a later version, or with
-unknown tagged fields, gives None. A delegation token's record contains no secret: the token's HMAC
-is in no record.
+**Invariant:** a record is read completely or not at all. A record with a later version or unknown
+tagged fields gives None. A delegation token's record contains no secret: no record contains the
+token's HMAC.
 
 Source: KIP-631 (brokers, quotas, producer ids), KIP-900 (tokens), KIP-919 (controllers), KIP-858
 (directories), KIP-966 (ClearElr), KIP-1066 (cordoned directories); Kafka 4.4 message definitions.
@@ -152,7 +152,7 @@ class ControllerUnregistered(msgspec.Struct, frozen=True):
 
 
 class QuotaEntity(msgspec.Struct, frozen=True, gc=False):
-    """A part of the entity that a quota is for. A name of None is the default."""
+    """Part of the entity that a quota is for. A name of None means the default."""
 
     kind: text
     name: text | None

@@ -1,8 +1,8 @@
-"""The metadata records that the daemon uses, to and from bytes. Others are skipped.
+"""Encode and decode the metadata records that the daemon uses. Other records are skipped.
 
 A record's value is a frame version (1), a type and a version, then the fields in the flexible
-encoding. ACL records above version 0 are rejected, never partly read. ``protocol.records.cluster``
-has the fields of records other than ACLs.
+encoding. ACL records above version 0 are rejected, never read partially.
+``protocol.records.cluster`` has the fields of records other than ACLs.
 
 Source: KIP-801 (ACLs), KIP-868 (transactions), KIP-584 (features); Kafka 4.3 message definitions.
 """
@@ -144,7 +144,7 @@ def _optional_text(reader: WireReader, what: str) -> str | None:
         text = within.compact_nullable_string(what)
         within.expect_end(what)
     except DecodeError as error:
-        # The error's position counts within the field, and so would mislead.
+        # The error's position is relative to the field, so it would be misleading.
         raise DecodeError(error.reason, start) from None
     return text
 
@@ -174,7 +174,7 @@ _DECODERS: Final[dict[int, Callable[[WireReader], MetadataRecord]]] = {
 
 _ACL_ADDED_FRAME: Final = bytes((FRAME_VERSION, RecordType.ACCESS_CONTROL_ENTRY, 0))
 _BYTES: Final = tuple(bytes((byte,)) for byte in range(256))
-"""By code. A negative int8 is an index from the end, and so finds its byte."""
+"""By code. A negative int8 indexes from the end, and so finds its byte."""
 
 
 def encode_value(record: MetadataRecord) -> bytes:

@@ -1,8 +1,8 @@
 """The releases of brokers and controllers, as far as their records prove them.
 
-Other fields of these records are not kept, so a log with them is still one with foreign records.
-A registration whose fields cannot be read, as that of a later version, counts as one of an unknown
-release.
+Other fields of these records are not kept, so a log with them still counts as one with foreign
+records. A registration whose fields cannot be read, for example of a later version, counts as a
+node of unknown release.
 
 Source: KIP-631, KIP-919; Kafka 4.4 RegisterBrokerRecord, RegisterControllerRecord.
 """
@@ -32,9 +32,9 @@ _OF_CONTROLLERS: Final = frozenset(
 
 
 def decode_node(data: bytes, start: int, end: int) -> NodeRegistered | NodeUnregistered | None:
-    """Return the change in ``data[start:end]``, None if the record is of another type.
+    """Return the change in ``data[start:end]``, or None if the record has another type.
 
-    A registration without a readable id is one of a node that nothing unregisters.
+    A registration whose id cannot be read stands for a node that is never unregistered.
 
     Raises:
         DecodeError: the bytes do not begin like a metadata record.

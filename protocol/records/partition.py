@@ -1,6 +1,7 @@
 """The fields of PartitionRecord and PartitionChangeRecord. A log may have tens of thousands.
 
-**Invariant:** a record is read completely or not at all. One with unknown tagged fields gives None.
+**Invariant:** a record is read completely or not at all. A record with unknown tagged fields gives
+None.
 
 Source: KIP-631, KIP-858 (directories, version 1), KIP-966 (eligible leaders, version 2).
 """
@@ -103,7 +104,7 @@ def decode_partition_change(reader: WireReader, version: int) -> PartitionChange
         ),
         eligible_leader_replicas=tags.take(6, "eligible leader replicas", _replicas),
         last_known_eligible=tags.take(7, "last known eligible replicas", _replicas),
-        # Version 0 does not know tag 8. There the tag is left over, and the record is skipped.
+        # Version 0 does not have tag 8. The tag is then left over, and the record is skipped.
         directories=tags.take(8, "directories", _ids) if version >= _DIRECTORIES_VERSION else None,
         version=version,
     )
@@ -222,7 +223,7 @@ def _id_array(ids: bytes) -> bytes:
 
 
 def _unless(default: T | None, value: T | None, write: Callable[[T], bytes]) -> bytes | None:
-    """Return the bytes of ``value``, or None for the default, which is not written."""
+    """Return the bytes of ``value``, or None for the default, which is omitted."""
     return None if value is None or value == default else write(value)
 
 

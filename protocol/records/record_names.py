@@ -29,5 +29,5 @@ _NAMES: Final = {
 
 
 def name_record_types(types: Iterable[int]) -> str:
-    """Return the names of these types, in the order of their numbers, separated by commas."""
+    """Return the names of these types, sorted by number and separated by commas."""
     return ", ".join(_NAMES.get(each, f"record type {each}") for each in sorted(types))

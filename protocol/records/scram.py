@@ -1,4 +1,4 @@
-"""SCRAM credentials from a password: what a server keeps and the log contains.
+"""Derive SCRAM credentials from a password, as servers and the log store them.
 
 **Invariant:** a credential does not reveal the password. The salted password, which is equivalent
 to the password, is stored nowhere.
@@ -21,7 +21,7 @@ _SALT_DIGITS: Final = b"0123456789abcdefghijklmnopqrstuvwxyz"
 
 ITERATIONS_MIN: Final = 4096
 ITERATIONS_MAX: Final = 16_384
-"""The iterations that Kafka accepts, for both mechanisms."""
+"""The maximum number of iterations that Kafka accepts, for both mechanisms."""
 
 
 class ScramMechanism(IntEnum):
@@ -70,7 +70,7 @@ def make_credential(
 
 
 def encode_salt(number: int) -> bytes:
-    """Return the salt that Kafka makes from a random number of SALT_BITS: base 36 digits."""
+    """Return the salt that Kafka makes from a random number of SALT_BITS: its base-36 digits."""
     digits = bytearray()
     while number:
         number, digit = divmod(number, len(_SALT_DIGITS))

@@ -1,4 +1,4 @@
-"""The Voters record: where the controllers are that vote, in clusters with dynamic voters.
+"""The Voters record: the addresses of the voting controllers, in clusters with dynamic voters.
 
 Source: KIP-853; Kafka 4.3 VotersRecord (version 0).
 """
@@ -25,7 +25,7 @@ _VOTER_SIZE_MIN: Final = 27
 def decode_voters(batch: RecordBatch) -> Voters | None:
     """Return the voters that a control batch names, or None if it has no such record.
 
-    A record of an unknown version counts as none.
+    A record of an unknown version is ignored.
 
     Raises:
         DecodeError: it cannot be read. The position counts from the batch's start.
@@ -43,7 +43,7 @@ def decode_voters(batch: RecordBatch) -> Voters | None:
 
 
 def find_voters(batch: RecordBatch) -> Voters | None:
-    """Return the voters that a batch names, or None if there are none that can be read.
+    """Return the voters that a batch names, or None if there are no readable ones.
 
     They only help to find a leader, and later ones may be readable.
     """

@@ -301,15 +301,15 @@ def test_answer_has_rule_offset_and_reason() -> None:
     ("changed", "hint"),
     [
         ({"subject": {"type": "user", "id": "User:alice"}},
-         "the subject's id begins with User:, which its type adds already:"
+         "the subject's id begins with User:, which its type already adds:"
          " the principal asked about is User:User:alice"),
         ({"subject": {"type": "user", "id": "User:" + "a" * 30_000}},
-         "the subject's id begins with User:, which its type adds already:"
+         "the subject's id begins with User:, which its type already adds:"
          f" the principal asked about is User:User:{'a' * (PRINCIPAL_SHOWN_MAX - 10)}…"),
         ({"resource": {"type": "cluster", "id": "my-cluster"}},
          "the id of the resource cluster is always kafka-cluster in Kafka's ACLs"),
         ({"subject": {"type": "user", "id": "user:alice"}},
-         "the subject's id begins with user:, which its type adds already:"
+         "the subject's id begins with user:, which its type already adds:"
          " the principal asked about is User:user:alice"),
         ({"resource": {"type": "topic", "id": "orders-*"}},
          "the resource's id contains *, which is an ordinary character in a question"),

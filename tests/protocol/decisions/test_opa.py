@@ -282,5 +282,5 @@ def test_token_may_be_in_the_query(query: str, token: str | None) -> None:
 @pytest.mark.parametrize("query", ["token=a.b&token=c.d", "token=a.b&x&token=a.b", "token=&token="])
 def test_several_tokens_in_a_query_are_refused(query: str) -> None:
     """A proxy may have checked a different one than the daemon would."""
-    with pytest.raises(OpaError, match="token: expected one such parameter in the URL, found sev"):
+    with pytest.raises(OpaError, match="token: expected a single token parameter in the URL"):
         token_in_query(query)
