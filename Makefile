@@ -135,11 +135,12 @@ peers:
 conformance: setup-dev
 	$(BIN)/pytest tests/conformance $(if $(SEED),--seed $(SEED)) $(if $(WRITE),--write-matrix)
 
-# Compare our decisions with those of each Kafka release since 4.0, on random questions; needs Java and
-# Maven. SEED=1234 sets the random seed, VERSIONS=4.3.1,4.4.0 chooses releases.
+# Compare our decisions with those of each Kafka release since 3.9, on random questions, and follow a cluster
+# of each; needs Java and Maven. SEED=1234 sets the random seed, VERSIONS=4.3.1,4.4.0 chooses releases,
+# WRITE=1 writes the table in docs/conformance.md.
 releases: setup-dev
 	$(BIN)/python -m tests.releases --questions $(or $(QUESTIONS),1000000) --seed $(or $(SEED),1) \
-	  $(if $(VERSIONS),--versions $(VERSIONS))
+	  $(if $(VERSIONS),--versions $(VERSIONS)) $(if $(WRITE),--write)
 
 # Run all long tests one after the other, for about seven hours. PARTS="stories soak" runs only these.
 nightly:

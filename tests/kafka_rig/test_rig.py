@@ -123,6 +123,16 @@ def test_each_release_is_built_separately(kafka: Programs, tmp_path: Path) -> No
     assert f"-Dkafka.version={NEWEST_VERSION} " in second
 
 
+@pytest.mark.parametrize(("version", "is_compiled"), [("3.9.1", False), (VERSION, True)])
+def test_class_that_needs_kafka_4_is_compiled_only_there(
+    version: str, is_compiled: bool, kafka: Programs, tmp_path: Path
+) -> None:
+    assert isinstance(prepare(tmp_path / "rig", version=version), Rig)
+    [compilation] = (call for call in kafka.calls if call.startswith("javac"))
+    assert ("AdminPeer.java" in compilation) is is_compiled
+    assert "DecisionCase.java" in compilation
+
+
 def test_pom_names_no_registry() -> None:
     text = (SOURCES / "pom.xml").read_text()
     assert "<repositor" not in text

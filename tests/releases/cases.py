@@ -10,11 +10,7 @@ from typing import Final
 
 from tests.conformance.random_cases import Case, Row, random_cases
 from tests.releases.hosts import draw_acl_hosts, draw_clients, draw_edges
-
-LACKING_OPERATIONS: Final[Mapping[str, Mapping[str, str]]] = {
-    "4.0.0": {"TWO_PHASE_COMMIT": "CREATE"}
-}
-"""The operations that a release lacks, and what replaces them."""
+from tests.releases.versions import VERSIONS
 
 _HOSTS_PER_QUESTION: Final = 3
 _ANY_HOST_SHARE: Final = 0.3
@@ -22,7 +18,7 @@ _ANY_HOST_SHARE: Final = 0.3
 
 def release_cases(seed: int, version: str, first: int = 0) -> Iterator[Case]:
     """Yield cases of decisions without end. The ``number`` of each repeats it, as ``first``."""
-    lacking = LACKING_OPERATIONS.get(version, {})
+    lacking = VERSIONS[version].lacking
     for number in count(first):
         (case,) = random_cases(seed, 1, number)
         if "steps" not in case:

@@ -10,12 +10,12 @@ from authorizerd.acl.decision import AuthorizerSettings, authorize, explain
 from authorizerd.acl.errors import InvalidQuestionError
 from authorizerd.acl.filters import scan_acls
 from authorizerd.acl.model import WILDCARD_PRINCIPAL
-from authorizerd.acl.releases import ReleaseRules
 from authorizerd.acl.steps import finish
 from tests.conformance.random_cases import Case, Row, ends_early
 from tests.kafka_rig.oracle import Answer
 from tests.oracles.standard_authorizer import filter_of, load_acls, number_acls, question_of
 from tests.releases.hosts import depends_on_broker
+from tests.releases.versions import Compared
 
 _REQUEST: Final = "Metadata"
 _EVERYONE: Final = "!IllegalArgumentException: duplicate element: User:*"
@@ -28,10 +28,11 @@ class Comparison:
     """Our answers to one case, beside Kafka's.
 
     If the range of an ACL names a network interface, only a broker knows whether it matches. Then
-    Kafka must allow what is allowed here, and nothing else is compared.
+    Kafka must allow what is allowed here, and nothing else is compared. A question by ``User:*`` is
+    not compared with a release that decides it.
     """
 
-    def __init__(self, case: Case, kafka: Answer, rules: ReleaseRules) -> None:
+    def __init__(self, case: Case, kafka: Answer, release: Compared) -> None:
         self._case: Final = case
         self._kafka: Final = kafka
         named = (name.strip() for name in case.get("superUsers", "").split(";"))
@@ -39,7 +40,8 @@ class Comparison:
             frozenset(filter(None, named)), case["allowEveryone"]
         )
         self._numbers: Final = number_acls(case)
-        self._snapshot: Final = load_acls(case, self._numbers, rules)
+        self._snapshot: Final = load_acls(case, self._numbers, release.rules)
+        self._judges_everyone: Final = release.judges_everyone
         self._is_uncertain: Final = any(depends_on_broker(row[4]) for row in case["acls"])
 
     def find_differences(self) -> Iterator[str]:
@@ -50,7 +52,8 @@ class Comparison:
             yield from self._compare_decision(row, decision, audited)
         for row, expected in zip(case["byResourceType"], kafka["byResourceType"], strict=True):
             found = self._by_resource_type(row)
-            if not (self._is_uncertain and found == "D"):
+            is_only_here = self._judges_everyone and found == _EVERYONE
+            if not (is_only_here or (self._is_uncertain and found == "D")):
                 yield from _differ(f"by resource type {row}", expected, found)
         for row, expected in zip(case["filters"], kafka["filters"], strict=True):
             yield from _differ(f"filter {row}", expected, self._list(row))
@@ -66,7 +69,8 @@ class Comparison:
             decision = explain(snapshot, settings, asked)
             allowed = authorize(snapshot, settings, *fields, asked.resource_name)
         except InvalidQuestionError:
-            yield from _differ(f"question {row}", expected, _EVERYONE)
+            if not self._judges_everyone:
+                yield from _differ(f"question {row}", expected, _EVERYONE)
             return
         for name, is_allowed in (("decided", allowed), ("explained", decision.allowed)):
             if is_allowed or not self._is_uncertain:

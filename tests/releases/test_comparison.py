@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 
 from authorizerd.acl.hosts import HostKind, get_kind, host_address
-from authorizerd.acl.releases import RULES_4_3, RULES_4_4, ReleaseRules
 from tests.conformance.random_cases import Case
 from tests.kafka_rig.oracle import Answer
 from tests.kafka_rig.rig import Absent, Rig
 from tests.releases import __main__ as command
-from tests.releases.cases import LACKING_OPERATIONS, release_cases
+from tests.releases import decisions
+from tests.releases.cases import release_cases
 from tests.releases.comparison import Comparison
 from tests.releases.hosts import depends_on_broker
+from tests.releases.versions import VERSIONS, Compared
 
 ACL = ["TOPIC", "t", "LITERAL", "User:a", "10.0.0.0/8", "READ", "ALLOW"]
 CASE: Case = {
@@ -28,6 +29,7 @@ CASE: Case = {
     "removeIds": [],
     "allowEveryone": False,
 }
+NEWEST = VERSIONS["4.4.0"]
 LINE = (
     "Principal = User:a is {} operation = READ from host = 10.1.2.3 on resource = Topic:LITERAL:t"
     " for request = Metadata with resourceRefCount = 1 based on rule {}"
@@ -55,16 +57,16 @@ WITH_ROUND_BRACKETS: Answer = {
 }
 
 
-def differences(case: Case, answer: Answer, rules: ReleaseRules) -> list[str]:
-    return list(Comparison(case, answer, rules).find_differences())
+def differences(case: Case, answer: Answer, release: Compared) -> list[str]:
+    return list(Comparison(case, answer, release).find_differences())
 
 
 @pytest.mark.parametrize(
-    ("answer", "rules"),
-    [(DENIED, RULES_4_3), (ALLOWED, RULES_4_4), (WITH_ROUND_BRACKETS, RULES_4_4)],
+    ("answer", "release"),
+    [(DENIED, VERSIONS["4.3.1"]), (ALLOWED, NEWEST), (WITH_ROUND_BRACKETS, NEWEST)],
 )
-def test_equal_answers_do_not_differ(answer: Answer, rules: ReleaseRules) -> None:
-    assert differences(CASE, answer, rules) == []
+def test_equal_answers_do_not_differ(answer: Answer, release: Compared) -> None:
+    assert differences(CASE, answer, release) == []
 
 
 @pytest.mark.parametrize(
@@ -81,7 +83,7 @@ def test_equal_answers_do_not_differ(answer: Answer, rules: ReleaseRules) -> Non
     ],
 )
 def test_doctored_answer_is_reported(field: str, doctored: object, reported: list[str]) -> None:
-    found = differences(CASE, {**ALLOWED, field: doctored}, RULES_4_4)
+    found = differences(CASE, {**ALLOWED, field: doctored}, NEWEST)
     assert [text in line for text, line in zip(reported, found, strict=True)] == [True] * len(found)
 
 
@@ -98,7 +100,7 @@ def test_range_that_names_an_interface_never_allows_more_than_any_broker(
     if permission == "DENY":
         case["acls"].append([*ACL[:4], "*", "READ", "ALLOW"])
     answer = {"decisions": [letter], "byResourceType": [letter], "filters": [], "audit": [None]}
-    assert differences(case, answer | {"aclCount": len(case["acls"])}, RULES_4_4) == []
+    assert differences(case, answer | {"aclCount": len(case["acls"])}, NEWEST) == []
 
 
 def test_difference_ends_the_command_with_1_and_names_the_case(
@@ -108,15 +110,15 @@ def test_difference_ends_the_command_with_1_and_names_the_case(
         return [DENIED] * len(cases)
 
     monkeypatch.setattr(command, "prepare", lambda version: Rig(version))
-    monkeypatch.setattr(command, "kafka_answers", doctored)
-    monkeypatch.setattr(command, "release_cases", lambda *_: iter([CASE] * 9000))
-    monkeypatch.setattr(sys, "argv", ["releases", "--questions", "5000"])
+    monkeypatch.setattr(decisions, "kafka_answers", doctored)
+    monkeypatch.setattr(decisions, "release_cases", lambda *_: iter([CASE] * 9000))
+    monkeypatch.setattr(sys, "argv", ["releases", "--questions", "6000", "--no-walk"])
     assert command.main() == 1
     printed = capsys.readouterr().out
     assert "repeat: python -m tests.releases --versions 4.4.0 --seed 1 --case 7" in printed
     totals = [line for line in printed.splitlines() if " differences; " in line]
-    assert [line.split()[1] for line in totals] == [f"{version}," for version in command.VERSIONS]
-    assert [" 0 differences; 1000 questions" in line for line in totals] == [True] * 4 + [False]
+    assert [line.split()[1] for line in totals] == [f"{version}," for version in VERSIONS]
+    assert [" 0 differences; 1000 questions" in line for line in totals] == [True] * 5 + [False]
 
 
 def test_release_that_cannot_run_ends_the_command_with_2(
@@ -141,9 +143,9 @@ def test_cases_have_hosts_of_every_kind_and_repeat() -> None:
     assert next(release_cases(1, "4.4.0", cases[99]["number"])) == cases[99]
 
 
-@pytest.mark.parametrize("version", LACKING_OPERATIONS)
+@pytest.mark.parametrize("version", VERSIONS)
 def test_cases_have_no_operation_that_the_release_lacks(version: str) -> None:
     for case in islice(release_cases(1, version), 300):
         rows = (*(row[5] for row in (*case["acls"], *case["filters"])),)
         asked = (row[2] for row in (*case["requests"], *case["byResourceType"]))
-        assert not {*rows, *asked} & {*LACKING_OPERATIONS[version]}
+        assert not {*rows, *asked} & {*VERSIONS[version].lacking}
