@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 unexport MAKEFLAGS
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup setup-dev run run-cluster replay-demo test test-fast test-replay test-whole engines faults stories chaos fuzz soak mutants mutation-score stretches check bench peers conformance releases nightly advisories install-files docs chart wheel release image clients lock clean
+.PHONY: setup setup-dev run run-cluster replay-demo test test-fast test-replay test-whole engines faults stories chaos fuzz soak mutants mutation-score stretches check bench peers conformance releases nightly track-record advisories install-files docs chart wheel release image clients lock clean
 
 setup: .venv/.setup
 setup-dev: .venv/.setup-dev
@@ -145,6 +145,10 @@ releases: setup-dev
 # Run all long tests one after the other, for about seven hours. PARTS="stories soak" runs only these.
 nightly:
 	.ci/nightly $(PARTS)
+
+# Add the runs of nights to docs/track-record.md: those of this machine, and those of .run/nights/*/runs.jsonl.
+track-record: setup-dev
+	$(BIN)/python -m tests.track_record $(wildcard .run/nightly/runs.jsonl .run/nights/*/runs.jsonl)
 
 # Look for known vulnerabilities in the libraries that are installed with the daemon.
 advisories: .venv-release/.setup

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.named_tests import ROOT
+from tests.track_record.hours import read_runs
 
 
 @pytest.fixture
@@ -52,6 +53,16 @@ def test_seed_and_limits_reach_the_command(nightly: Path) -> None:
     assert run(nightly, "stories")[0] == 0
     log = nightly.parents[1] / ".run" / "nightly" / "stories.log"
     assert log.read_text() == "stories STORIES=10000 SEED=7\n"
+
+
+def test_each_part_is_a_run_for_the_track_record(nightly: Path) -> None:
+    run(nightly, "stories", "soak")
+    runs = read_runs(nightly.parents[1] / ".run" / "nightly" / "runs.jsonl")
+    assert [(each.part, each.seed, each.passed) for each in runs] == [
+        ("stories", 7, True),
+        ("soak", 7, False),
+    ]
+    assert {each.commit for each in runs} == {"unknown"}
 
 
 def test_only_named_parts_run(nightly: Path) -> None:

@@ -1,0 +1,1 @@
+"""The page docs/track-record.md: defects that were found, and how long random tests have run."""
