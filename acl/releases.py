@@ -1,7 +1,8 @@
 """The differences between the rules of Kafka's releases, and which rules apply.
 
-Kafka 4.4 reads an ACL's host with a slash as a range of addresses (KIP-1276). Kafka 4.0 to 4.3
-compare every host as text, so such an ACL never matches there. Nothing else differs.
+Kafka 4.4 reads an ACL's host with a slash as a range of addresses (KIP-1276). Kafka 3.9 to 4.3
+compare every host as text, so such an ACL never matches there. Nothing else differs, except that
+Kafka 3.9 decides questions by ``User:*``, which the others and the daemon refuse.
 
 **Invariant:** while it is not known which release of several judges, a question is allowed only if
 each of them allows it.

@@ -38,6 +38,7 @@ def main() -> int:
     if arguments.write and (arguments.no_walk or arguments.case is not None):
         parser.error("--write: expected neither --no-walk nor --case")
     versions = arguments.versions.split(",")
+    day, commit = describe_run()  # before this run changes files
     code = 0
     for version in versions:
         rig = prepare(version=version)
@@ -46,7 +47,8 @@ def main() -> int:
             decisions.show_case(arguments.case)
             return 1 if decisions.differences else 0
         questions = -(-arguments.questions // len(versions))
-        result = _run(rig, version, arguments.seed, questions, walks=not arguments.no_walk)
+        result = Result(day=day, commit=commit, seed=arguments.seed)
+        _run(rig, version, questions, result, walks=not arguments.no_walk)
         if result.error:
             print(f"Kafka {version}: cannot run: {result.error}", file=sys.stderr)
         if arguments.write:
@@ -55,13 +57,12 @@ def main() -> int:
     return code
 
 
-def _run(rig: Rig | Absent, version: str, seed: int, questions: int, *, walks: bool) -> Result:
-    day, commit = describe_run()
-    result = Result(day=day, commit=commit, seed=seed)
+def _run(rig: Rig | Absent, version: str, questions: int, result: Result, *, walks: bool) -> None:
+    """Compare, walk, and note in ``result`` what was found."""
     if isinstance(rig, Absent):
         result.error = rig.reason
-        return result
-    decisions = Decisions(rig, version, seed)
+        return
+    decisions = Decisions(rig, version, result.seed)
     try:
         decisions.compare(questions)
         if walks:
@@ -78,7 +79,6 @@ def _run(rig: Rig | Absent, version: str, seed: int, questions: int, *, walks: b
             + (f", then failed: {walk.error}" if walk.error else ""),
             flush=True,
         )
-    return result
 
 
 if __name__ == "__main__":
