@@ -80,6 +80,8 @@ CORPUS: Final = (
     Found(
         "client-watch", _watched(b"id: %b\n\n" % (b"1" * 5_000)), "a long offset is a ValueError"
     ),
+    Found("sasl-sequence", b"choose 1PLAIN\xff\xfe\0s3cr3t\0",
+          "the name of a user is taken for a secret"),
     Found("worker-feed", frame(b"\x93\x08\1\xa1\xff"), "a text that is not UTF-8 is another error"),
     Found("locators", b"kafka:///", "a cluster without an address"),
     Found("replay-files", b'{"schema_version":%b}' % (b"1" * 3_000),
