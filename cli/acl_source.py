@@ -150,7 +150,12 @@ class SourceRequest(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-def add_source_arguments(parser: argparse.ArgumentParser) -> None:
+def add_source_arguments(parser: argparse.ArgumentParser, *, is_of_moment: bool = True) -> None:
+    """Add the flags that name a source.
+
+    Args:
+        is_of_moment: False for a command that compares with all states of a log.
+    """
     parser.set_defaults(refuse=parser.error)
     group = parser.add_argument_group(
         "where the ACLs are: one of --log-dir, --acls, --config and --bootstrap-server"
@@ -162,12 +167,14 @@ def add_source_arguments(parser: argparse.ArgumentParser) -> None:
     )
     flags.add_file(group, "--acls", text)
     flags.add_config_arguments(group, required=False)
-    text = f"answer by the ACLs of this moment: {MOMENT_HELP}. It needs --log-dir or --config"
-    flags.add_text(group, "--as-of", "MOMENT", text)
+    if is_of_moment:
+        text = f"answer by the ACLs of this moment: {MOMENT_HELP}. It needs --log-dir or --config"
+        flags.add_text(group, "--as-of", "MOMENT", text)
     flags.add_broker_arguments(group, "Listing ACLs needs DESCRIBE on the cluster")
     text = (
-        "answer by the rules of this Kafka release: 4.3 means 4.0 to 4.3 (default: the one "
-        "that the log, the configuration or the brokers show; else by each that may judge)"
+        "answer by the rules of this Kafka release: 4.3 means 4.0 to 4.3 (default: the one that "
+        f"{'the log, ' if is_of_moment else ''}the configuration or the brokers show; else by each "
+        "that may judge)"
     )
     flags.add_text(group, "--kafka-release", None, text, type=Release, choices=tuple(Release))
     source_settings.add_setting_arguments(group)
@@ -203,6 +210,15 @@ def open_source(request: SourceRequest) -> AclSource:
 
     Invalid flags end the command with exit code 2.
     """
+    place = open_place(request)
+    return _open_log(request, place) if isinstance(place, LogPlace) else place
+
+
+def open_place(request: SourceRequest) -> AclSource | LogPlace:
+    """Return where the log is, or what brokers or another file list. Blocks.
+
+    Invalid flags end the command with exit code 2.
+    """
     request, profile = use_profile(request, "log_dir", "acls", "config")
     if request.bootstrap_server is not None:
         _check_flags(request, _EXPECTED)
@@ -210,7 +226,7 @@ def open_source(request: SourceRequest) -> AclSource:
     place = read_log_place(request, _EXPECTED)
     if request.acls is not None and not is_log(request.acls):
         return _open_file(request, place)
-    return _open_log(request, place)
+    return place
 
 
 def _check_flags(request: SourceRequest, expected: str) -> None:

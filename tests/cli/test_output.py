@@ -16,8 +16,6 @@ from tests.support.log_files import added, write_log
 from tests.support.printed import run_main
 from tools.manual.command_tree import command_tree, each_command
 
-FILES_ONLY = ("verify",)
-"""Commands whose ``--acls`` names a file, never a cluster."""
 PAGE = (Path(__file__).parents[2] / "docs/command-line.md").read_text(encoding="utf-8")
 
 
@@ -45,7 +43,6 @@ def test_page_says_which_command_has_the_flag_and_which_uses_the_profile() -> No
     for name, (json_cell, profile_cell) in said.items():
         assert json_cell == "yes" if "--json" in flags[name] else json_cell.startswith("no: ")
         uses_profile = not flags[name].isdisjoint(("--bootstrap-server", "--acls"))
-        uses_profile = uses_profile and name not in FILES_ONLY
         assert profile_cell == "yes" if uses_profile else profile_cell.startswith("no: ")
 
 

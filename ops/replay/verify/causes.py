@@ -7,6 +7,7 @@ force. Otherwise any state that happens to give the recorded answer would do.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -19,9 +20,8 @@ from authorizerd.acl.decision import DefaultRule, Rule, get_acl
 from authorizerd.acl.model import Acl
 from authorizerd.acl.releases import Release
 from authorizerd.acl.snapshot import AclSnapshot
-from authorizerd.replay.text import format_time
 from authorizerd.replay.verify.history import ALWAYS, describe_state
-from authorizerd.replay.verify.judging import Case, Judge, Match
+from authorizerd.replay.verify.judging import NEWEST, Case, Judge, Match
 
 CLOCK_CHANGES_MIN: Final = 2
 """A broker that is late by the same time after this many changes has another clock."""
@@ -29,7 +29,7 @@ CLOCK_CHANGES_MIN: Final = 2
 SUPER_USER: Final = DefaultRule.SUPER_USER
 _SECOND_MS: Final = 1000
 _Request: TypeAlias = tuple[str | None, ...]
-"""A file, and the fields of a request in it."""
+"""The log of a broker, and the fields of a request in it."""
 
 
 class Cause(StrEnum):
@@ -41,14 +41,20 @@ class Cause(StrEnum):
     RELEASE = "another Kafka release decided"
     CLOCK = "the clock of the broker differs"
     OTHER_TIME = "the broker decided by an earlier or later state"
-    AFTER_END = "the log ends before the decision"
     HISTORY_LACKS = "an ACL that the history lacks"
     BROKER_LACKED = "an ACL that the broker lacked"
     UNKNOWN = "unknown"
 
 
-_OF_STATES: Final = frozenset(list(Cause)[list(Cause).index(Cause.OTHER_TIME) :])
+_NEED_STATE: Final = frozenset((Cause.HISTORY_LACKS, Cause.BROKER_LACKED, Cause.UNKNOWN))
+"""The causes that a state which is not known yet would rule out."""
+_OF_STATES: Final = _NEED_STATE | {Cause.OTHER_TIME}
 """The causes that another clock of the broker may explain."""
+
+_find_rotation: Final = re.compile(
+    r"(?s)(?P<log>.+\.log)(?:[.-]\d[\dT_:-]*(?:\.\d+)?)?(?:\.(?:gz|bz2|xz|zstd?))?"
+).fullmatch
+"""``log`` is the name that a file had before it was rotated and packed."""
 
 
 class Difference(msgspec.Struct):
@@ -75,6 +81,8 @@ class Difference(msgspec.Struct):
 def find_differences(judge: Judge, cases: Sequence[Case]) -> list[Difference]:
     """Return what no possible state explains, with the causes.
 
+    What a change after the newest known state may explain becomes a case that is not judged.
+
     Raises:
         ChangeError: as ``Judge.judge``.
     """
@@ -86,7 +94,16 @@ def find_differences(judge: Judge, cases: Sequence[Case]) -> list[Difference]:
         _find_delay(judge, each, grouped[_same_request(each.case)])
         each.cause, each.detail = _find_cause(judge, each)
     _set_clocks(judge, found)
-    return found
+    for each in found:
+        if each.cause in _NEED_STATE and judge.may_be_newer(each.case):
+            each.case.not_judged = NEWEST
+    return [each for each in found if each.case.not_judged is None]
+
+
+def name_log(file: str) -> str:
+    """Return the name of the log that a file is a part of: brokers rotate their logs."""
+    rotation = _find_rotation(file)
+    return file if rotation is None else rotation["log"]
 
 
 class _Search:
@@ -119,7 +136,7 @@ class _Search:
 
 
 def _same_request(case: Case) -> _Request:
-    return case.part.file, *case.summand[:6]
+    return name_log(case.part.file), *case.summand[:6]
 
 
 def _group_by_request(cases: Iterable[Case]) -> dict[_Request, list[Case]]:
@@ -133,7 +150,7 @@ def _find_delay(judge: Judge, difference: Difference, others: Iterable[Case]) ->
     """Find by how much the broker was behind the change that led to the state in force, or before.
 
     Args:
-        others: the events of the same request in the same file.
+        others: the events of the same request in the log of the same broker.
     """
     case, states = difference.case, judge.history.states
     assert case.ruling is not None, "a difference was judged"
@@ -190,8 +207,6 @@ def _find_cause_in_states(
             f"the broker decided so {abs(seconds) / _SECOND_MS:.1f} s {when} the change at "
             f"{describe_state(history, difference.change)}"
         )
-    if history.end_ms is not None and case.part.last_ms > history.end_ms + judge.window_ms:
-        return Cause.AFTER_END, f"the last record is of {format_time(history.end_ms)}"
     if acl is not None and acl not in history.texts:
         return Cause.HISTORY_LACKS, "the recorded one is in no state"
     if own_acl is not None:
@@ -212,17 +227,17 @@ def _is_of_default(rule: str | None, ours: Rule, *, is_open: bool | None) -> boo
 
 
 def _set_clocks(judge: Judge, differences: Iterable[Difference]) -> None:
-    """Replace the causes in files whose brokers were late by one time after most changes."""
-    by_file: defaultdict[str, list[Difference]] = defaultdict(list)
+    """Replace the causes in logs whose brokers were late by one time after most changes."""
+    by_log: defaultdict[str, list[Difference]] = defaultdict(list)
     for each in differences:
         if each.cause in _OF_STATES:
-            by_file[each.case.part.file].append(each)
-    for file, some in by_file.items():
+            by_log[name_log(each.case.part.file)].append(each)
+    for log, some in by_log.items():
         delay_ms = find_common_delay(some)
         if delay_ms is None:
             continue
         where = "ahead of" if delay_ms > 0 else "behind"
-        text = f"the broker of {file} is about {abs(delay_ms) / _SECOND_MS:.0f} s {where} the log"
+        text = f"the broker of {log} is about {abs(delay_ms) / _SECOND_MS:.0f} s {where} the log"
         for each in some:
             at_ms = each.case.part.first_ms - delay_ms
             shifted = judge.history.find_possible(each.case.states, at_ms, judge.window_ms)

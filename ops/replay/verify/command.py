@@ -8,19 +8,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import Final
 
 from authorizerd.acl.known_settings import KnownSettings
-from authorizerd.acl.model import AclAdded
 from authorizerd.acl.releases import Release
 from authorizerd.acl.text.printable import escape_json
 from authorizerd.image.errors import ChangeError
-from authorizerd.metadata.errors import MetadataLogError
 from authorizerd.replay.acls.errors import AclSourceError
-from authorizerd.replay.acls.live import SCHEME
-from authorizerd.replay.acls.options import add_setting_arguments
-from authorizerd.replay.acls.reading import CHECKPOINT_SUFFIX, read_acl_source
 from authorizerd.replay.ingest.options import add_reading_arguments, make_ingest_plan
 from authorizerd.replay.ingest.report import DAMAGED, why_not_accepted
 from authorizerd.replay.judging.index import collector_off
@@ -28,10 +22,10 @@ from authorizerd.replay.local.errors import NeedsSparkError, TrafficError
 from authorizerd.replay.local.tallies import Part, Summand
 from authorizerd.replay.local.traffic import count_logs, sum_lines
 from authorizerd.replay.messages import EXIT_DENIED, EXIT_DONE
-from authorizerd.replay.options import parse_path, parse_ratio, refuse
+from authorizerd.replay.options import parse_path, parse_ratio
 from authorizerd.replay.text import encode_json
 from authorizerd.replay.verify.causes import find_differences
-from authorizerd.replay.verify.history import ALWAYS, History, State, read_history
+from authorizerd.replay.verify.history import History
 from authorizerd.replay.verify.judging import Judge
 from authorizerd.replay.verify.report import Verified, make_report, print_page
 from authorizerd.replay.whatif.options import parse_duration
@@ -41,12 +35,11 @@ NOT_JUDGED_MAX: Final = 0.05
 
 _STANDARD_INPUT: Final = "-"
 _STDIN: Final = "/dev/stdin"
-_ID_BYTES: Final = 16
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``authorizerd verify``."""
-    parser.set_defaults(refuse=parser.error, overwrite=False)
+    """Add the arguments of ``authorizerd verify``, without those that name the ACLs."""
+    parser.set_defaults(overwrite=False)
     parser.add_argument(
         "--logs",
         required=True,
@@ -55,25 +48,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="FILE",
         help="brokers' audit logs: files, directories or globs; - is standard input",
-    )
-    acls = parser.add_mutually_exclusive_group(required=True)
-    acls.add_argument(
-        "--log-dir",
-        type=parse_path,
-        metavar="DIR",
-        help="a metadata log: each decision is compared with the ACLs of its time",
-    )
-    acls.add_argument(
-        "--acls",
-        type=parse_path,
-        metavar="FILE",
-        help="kafka-acls --list output, or a YAML or JSON file: the ACLs of every time",
-    )
-    add_setting_arguments(
-        parser,
-        users="decisions that depend on it are not judged",
-        everyone="decisions that depend on it are not judged",
-        release="a decision agrees if it is that of any release",
     )
     parser.add_argument(
         "--window",
@@ -94,19 +68,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_reading_arguments(parser)
 
 
-def run(parsed: argparse.Namespace) -> int:
+def run(
+    parsed: argparse.Namespace,
+    history: History,
+    known: KnownSettings,
+    releases: tuple[Release, ...],
+) -> int:
     """Compare the recorded decisions, print the result, and return the exit code.
 
     Raises:
-        AclSourceError: the ACLs cannot be read.
+        AclSourceError: the changes of a log contradict each other.
         TrafficError: a log cannot be read, is too much for one process, or has too many lines
             without an event.
     """
     inputs = tuple(_STDIN if text == _STANDARD_INPUT else text for text in parsed.logs)
     logs = make_ingest_plan(parsed, inputs, "")
-    history = _read_history(parsed)
-    known = KnownSettings(parsed.super_users, parsed.allow_everyone_if_no_acl_found)
-    releases = tuple(Release) if parsed.kafka_release is None else (parsed.kafka_release,)
     judge = Judge(history, known, releases, parsed.window * 1000)
     try:
         with collector_off():
@@ -139,22 +115,3 @@ def run(parsed: argparse.Namespace) -> int:
 def _exit_code_of(verified: Verified) -> int:
     is_proof = not verified.differences and not verified.lacks_evidence
     return EXIT_DONE if is_proof else EXIT_DENIED
-
-
-def _read_history(parsed: argparse.Namespace) -> History:
-    source: str = parsed.log_dir or parsed.acls
-    path = Path(source).absolute()
-    if source.startswith(SCHEME):
-        refuse(parsed, "--acls: expected a file: save the output of authorizerd acls --list")
-    if parsed.log_dir is not None and not path.is_dir():
-        raise AclSourceError(source, "expected the directory of a metadata log")
-    if path.is_dir() or path.suffix == CHECKPOINT_SUFFIX:
-        try:
-            return read_history(path, source)
-        except (MetadataLogError, ChangeError) as error:
-            raise AclSourceError(source, str(error).removeprefix(f"{path}: ")) from error
-        except OSError as error:
-            raise AclSourceError(source, str(error)) from error
-    acls = tuple(dict.fromkeys(dated.acl for dated in read_acl_source(source).acls))
-    changes = tuple(AclAdded(n.to_bytes(_ID_BYTES, "big"), acl) for n, acl in enumerate(acls))
-    return History(source, [State(changes, acls, ALWAYS)])

@@ -30,16 +30,20 @@ from authorizerd.acl.model import (
 )
 from authorizerd.acl.patterns import is_wildcard
 from authorizerd.acl.snapshot import AclSnapshot, apply_changes
+from authorizerd.image.errors import ChangeError
 from authorizerd.metadata.directory import OFFSET_MAX, LogFiles
+from authorizerd.metadata.errors import MetadataLogError
 from authorizerd.metadata.live_files import read_live
 from authorizerd.metadata.past.past_log import PastLog, TimedBatch
 from authorizerd.replay.acl_set import DatedAcl
+from authorizerd.replay.acls.errors import AclSourceError
 from authorizerd.replay.acls.log import apply_dated, find_log, read_earliest
 from authorizerd.replay.judging.asking import RESOURCE_TYPE_CODES, Asked
 from authorizerd.replay.text import format_time
 
 ALWAYS: Final = -sys.maxsize
 """The time of a state that has none: it is in force from the beginning."""
+_ID_BYTES: Final = 16
 
 
 class State(msgspec.Struct, frozen=True):
@@ -56,7 +60,11 @@ class State(msgspec.Struct, frozen=True):
 
 
 class History(msgspec.Struct, frozen=True, dict=True):
-    """The states of ``source`` in order. The last record that was read has ``offset`` and time."""
+    """The states of ``source`` in order, as known at ``end_ms``.
+
+    That is the time of the last record that was read, which has ``offset``, or of a listing. It is
+    None if it is not known.
+    """
 
     source: str
     states: Sequence[State]
@@ -148,6 +156,13 @@ class History(msgspec.Struct, frozen=True, dict=True):
         return states[max(first, 0) : last]
 
 
+def list_states(source: str, acls: Iterable[Acl], listed_ms: int | None = None) -> History:
+    """Return the one state of a listing, which is taken for that of every time."""
+    acls = tuple(acls)
+    changes = tuple(AclAdded(n.to_bytes(_ID_BYTES, "big"), acl) for n, acl in enumerate(acls))
+    return History(source, [State(changes, acls, ALWAYS)], end_ms=listed_ms)
+
+
 def describe_state(history: History, number: int) -> str:
     """Return the offset and the time of a state of a log."""
     state = history.states[number]
@@ -155,17 +170,22 @@ def describe_state(history: History, number: int) -> str:
     return f"offset {state.offset} at {time}"
 
 
-def read_history(path: Path, source: str) -> History:
+def read_history(path: Path) -> History:
     """Return all states of a log directory, or of a checkpoint file. Blocks.
 
     Raises:
-        MetadataLogError, ChangeError: there is no log, or it is damaged.
+        AclSourceError: there is no log, or it is damaged.
     """
 
     def read(files: LogFiles) -> History:
-        return _read_states(files, source)
+        return _read_states(files, str(path))
 
-    return read_live(find_log(path), lambda files: read_earliest(files, read, is_whole=True))
+    try:
+        return read_live(find_log(path), lambda files: read_earliest(files, read, is_whole=True))
+    except (MetadataLogError, ChangeError) as error:
+        raise AclSourceError(str(path), str(error).removeprefix(f"{path}: ")) from error
+    except OSError as error:
+        raise AclSourceError(str(path), str(error)) from error
 
 
 def _read_states(files: LogFiles, source: str) -> History:

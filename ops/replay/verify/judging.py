@@ -27,6 +27,7 @@ from authorizerd.replay.verify.history import History
 T = TypeVar("T")
 
 OLDEST: Final = "before the oldest known state"
+NEWEST: Final = "after the newest known state"
 DEPENDS: Final = "depends on {}, which is not given"
 
 _ACL: Final = re.compile(r"(?s)MatchingAcl\(acl=StandardAcl[\[(](.*)[\])]\)")
@@ -136,6 +137,11 @@ class Judge:
     def _may_be_older(self, case: Case) -> bool:
         """Return True if a state before the oldest known one may have been in force."""
         return self.history.states[0].time_ms > case.part.first_ms - self.window_ms
+
+    def may_be_newer(self, case: Case) -> bool:
+        """Return True if a state after the newest known one may have been in force."""
+        end_ms = self.history.end_ms
+        return end_ms is not None and end_ms <= case.part.last_ms + self.window_ms
 
     def visit(
         self,

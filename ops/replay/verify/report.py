@@ -197,7 +197,8 @@ def page_lines(verified: Verified) -> Iterator[str]:
         f"{format_count(verified.states, 'state')} of the ACLs ({verified.acls}), from "
         f"{_name(verified.oldest)} to {_name(verified.newest)}; window {verified.window_s} s"
         if verified.newest.offset is not None
-        else f"one state of the ACLs for all times ({verified.acls})"
+        else f"one state of the ACLs for all times ({verified.acls}): decisions before a change of "
+        "them may differ"
     )
     users = None if verified.super_users is None else frozenset(verified.super_users)
     known = KnownSettings(users, verified.allow_everyone_if_no_acl_found)

@@ -16,8 +16,9 @@ from authorizerd.cli.main import main
 from authorizerd.protocol.records.batch import encode_batch
 from authorizerd.protocol.records.metadata import MetadataRecord, encode_value
 from tests.oracles.scan import decide
+from tests.support.acls import acl, question
 from tests.support.fixture_types import Capture
-from tests.support.log_files import METADATA_VERSION, write_segment
+from tests.support.log_files import METADATA_VERSION, added, removed, write_segment
 
 START_MS = 1_792_000_000_000
 SETTINGS = ("--super-users=", "--allow-everyone-if-no-acl-found=false")
@@ -28,6 +29,24 @@ class Step(NamedTuple):
 
     at_s: float
     changes: Sequence[AclAdded | AclRemoved] = ()
+
+
+END_S = 400.0
+RANGE = acl("User:d", topic="ranged", host="10.0.0.0/8")
+MORE = added(9, acl("User:c", topic="v"))
+STEPS: Sequence[Step] = (
+    Step(0, (added(1, acl(topic="t")), added(2, acl("User:b", topic="u")), added(3, RANGE))),
+    Step(100, (added(4, acl(operation="WRITE", topic="t")),)),
+    Step(200, (removed(1),)),
+    Step(300, (added(5, acl("User:b", "WRITE", topic="u")),)),
+)
+QUESTIONS = (
+    question(topic="t"),
+    question(operation="WRITE", topic="t"),
+    question("User:b", topic="u"),
+    question("User:b", "WRITE", topic="u"),
+    question("User:c", topic="v"),
+)
 
 
 def write_history(folder: Path, steps: Iterable[Step], end_s: float | None = None) -> Path:
@@ -78,6 +97,14 @@ class Broker:
         if self.plug_in is not None:
             allowed, rule = not allowed, self.plug_in
         self.lines.append(make_line(at_s + self.clock_s, question, rule, allowed=allowed))
+
+
+def record(broker: Broker, questions: Sequence[Question] = QUESTIONS) -> Broker:
+    """Let a broker answer all questions every 7 seconds."""
+    for at_s in range(10, int(END_S), 7):
+        for each in questions:
+            broker.answer(at_s, each)
+    return broker
 
 
 def make_line(at_s: float, question: Question, rule: str | None, *, allowed: bool) -> str:

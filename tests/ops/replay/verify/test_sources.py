@@ -1,0 +1,177 @@
+"""Where ``authorizerd verify`` finds logs, ACLs and settings, and how it shows the result."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from authorizerd.acl.decision import MatchingAcl
+from authorizerd.acl.releases import Release
+from authorizerd.cli import broker_acls
+from authorizerd.cli.broker_acls import BrokerAnswer
+from authorizerd.cli.main import main
+from authorizerd.replay.verify.causes import Cause
+from authorizerd.replay.verify.judging import NEWEST
+from tests.ops.replay.verify.scripted_broker import (
+    END_S,
+    MORE,
+    QUESTIONS,
+    SETTINGS,
+    START_MS,
+    STEPS,
+    Broker,
+    Step,
+    acls_at,
+    causes,
+    record,
+    run,
+    write_history,
+    write_lines,
+)
+from tests.support.acls import question, snapshot_of
+from tests.support.daemon_process import COMMAND
+from tests.support.fixture_types import Capture, MonkeyPatch
+from tests.support.log_files import added
+
+
+def test_archive_in_a_folder_is_a_log(tmp_path: Path, capsys: Capture) -> None:
+    log = write_history(tmp_path, STEPS, END_S + 100)
+    (tmp_path / "logs").mkdir()
+    packed = gzip.compress("\n".join(record(Broker(STEPS, clock_s=60)).lines).encode())
+    (tmp_path / "logs/audit.log.gz").write_bytes(packed)
+    _, document = run(capsys, "--logs", tmp_path / "logs", "--log-dir", log, *SETTINGS)
+    assert document["logs"]["events"] == 280
+    assert "audit.log.gz:" in document["differences"][0]["listed"][0]["line"]
+
+
+@pytest.mark.parametrize(("words", "cause"), [
+    ((), None),
+    (("--super-users", "User:b"), Cause.SUPER_USERS),
+    (("--override", "super.users="), Cause.SUPER_USERS),
+    (("--override", "authorizerd.kafka.release=4.3"), Cause.RELEASE),
+])  # fmt: skip
+def test_configuration_names_log_and_settings(
+    words: tuple[str, ...], cause: Cause | None, tmp_path: Path, capsys: Capture
+) -> None:
+    log = write_history(tmp_path / "log", STEPS, END_S)
+    config = write_lines(tmp_path / "server.properties", [
+        "node.id=1", f"log.dirs={log}", "super.users=User:c",
+        "allow.everyone.if.no.acl.found=false", "authorizerd.kafka.release=4.4",
+    ])  # fmt: skip
+    broker = Broker(STEPS, super_users=["User:c"], release=Release.KAFKA_4_4)
+    record(broker, (*QUESTIONS, question("User:d", topic="ranged")))
+    path = write_lines(tmp_path / "audit.log", broker.lines)
+    code, document = run(capsys, "--logs", path, "--config", config, *words)
+    assert (code, set(causes(document))) == ((0, set()) if cause is None else (3, {cause}))
+    assert document["states"] == len(STEPS)
+
+
+@pytest.mark.parametrize(("listed_s", "expected"), [
+    (0, {Cause.HISTORY_LACKS: 2}),
+    (1, {NEWEST: 2}),
+])  # fmt: skip
+def test_listing_of_brokers_says_when_it_was_made(
+    listed_s: int, expected: dict[str, int], tmp_path: Path, capsys: Capture,
+    monkeypatch: MonkeyPatch,
+) -> None:  # fmt: skip
+    """An ACL that the listing lacks may be a newer one, if the line is as young."""
+    answer = BrokerAnswer(
+        snapshot_of(*acls_at(STEPS, 0)), (), {"allow.everyone.if.no.acl.found": "false"}, ""
+    )
+    monkeypatch.setattr(broker_acls, "read_brokers", lambda *_: answer)
+    clock_ms = START_MS + 10_000
+    monkeypatch.setattr(time, "time_ns", lambda: clock_ms * 1_000_000)
+    broker = Broker((*STEPS[:1], Step(1, (MORE,))))
+    for at_s in (5 - 1 + listed_s, 5 - 1 + listed_s + 0.5):
+        broker.answer(at_s, QUESTIONS[0])
+        broker.answer(at_s, QUESTIONS[4])
+    path = write_lines(tmp_path / "audit.log", broker.lines)
+    words = ("--logs", path, "--bootstrap-server", "b:9092", "--json")
+    code, document = run(capsys, *words)
+    assert (code, document["agreed"]) == (3, 2)
+    assert causes(document) | document["not_judged"] == expected
+    assert document["acls"] == "b:9092, listed at 2026-10-14T17:46:50.000Z"
+    assert main(["verify", *map(str, words[:-1])]) == 3
+    page = capsys.readouterr().out
+    assert f"one state of the ACLs for all times ({document['acls']}): decisions before" in page
+
+
+PARTIAL = json.dumps({"format_version": "1.2", "planned_values": {"root_module": {"resources": [
+    {"address": f"{kind}.a", "type": kind, "mode": "managed", "values": values}
+    for kind, values in (("kafka_acl", {
+        "resource_name": "t", "resource_type": "Topic", "resource_pattern_type_filter": "Literal",
+        "acl_principal": "User:a", "acl_host": "*", "acl_operation": "Read",
+        "acl_permission_type": "Allow",
+    }), ("redpanda_acl", {}))
+]}}})  # fmt: skip
+"""A plan of Terraform, of which one resource cannot be read."""
+
+
+@pytest.mark.parametrize(("words", "code", "text"), [
+    ((), 2, "--logs"),
+    (("--logs", "{log}"), 2, "--log-dir"),
+    (("--logs", "{log}", "--log-dir", "{dir}", "--acls", "{log}"), 2, "found both"),
+    (("--logs", "{log}", "--acls", "kafka://h:1"), 1, "No such file"),
+    (("--logs", "{log}", "--log-dir", "{dir}", "--window", "5"), 2, "--window"),
+    (("--logs", "{log}", "--log-dir", "{dir}", "--max-not-judged", "2"), 2, "--max-not-judged"),
+    (("--logs", "{log}", "--log-dir", "{log}"), 1, "expected a log directory"),
+    (("--logs", "{log}", "--log-dir", "{dir}/empty"), 1, "empty"),
+    (("--logs", "{log}", "--acls", "{dir}/none"), 1, "No such file"),
+    (("--logs", "{dir}/none", "--log-dir", "{dir}"), 1, "none"),
+    (("--logs", "{other}", "--log-dir", "{dir}"), 1, "not accepted"),
+    (("--logs", "{log}", "--log-dir", "{dir}/bad"), 1, "already present"),
+    (("--logs", "{log}", "--acls", "{partial}"), 1, "read as a whole"),
+    (("--logs", "{log}", "--config", "{dir}/none"), 1, "none"),
+    (("--logs", "{log}", "--bootstrap-server", "127.0.0.1:1"), 1, "127.0.0.1:1"),
+])  # fmt: skip
+def test_fault_is_named(
+    words: tuple[str, ...], code: int, text: str, tmp_path: Path, capsys: Capture
+) -> None:
+    folder = write_history(tmp_path, STEPS, END_S)
+    (tmp_path / "empty").mkdir()
+    write_history(tmp_path / "bad", [Step(0, (added(1),)), Step(1, (added(1),))])
+    log = write_lines(tmp_path / "audit.log", record(Broker(STEPS)).lines)
+    other = write_lines(tmp_path / "other.log", ["no audit line"])
+    partial = write_lines(tmp_path / "plan.json", [PARTIAL])
+    names = {"log": log, "dir": folder, "other": other, "partial": partial}
+    given = [word.format_map(names) for word in words]
+    try:
+        found = main(["verify", *given])
+    except SystemExit as end:
+        found = int(str(end.code))
+    assert (found, text in capsys.readouterr().err) == (code, True)
+
+
+def test_page_shows_each_difference_in_standard_input(tmp_path: Path) -> None:
+    broker = Broker((*STEPS[:2], Step(150, (MORE,)), *STEPS[2:]))
+    for at_s in (10, 205, 206):
+        for each in (question(topic="t"), question("User:c", topic="v")):
+            broker.answer(at_s, each)
+    log = write_history(tmp_path, STEPS, END_S)
+    words = ("verify", "--logs", "-", "--log-dir", str(log), "--super-users=")
+    text = "\n".join(broker.lines)
+    done = subprocess.run(
+        [*COMMAND, *words], input=text, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (3, "")
+    assert (
+        done.stdout
+        == f"""\
+6 events of 6 lines, from 2026-10-14T17:46:50.000Z to 2026-10-14T17:50:06.000Z
+4 states of the ACLs ({log}), from offset 2 at 2026-10-14T17:46:40.000Z to offset 6 at \
+2026-10-14T17:53:20.000Z; window 5 s
+allow.everyone.if.no.acl.found is unknown: pass --allow-everyone-if-no-acl-found
+judged: 6 events
+agreed: 4 events
+differences, an ACL that the history lacks: 2 events
+  /dev/stdin:4: User:c READ TOPIC v from 10.0.0.1, 2 events
+    recorded: Allowed, {MatchingAcl(MORE.acl)}
+    here: Denied, DefaultDeny, since offset 2 at 2026-10-14T17:46:40.000Z
+    likely: the recorded one is in no state
+"""
+    )
