@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import argparse
 import time
+from pathlib import Path
+
+import msgspec
 
 from authorizerd.acl.releases import Release
 from authorizerd.cli.acl_source import (
@@ -17,28 +20,37 @@ from authorizerd.cli.acl_source import (
     add_source_arguments,
     open_place,
 )
+from authorizerd.cli.configuration_file import read_configuration, read_configuration_text
 from authorizerd.cli.errors import CommandError
-from authorizerd.cli.flags import read_request
+from authorizerd.cli.flags import add_file, read_request
+from authorizerd.config.properties import parse_properties
+from authorizerd.config.providers import PROVIDERS, resolve_placeholders
 from authorizerd.replay.acls.errors import AclSourceError
 from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.text import format_time
 from authorizerd.replay.verify.command import add_arguments, run
 from authorizerd.replay.verify.history import list_states, read_history
+from authorizerd.replay.verify.settings import DifferentSetting, compare_settings, is_compared
 
 
 def add_verify_arguments(parser: argparse.ArgumentParser) -> None:
     add_arguments(parser)
     add_source_arguments(parser, is_of_moment=False)
+    text = (
+        "a broker's server.properties: settings that differ from those of --config are a difference"
+    )
+    add_file(parser, "--broker-config", text)
     parser.set_defaults(run=_run)
 
 
 def _run(parsed: argparse.Namespace) -> int:
     listed_ms = time.time_ns() // 1_000_000
     place = open_place(read_request(SourceRequest, parsed))
+    settings = _compare_settings(parsed)
     try:
         if isinstance(place, LogPlace):
             releases = tuple(Release) if place.release is None else (place.release,)
-            return run(parsed, read_history(place.path), place.settings, releases)
+            return run(parsed, read_history(place.path), place.settings, releases, settings)
         if place.unread:
             raise CommandError(f"{place.name}: expected a file that is read as a whole")
         is_live = place.place is Place.BROKERS
@@ -47,6 +59,26 @@ def _run(parsed: argparse.Namespace) -> int:
             place.snapshot.acls.values(),
             listed_ms if is_live else None,
         )
-        return run(parsed, history, place.settings, place.snapshot.rules.releases)
+        return run(parsed, history, place.settings, place.snapshot.rules.releases, settings)
     except (AclSourceError, TrafficError) as error:
         raise CommandError(str(error)) from error
+
+
+def _compare_settings(parsed: argparse.Namespace) -> list[DifferentSetting] | msgspec.UnsetType:
+    path: Path | None = parsed.broker_config
+    if path is None:
+        return msgspec.UNSET
+    if parsed.config is None:
+        parsed.refuse("--broker-config: expected --config as well")
+    text = read_configuration_text(path, "--broker-config: ")
+    broker = resolve_placeholders(
+        {
+            name: entry
+            for name, entry in parse_properties(text, source=str(path)).items()
+            if is_compared(name) or name.startswith(PROVIDERS)
+        }
+    )
+    own = read_configuration(parsed.config, parsed.override)
+    return list(
+        compare_settings({name: each.value for name, each in broker.items()}, own.file_values)
+    )

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from typing import Final
+
+import msgspec
 
 from authorizerd.acl.known_settings import KnownSettings
 from authorizerd.acl.releases import Release
@@ -28,6 +31,7 @@ from authorizerd.replay.verify.causes import find_differences
 from authorizerd.replay.verify.history import History
 from authorizerd.replay.verify.judging import Judge
 from authorizerd.replay.verify.report import Verified, make_report, print_page
+from authorizerd.replay.verify.settings import DifferentSetting
 from authorizerd.replay.whatif.options import parse_duration
 
 WINDOW_S: Final = 5
@@ -73,8 +77,12 @@ def run(
     history: History,
     known: KnownSettings,
     releases: tuple[Release, ...],
+    settings: Sequence[DifferentSetting] | msgspec.UnsetType,
 ) -> int:
     """Compare the recorded decisions, print the result, and return the exit code.
+
+    Args:
+        settings: those that differ at the broker, unset if they were not compared.
 
     Raises:
         AclSourceError: the changes of a log contradict each other.
@@ -104,7 +112,7 @@ def run(
         raise AclSourceError(history.source, str(error)) from error
     for text in (*read.left_out, *(f"{path}: {DAMAGED}" for path in read.damaged)):
         print(f"authorizerd verify: {text}", file=sys.stderr)
-    verified = make_report(judge, cases, differences, ingested, parsed.max_not_judged)
+    verified = make_report(judge, cases, differences, ingested, parsed.max_not_judged, settings)
     if parsed.json:
         sys.stdout.write(escape_json(encode_json(verified)))
     else:
@@ -113,5 +121,5 @@ def run(
 
 
 def _exit_code_of(verified: Verified) -> int:
-    is_proof = not verified.differences and not verified.lacks_evidence
-    return EXIT_DONE if is_proof else EXIT_DENIED
+    is_different = verified.differences or verified.settings
+    return EXIT_DENIED if is_different or verified.lacks_evidence else EXIT_DONE

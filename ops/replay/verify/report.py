@@ -19,6 +19,7 @@ from authorizerd.replay.text import format_count, format_time
 from authorizerd.replay.verify.causes import Cause, Difference
 from authorizerd.replay.verify.history import ALWAYS, History
 from authorizerd.replay.verify.judging import Case, Judge, Match
+from authorizerd.replay.verify.settings import DifferentSetting
 
 LISTED_MAX: Final = 1_000
 SHOWN_MAX: Final = 10
@@ -66,7 +67,10 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verified(msgspec.Struct, frozen=True, kw_only=True):
-    """The result. Numbers are those of events; ``only_by_release`` agree by one release only."""
+    """The result. Numbers are those of events; ``only_by_release`` agree by one release only.
+
+    ``settings`` are those that differ at the broker.
+    """
 
     logs: Ingested
     acls: str
@@ -83,6 +87,7 @@ class Verified(msgspec.Struct, frozen=True, kw_only=True):
     not_judged_max: float
     only_by_release: dict[str, int]
     differences: Sequence[Group]
+    settings: Sequence[DifferentSetting] | msgspec.UnsetType
 
     @property
     def judged(self) -> int:
@@ -101,6 +106,7 @@ def make_report(
     differences: Iterable[Difference],
     logs: Ingested,
     not_judged_max: float,
+    settings: Sequence[DifferentSetting] | msgspec.UnsetType,
 ) -> Verified:
     """Return the result of judged cases."""
     agreed = Counter[Match]()
@@ -133,6 +139,7 @@ def make_report(
         not_judged_max=not_judged_max,
         only_by_release=by_frequency(by_release),
         differences=_group(history, differences),
+        settings=settings,
     )
 
 
@@ -215,6 +222,8 @@ def page_lines(verified: Verified) -> Iterator[str]:
         yield "differences: none"
     for group in verified.differences:
         yield from _group_lines(group)
+    for one in verified.settings or ():
+        yield f"{one.key} differs: {one.broker} at the broker, {one.here} here: {one.effect}"
 
 
 def _shortfall_lines(verified: Verified) -> Iterator[str]:
