@@ -14,7 +14,8 @@ from __future__ import annotations
 import ssl
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import Final, Self, TypeVar
 
 import trio
@@ -96,6 +97,13 @@ class KafkaClient:
         """Warnings held back until it is clear that the request's error does not say the same."""
         self._node: Node | None = None
         self._failures = 0
+
+    def at(self, address: Address) -> Self:
+        """Return a client of one node, with these settings and its own connection."""
+        other = copy(self)
+        other._settings = replace(self._settings, bootstrap=(address,))
+        other._held, other._node, other._failures = [], None, 0
+        return other
 
     async def __aenter__(self) -> Self:
         return self

@@ -48,18 +48,22 @@ RESPONSE_BYTES_MAX: Final = 256 << 20  # larger than any list of ACLs, but not u
 class Call(Generic[T]):
     """A request in any version, and how to read its response.
 
-    ``encode`` may raise ValueError, ``decode`` DecodeError.
+    ``encode`` may raise ValueError, ``decode`` DecodeError. Only ``versions``, if given, are sent.
     """
 
     api_key: RequestedKey
     encode: Callable[[int], bytes]
     decode: Callable[[int, bytes | bytearray], T]
+    versions: range | None = None
 
 
-def message_call(api_key: ApiKey, request: object, answer: type[T]) -> Call[T]:
+def message_call(
+    api_key: ApiKey, request: object, answer: type[T], versions: range | None = None
+) -> Call[T]:
     """Return a call with ``request``, whose response is an ``answer``."""
     return Call(
         api_key=api_key,
+        versions=versions,
         encode=lambda api_version: write_request(api_key, api_version, request),
         decode=lambda api_version, body: cast(T, read_response(api_key, api_version, body)),
     )
@@ -108,13 +112,14 @@ class Node:
         """True if an idle connection is still open: the node has neither closed it nor written."""
         return not is_readable(self._stream)
 
-    def choose_version(self, api_key: RequestedKey) -> int:
-        """Return the highest version of an API that both sides support.
+    def choose_version(self, api_key: RequestedKey, versions: range | None = None) -> int:
+        """Return the highest version of an API that both sides support, among ``versions`` if given.
 
         Raises:
             RequestFailedError: there is none.
         """
-        chosen = choose_version(api_key, *self._versions.get(api_key, (0, -1)))
+        lowest, highest = self._versions.get(api_key, (0, -1))
+        chosen = choose_version(api_key, lowest, highest, versions)
         if chosen is None:
             reason = f"The node does not support {api_key.name}"
             raise RequestFailedError(ApiError(ErrorCode.UNSUPPORTED_VERSION, reason))
@@ -127,7 +132,7 @@ class Node:
             ConnectionFailedError: the connection broke, or no answer came in time.
             RequestFailedError: the node does not serve this API, or a string is too long.
         """
-        api_version = self.choose_version(call.api_key)
+        api_version = self.choose_version(call.api_key, call.versions)
         with trio.move_on_after(timeout_ms / 1000):
             return self._read(await self._exchange(call, api_version), call)
         raise ConnectionFailedError(f"{self.address}: no answer within {timeout_ms} ms")

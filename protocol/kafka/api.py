@@ -148,16 +148,20 @@ _FIRST_VERSIONS: Final[Mapping[RequestedKey, int]] = {
 """The first version that expresses what the client needs, of APIs with earlier versions."""
 
 
-def choose_version(api_key: RequestedKey, lowest: int, highest: int) -> int | None:
+def choose_version(
+    api_key: RequestedKey, lowest: int, highest: int, versions: range | None = None
+) -> int | None:
     """Return the highest version that both sides support, or None.
 
     Args:
         lowest, highest: the versions that the node supports.
+        versions: those that express what a call needs; None: those that most calls need.
     """
     api = REQUESTED_APIS[api_key]
-    chosen = min(highest, api.last_version)
     first = _FIRST_VERSIONS.get(api_key, api.first_version)
-    return chosen if chosen >= max(lowest, first) else None
+    wanted = versions or range(first, api.last_version + 1)
+    chosen = min(highest, wanted[-1])
+    return chosen if chosen >= max(lowest, wanted[0]) else None
 
 
 def has_response_tags(api_key: RequestedKey, version: int) -> bool:

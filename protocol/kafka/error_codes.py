@@ -54,7 +54,12 @@ class ErrorCode(IntEnum):
     REQUEST_TIMED_OUT = 7, "The request timed out."
     BROKER_NOT_AVAILABLE = 8, "The broker is not available."
     NETWORK_EXCEPTION = 13, "The server disconnected before a response was received."
+    COORDINATOR_LOAD_IN_PROGRESS = (
+        14,
+        "The coordinator is loading and hence can't process requests.",
+    )
     COORDINATOR_NOT_AVAILABLE = 15, "The coordinator is not available."
+    NOT_COORDINATOR = 16, "This is not the correct coordinator."
     INVALID_TOPIC_EXCEPTION = (
         17,
         "The request attempted to perform an operation on an invalid topic.",

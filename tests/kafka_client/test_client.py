@@ -106,6 +106,20 @@ async def test_connection_is_reused_and_closed(cluster: KafkaCluster) -> None:
     assert (cluster.tried, node.closed, client.warned) == ([FIRST], 1, [])
 
 
+@virtual_time
+async def test_client_of_one_node_has_its_own_connection(cluster: KafkaCluster) -> None:
+    first, second = (cluster.add(address, described(), described()) for address in (FIRST, SECOND))
+    async with connected(cluster, FIRST) as client:
+        await client.describe()
+        async with client.at(SECOND) as other:
+            await other.describe()
+        await trio.sleep(1)
+        assert (first.closed, second.closed) == (0, 1)
+        await client.describe()
+    assert cluster.tried == [FIRST, SECOND]
+    assert (len(first.names), len(second.names)) == (3, 2)
+
+
 @pytest.mark.parametrize(
     ("api", "theirs", "asked"),
     [

@@ -188,3 +188,13 @@ def test_no_version_is_chosen_if_none_is_common(
 ) -> None:
     """Versions that cannot express what the client needs do not count."""
     assert choose_version(api_key, lowest, highest) is None
+
+
+@pytest.mark.parametrize(("lowest", "highest", "chosen"), [
+    (0, 2, 2), (0, 0, 0), (1, 7, 4), (4, 7, 4), (5, 7, None), (0, -1, None),
+])  # fmt: skip
+def test_version_is_one_of_those_that_the_call_names(
+    lowest: int, highest: int, chosen: int | None
+) -> None:
+    """They may be earlier ones than those that most calls need."""
+    assert choose_version(ApiKey.DESCRIBE_CLUSTER, lowest, highest, range(5)) == chosen
