@@ -1,7 +1,7 @@
-"""``authorizerd verify``: compare brokers' recorded decisions with those of this code.
+"""``authorizerd verify``: compare brokers' decisions with those of this code.
 
-The command belongs to replay, whose errors become those of a command here. The ACLs and the
-settings are found as by ``explain``.
+The comparison of records belongs to replay, whose errors become those of a command here. The ACLs
+and the settings are found as by ``explain``.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from authorizerd.cli.acl_source import (
 from authorizerd.cli.configuration_file import read_configuration, read_configuration_text
 from authorizerd.cli.errors import CommandError
 from authorizerd.cli.flags import add_file, read_request
+from authorizerd.cli.probe.arguments import add_probe_arguments, check_unused, read_probe
 from authorizerd.config.properties import parse_properties
 from authorizerd.config.providers import PROVIDERS, resolve_placeholders
 from authorizerd.replay.acls.errors import AclSourceError
@@ -40,10 +41,16 @@ def add_verify_arguments(parser: argparse.ArgumentParser) -> None:
         "a broker's server.properties: settings that differ from those of --config are a difference"
     )
     add_file(parser, "--broker-config", text)
+    add_probe_arguments(parser)
     parser.set_defaults(run=_run)
 
 
 def _run(parsed: argparse.Namespace) -> int:
+    if parsed.probe:
+        from authorizerd.cli.probe.command import run_probe  # it loads the client of a cluster
+
+        return run_probe(read_probe(parsed))
+    check_unused(parsed)
     listed_ms = time.time_ns() // 1_000_000
     place = open_place(read_request(SourceRequest, parsed))
     settings = _compare_settings(parsed)

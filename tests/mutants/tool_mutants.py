@@ -24,6 +24,30 @@ TOOL_MUTANTS: Final = {
         becomes="if True:",
         found_by="tests/ops/replay/verify/test_verify.py::test_rule_must_be_possible_too",
     ),
+    "a probe takes a difference that does not stay for one": Mutant(
+        file="cli/probe/comparing.py",
+        text="        [each for each in second.judged if each not in passing],",
+        becomes="        second.judged,",
+        found_by="tests/cli/probe/test_probe.py::test_answers_that_change_are_not_judged",
+    ),
+    "a probe takes what is not visible for denied": Mutant(
+        file="cli/probe/comparing.py",
+        text="        elif is_visible is False:",
+        becomes="        elif False:",
+        found_by="tests/cli/probe/test_probe.py::test_agreement_is_counted",
+    ),
+    "a probe may create topics": Mutant(
+        file="cli/probe/brokers.py",
+        text="allow_auto_topic_creation=False",
+        becomes="allow_auto_topic_creation=True",
+        found_by="tests/cli/probe/test_probe.py::test_agreement_is_counted",
+    ),
+    "a probe takes a question that the daemon refuses for denied": Mutant(
+        file="cli/probe/deciding.py",
+        text="if each.context.error is not None:",
+        becomes="if False:",
+        found_by="tests/cli/probe/test_command.py::test_side_that_does_not_answer_is_a_fault",
+    ),
     # Import and export
     "an ALLOW is sent together with a DENY": Mutant(
         file="cli/transfer/cluster_place.py",

@@ -46,7 +46,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(overwrite=False)
     parser.add_argument(
         "--logs",
-        required=True,
         type=parse_path,
         action="extend",
         nargs="+",
