@@ -24,6 +24,24 @@ TOOL_MUTANTS: Final = {
         becomes="if True:",
         found_by="tests/ops/replay/verify/test_verify.py::test_rule_must_be_possible_too",
     ),
+    "a decision after the end of the log counts as a difference": Mutant(
+        file="ops/replay/verify/judging.py",
+        text="end_ms <= case.part.last_ms + self.window_ms",
+        becomes="False",
+        found_by="tests/ops/replay/verify/test_causes.py::test_decision_that_a_later_change_may_explain_is_not_judged",
+    ),
+    "another ACL with the same answer proves that a broker was late": Mutant(
+        file="ops/replay/verify/causes.py",
+        text="        and other.summand.rule in (None, str(decision.rule))\n",
+        becomes="",
+        found_by="tests/ops/replay/verify/test_causes.py::test_planted_fault_is_found_and_its_cause_is_named",
+    ),
+    "settings of a broker that differ are a success": Mutant(
+        file="ops/replay/verify/command.py",
+        text="verified.differences or verified.settings",
+        becomes="verified.differences",
+        found_by="tests/ops/replay/verify/test_settings.py::test_setting_that_differs_is_a_difference",
+    ),
     "a probe takes a difference that does not stay for one": Mutant(
         file="cli/probe/comparing.py",
         text="        [each for each in second.judged if each not in passing],",

@@ -7,11 +7,13 @@ force. Otherwise any state that happens to give the recorded answer would do.
 
 from __future__ import annotations
 
+import math
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from statistics import fmean
 from typing import Final, TypeAlias
 
 import msgspec
@@ -20,8 +22,8 @@ from authorizerd.acl.decision import DefaultRule, Rule, get_acl
 from authorizerd.acl.model import Acl
 from authorizerd.acl.releases import Release
 from authorizerd.acl.snapshot import AclSnapshot
-from authorizerd.replay.verify.history import ALWAYS, describe_state
-from authorizerd.replay.verify.judging import NEWEST, Case, Judge, Match
+from authorizerd.replay.verify.history import describe_state
+from authorizerd.replay.verify.judging import NEWEST, Case, Judge
 
 CLOCK_CHANGES_MIN: Final = 2
 """A broker that is late by the same time after this many changes has another clock."""
@@ -65,7 +67,8 @@ class Difference(msgspec.Struct):
         release: another release that explains it.
         earlier: the last state before the window that explains it; ``later`` is the first after it.
         delay_ms: the least and the greatest time by which the broker was behind the state
-            ``change``; it was ahead if they are negative. None if the record does not show it.
+            ``change``; it was ahead if they are negative. One may be infinite. None if the record
+            does not show it.
     """
 
     case: Case
@@ -74,7 +77,7 @@ class Difference(msgspec.Struct):
     release: Release | None = None
     earlier: int | None = None
     later: int | None = None
-    delay_ms: tuple[int, int] | None = None
+    delay_ms: tuple[float, float] | None = None
     change: int = 0
 
 
@@ -119,11 +122,8 @@ class _Search:
         """Note whether a state explains a difference; return True if no later one matters."""
         case = difference.case
         is_possible = case.possible[0] <= number <= case.possible[-1]
-        explained = [
-            release
-            for release in (self._others if is_possible else self._judge.releases)
-            if self._judge.rule(case, number, snapshot, release).match is not Match.DIFFERENT
-        ]
+        releases = self._others if is_possible else self._judge.releases
+        explained = self._judge.find_explaining(case, number, snapshot, releases)
         if not explained:
             return False
         if is_possible:
@@ -154,28 +154,42 @@ def _find_delay(judge: Judge, difference: Difference, others: Iterable[Case]) ->
     """
     case, states = difference.case, judge.history.states
     assert case.ruling is not None, "a difference was judged"
+    decision = case.ruling.decision
     parts = [
         other.part
         for other in others
-        if other.summand.allowed == case.ruling.decision.allowed
+        if other.summand.allowed == decision.allowed
+        and other.summand.rule in (None, str(decision.rule))
         and other.summand[6:8] != case.summand[6:8]
     ]
     first_ms, last_ms = case.part.first_ms, case.part.last_ms
     if difference.earlier is not None:
         change = case.states[case.states.index(difference.earlier) + 1]
-        after = [part.first_ms for part in parts if part.first_ms > last_ms]
+        # A part that began before shows only that some event of it came after.
+        after = [
+            part.first_ms if part.first_ms > last_ms else math.inf
+            for part in parts
+            if part.last_ms > last_ms
+        ]
         if after:
             begin_ms = states[change].time_ms
             difference.change = change
             difference.delay_ms = last_ms - begin_ms, min(after) - begin_ms
             return
     if difference.later is not None:
-        before = [part.last_ms for part in parts if part.last_ms < first_ms]
+        before = [
+            part.last_ms if part.last_ms < first_ms else -math.inf
+            for part in parts
+            if part.first_ms < first_ms
+        ]
         begin_ms = states[difference.later].time_ms
         # A line that names an ACL proves that the broker had it.
         if before or case.recorded_acl is not None:
             difference.change = difference.later
-            difference.delay_ms = max(before, default=ALWAYS) - begin_ms, first_ms - begin_ms
+            difference.delay_ms = (
+                max(before, default=-math.inf) - begin_ms,
+                first_ms - begin_ms,
+            )
 
 
 def _find_cause(judge: Judge, difference: Difference) -> tuple[Cause, str]:
@@ -227,11 +241,16 @@ def _is_of_default(rule: str | None, ours: Rule, *, is_open: bool | None) -> boo
 
 
 def _set_clocks(judge: Judge, differences: Iterable[Difference]) -> None:
-    """Replace the causes in logs whose brokers were late by one time after most changes."""
+    """Replace the causes in logs whose brokers were late by one time after most changes.
+
+    Raises:
+        ChangeError: as ``Judge.judge``.
+    """
     by_log: defaultdict[str, list[Difference]] = defaultdict(list)
     for each in differences:
         if each.cause in _OF_STATES:
             by_log[name_log(each.case.part.file)].append(each)
+    wanted: list[tuple[tuple[Difference, str], list[int]]] = []
     for log, some in by_log.items():
         delay_ms = find_common_delay(some)
         if delay_ms is None:
@@ -239,10 +258,22 @@ def _set_clocks(judge: Judge, differences: Iterable[Difference]) -> None:
         where = "ahead of" if delay_ms > 0 else "behind"
         text = f"the broker of {log} is about {abs(delay_ms) / _SECOND_MS:.0f} s {where} the log"
         for each in some:
-            at_ms = each.case.part.first_ms - delay_ms
-            shifted = judge.history.find_possible(each.case.states, at_ms, judge.window_ms)
-            if each.earlier in shifted or each.later in shifted:
-                each.cause, each.detail = Cause.CLOCK, text
+            part, states = each.case.part, each.case.states
+            shifted = {
+                number
+                for at_ms in (part.first_ms - delay_ms, part.last_ms - delay_ms)
+                for number in judge.history.find_possible(states, at_ms, judge.window_ms)
+            }
+            wanted.append(((each, text), sorted(shifted)))
+
+    def look(found: tuple[Difference, str], number: int, snapshot: AclSnapshot) -> bool:
+        difference, text = found
+        if not judge.find_explaining(difference.case, number, snapshot, judge.releases):
+            return False
+        difference.cause, difference.detail = Cause.CLOCK, text
+        return True
+
+    judge.visit(wanted, look)
 
 
 def find_common_delay(differences: Iterable[Difference]) -> int | None:
@@ -250,13 +281,18 @@ def find_common_delay(differences: Iterable[Difference]) -> int | None:
     delayed = [each for each in differences if each.delay_ms is not None]
     ranges = [each.delay_ms for each in delayed if each.delay_ms is not None]
     lows, highs = sorted(low for low, _ in ranges), sorted(high for _, high in ranges)
-    best = max(lows, key=lambda ms: bisect_right(lows, ms) - bisect_left(highs, ms), default=0)
+    best = max(
+        filter(math.isfinite, (*lows, *highs)),
+        key=lambda ms: bisect_right(lows, ms) - bisect_left(highs, ms),
+        default=0,
+    )
     fitting = [
-        (each.change, high)
+        (each.change, low, high)
         for each, (low, high) in zip(delayed, ranges, strict=True)
         if low <= best <= high
     ]
     are_most = 2 * len(fitting) > len(ranges)
-    if not are_most or len({change for change, _ in fitting}) < CLOCK_CHANGES_MIN:
+    if not are_most or len({change for change, *_ in fitting}) < CLOCK_CHANGES_MIN:
         return None
-    return (best + min(high for _, high in fitting)) // 2
+    bounds = max(low for _, low, _ in fitting), min(high for *_, high in fitting)
+    return round(fmean(filter(math.isfinite, bounds)))

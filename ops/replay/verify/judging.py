@@ -51,6 +51,11 @@ class Ruling(msgspec.Struct, frozen=True):
     release: Release
 
 
+def _weigh(ruling: Ruling) -> tuple[Match, bool]:
+    """Return the order of rulings: of those that differ, a default shows another setting."""
+    return ruling.match, isinstance(ruling.decision.rule, DefaultRule)
+
+
 class Case(msgspec.Struct):
     """Equal events in one file, for which the same states may have been in force.
 
@@ -172,8 +177,8 @@ class Judge:
     def _rule_on_case(self, case: Case, number: int, snapshot: AclSnapshot) -> bool:
         """Judge a case by one more state, and return True if that explains it wholly."""
         rulings = [self.rule(case, number, snapshot, release) for release in self.releases]
-        best = max(rulings, key=lambda each: each.match)
-        if case.ruling is None or best.match > case.ruling.match:
+        best = max(rulings, key=_weigh)
+        if case.ruling is None or _weigh(best) > _weigh(case.ruling):
             case.ruling = best
             case.releases = tuple(each.release for each in rulings if each.match)
         case.doubt = case.doubt or self._find_doubt(case, best, snapshot)
@@ -186,6 +191,16 @@ class Judge:
             return None
         keys = doubt_answer(snapshot, self.known, case.question).keys
         return DEPENDS.format(" and ".join(keys)) if keys else None
+
+    def find_explaining(
+        self, case: Case, number: int, snapshot: AclSnapshot, releases: Iterable[Release]
+    ) -> list[Release]:
+        """Return the releases by whose rules a state explains a case."""
+        return [
+            release
+            for release in releases
+            if self.rule(case, number, snapshot, release).match is not Match.DIFFERENT
+        ]
 
     def rule(self, case: Case, number: int, snapshot: AclSnapshot, release: Release) -> Ruling:
         """Return the decision of a state by the rules of one release."""

@@ -27,8 +27,9 @@ from tests.ops.replay.verify.scripted_broker import (
     write_history,
     write_lines,
 )
-from tests.support.acls import question
+from tests.support.acls import acl, question
 from tests.support.fixture_types import Capture
+from tests.support.log_files import added, removed
 
 ASKED = Summand("User:a", "h", "READ", "TOPIC", "ab", "LITERAL", True, None, "INFO")
 
@@ -44,6 +45,18 @@ def moved(number: int, by_s: float) -> tuple[Step, ...]:
         Step(each.at_s + by_s, each.changes) if n == number else each
         for n, each in enumerate(STEPS)
     )
+
+
+AGAIN = (
+    Step(0), Step(50, (added(1, acl(topic="t")),)), Step(200, (removed(1),)),
+    Step(250, (added(2, acl("User:*", topic="*")),)), Step(270, (removed(2),)),
+)  # fmt: skip
+"""An ACL goes, and later another one allows the same."""
+TWICE = (
+    Step(0), Step(20, (added(1, acl(topic="t")),)), Step(30, (added(3, acl("User:b", topic="u")),)),
+    Step(40, (removed(1),)), Step(60, (added(2, acl(topic="t")),)), Step(70, (removed(3),)),
+    Step(85, (removed(2),)),
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(("history", "broker", "words", "cause"), [
@@ -77,7 +90,14 @@ def moved(number: int, by_s: float) -> tuple[Step, ...]:
     ),
     pytest.param(lost(1), Broker(STEPS), (), Cause.HISTORY_LACKS, id="a lost addition"),
     pytest.param(lost(2), Broker(STEPS), (), Cause.BROKER_LACKED, id="a lost removal"),
+    pytest.param(
+        (*AGAIN[:2], Step(200), *AGAIN[3:]), Broker(AGAIN), (), Cause.BROKER_LACKED,
+        id="a lost removal before another ACL",
+    ),
     pytest.param(STEPS, Broker(STEPS, clock_s=60), (), Cause.CLOCK, id="a clock that is ahead"),
+    pytest.param(
+        TWICE, Broker(TWICE, clock_s=80), (), Cause.CLOCK, id="a clock that is ahead of all changes"
+    ),
     pytest.param(STEPS, Broker(STEPS, clock_s=-60), (), Cause.CLOCK, id="a clock that is behind"),
     pytest.param(STEPS, Broker(moved(1, 60)), (), Cause.OTHER_TIME, id="a late addition"),
     pytest.param(STEPS, Broker(moved(2, 60)), (), Cause.OTHER_TIME, id="a late removal"),
