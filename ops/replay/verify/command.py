@@ -25,8 +25,9 @@ from authorizerd.replay.local.errors import NeedsSparkError, TrafficError
 from authorizerd.replay.local.tallies import Part, Summand
 from authorizerd.replay.local.traffic import count_logs, sum_lines
 from authorizerd.replay.messages import EXIT_DENIED, EXIT_DONE
-from authorizerd.replay.options import parse_path, parse_ratio
+from authorizerd.replay.options import parse_path, parse_ratio, refuse
 from authorizerd.replay.text import encode_json
+from authorizerd.replay.topics import SCHEME
 from authorizerd.replay.verify.causes import find_differences
 from authorizerd.replay.verify.history import History
 from authorizerd.replay.verify.judging import Judge
@@ -39,6 +40,7 @@ NOT_JUDGED_MAX: Final = 0.05
 
 _STANDARD_INPUT: Final = "-"
 _STDIN: Final = "/dev/stdin"
+_WITHOUT_SPARK: Final = "verify does not use Spark: name fewer logs at a time, or others"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -88,6 +90,8 @@ def run(
         TrafficError: a log cannot be read, is too much for one process, or has too many lines
             without an event.
     """
+    if any(text.startswith(SCHEME) for text in parsed.logs):
+        refuse(parsed, "--logs: expected files: pipe the records of a topic to --logs -")
     inputs = tuple(_STDIN if text == _STANDARD_INPUT else text for text in parsed.logs)
     logs = make_ingest_plan(parsed, inputs, "")
     judge = Judge(history, known, releases, parsed.window * 1000)
@@ -106,7 +110,7 @@ def run(
             cases = judge.judge(counted)
             differences = find_differences(judge, cases)
     except NeedsSparkError as error:
-        raise TrafficError(f"{error.reason}: verify fewer logs at a time") from error
+        raise TrafficError(f"{error.reason}: {_WITHOUT_SPARK}") from error
     except ChangeError as error:
         raise AclSourceError(history.source, str(error)) from error
     for text in (*read.left_out, *(f"{path}: {DAMAGED}" for path in read.damaged)):
