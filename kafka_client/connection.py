@@ -113,7 +113,7 @@ class Node:
         return not is_readable(self._stream)
 
     def choose_version(self, api_key: RequestedKey, versions: range | None = None) -> int:
-        """Return the highest version of an API that both sides support, among ``versions`` if given.
+        """Return the highest version that both sides support, among ``versions`` if given.
 
         Raises:
             RequestFailedError: there is none.
