@@ -37,7 +37,6 @@ from tests.oracles.standard_authorizer import (
     number_acls,
     question_of,
 )
-from tests.support.authorizers import read_only_authorizer
 
 NOT_READY = "!AuthorizerNotReadyException: null"
 WILDCARD_PRINCIPAL = "!IllegalArgumentException: duplicate element: User:*"
@@ -78,7 +77,7 @@ class Recording:
         numbers = number_acls(case)
         snapshot = load_acls(case, numbers, self.rules)
         published = None if case.get("loading") else snapshot
-        authorizer = read_only_authorizer(Published(published))
+        authorizer = StandardAuthorizer(Published(published))
         configs = {
             "super.users": case.get("superUsers", ""),
             "allow.everyone.if.no.acl.found": str(bool(case.get("allowEveryone"))),

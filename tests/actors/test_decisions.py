@@ -12,7 +12,7 @@ from authorizerd.acl.model import Operation, Question, ResourceType
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.steps import finish
 from authorizerd.actors.auditor import Auditor
-from authorizerd.actors.authorizer import RequestContext
+from authorizerd.actors.authorizer import Action, RequestContext
 from authorizerd.actors.daemon_authorizer import DecisionContext, DecisionCounts
 from authorizerd.actors.published import Published
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
@@ -175,8 +175,9 @@ def test_nothing_is_decided_while_a_required_audit_cannot_be_written(principal: 
     """This includes super users, and decisions that would not be audited."""
     authorizer, log = audited(AuditLevel.INFO, AuditRules(is_required=True))
     state, context = authorizer.current_state(), in_test(authorizer)
-    asked = question(principal)
+    asked, action = question(principal), Action(Operation.READ, ResourceType.TOPIC, "t")
     authorize = authorizer.authorize_by(state, "Test")
+    pinned = authorizer.pinned()
     ways: list[Callable[[], object]] = [
         lambda: authorize(principal, None, Operation.READ, ResourceType.TOPIC, "t"),
         lambda: authorizer.decide(state, asked, context).allowed,
@@ -185,13 +186,20 @@ def test_nothing_is_decided_while_a_required_audit_cannot_be_written(principal: 
                 by_type(principal), Operation.READ, ResourceType.TOPIC
             )
         ),
+        lambda: authorizer.authorize(by_type(principal), [action])[0],
+        lambda: pinned(by_type(principal), [action])[0],
     ]
+    assert authorizer.serves(principal)
     assert all(ask() for ask in ways)
     log.is_refusing = True
+    assert not authorizer.serves(principal)
     for ask in ways:
         with pytest.raises(NotReadyError, match="the audit log is required, but cannot be written"):
             ask()
-    assert authorizer.counts == {"Test": DecisionCounts(allowed=1, not_ready=1)}
+    assert authorizer.counts == {
+        "Test": DecisionCounts(allowed=1, not_ready=1),
+        "Kafka": DecisionCounts(allowed=2, not_ready=2),
+    }
     assert authorizer.not_ready_reason == "the audit log is required, but cannot be written"
 
 

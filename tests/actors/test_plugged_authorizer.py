@@ -307,34 +307,17 @@ def test_an_authorizer_that_rejects_the_cluster_id_is_an_error(error: BaseExcept
 def test_faults_of_other_methods_do_no_harm(error: BaseException) -> None:
     """Nobody is served, nothing is counted, and the daemon can end."""
 
-    class Broken(Plug):
-        def serves(self, principal: str) -> bool:
-            raise error
+    def fail(*_: object) -> None:
+        raise error
 
-        @property
-        def not_ready_reason(self) -> str:
-            raise error
-
-        def acl_count(self) -> int:
-            raise error
-
-        @property
-        def reconfigurable_configs(self) -> frozenset[str]:
-            raise error
-
-        def validate_reconfiguration(self, configs: Mapping[str, str]) -> None:
-            raise error
-
-        def reconfigure(self, configs: Mapping[str, str]) -> None:
-            raise error
-
-        def pinned(self) -> Authorize:
-            raise error
-
-        def close(self) -> None:
-            raise error
-
-    authorizer, faults = plugged(Broken(error))
+    names = "serves", "acl_count", "validate_reconfiguration", "reconfigure", "pinned", "close"
+    attributes = "not_ready_reason", "reconfigurable_configs"
+    broken = type(
+        "Broken",
+        (Plug,),
+        {**dict.fromkeys(names, fail), **dict.fromkeys(attributes, property(fail))},
+    )
+    authorizer, faults = plugged(broken(error))
     assert authorizer.serves("User:a") is False
     assert authorizer.not_ready_reason == "the ACLs are not loaded yet"
     assert authorizer.acl_count() == -1

@@ -24,7 +24,7 @@ from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.actors.updates import Updates
 from tests.support.acls import acl, snapshot_of
 from tests.support.audit import RecordingAuditLog
-from tests.support.authorizers import read_only_authorizer, server_endpoint
+from tests.support.authorizers import server_endpoint
 
 READ_T = acl("User:a", "READ", topic="t")
 LOADED = snapshot_of(READ_T)
@@ -40,7 +40,7 @@ def new_authorizer(
     snapshot: AclSnapshot | None, auditor: Auditor | None = None
 ) -> tuple[StandardAuthorizer, Published[AclSnapshot | None]]:
     published = Published(snapshot)
-    authorizer = read_only_authorizer(published, auditor)
+    authorizer = StandardAuthorizer(published, auditor=auditor)
     authorizer.configure({"super.users": "User:root"})
     return authorizer, published
 
@@ -190,21 +190,6 @@ def test_an_action_on_a_pattern_that_is_not_literal_is_rejected(pattern_type: in
                 authorize(context("User:root"), [action])
         counts = authorizer.counts[KAFKA_SURFACE]
         assert counts.invalid == (0 if pattern_type == PatternType.LITERAL else 2)
-
-
-@pytest.mark.parametrize("principal", ["User:a", "User:root"])
-def test_nobody_is_served_while_a_required_audit_cannot_be_written(principal: str) -> None:
-    log = RecordingAuditLog()
-    auditor = Auditor(log, level=AuditLevel.INFO, now_s=lambda: 0.0)
-    authorizer, _ = new_authorizer(LOADED, auditor)
-    ways = (authorizer.authorize, authorizer.pinned())
-    assert authorizer.serves(principal)
-    assert all(authorize(context(principal), [read("t")]) == [True] for authorize in ways)
-    log.is_refusing = True
-    assert not authorizer.serves(principal)
-    for authorize in ways:
-        with pytest.raises(NotReadyError, match="the audit log is required, but cannot be written"):
-            authorize(context(principal), [read("t")])
 
 
 @pytest.mark.parametrize("is_expired", [False, True])

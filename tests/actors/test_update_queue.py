@@ -8,20 +8,17 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from authorizerd.acl.errors import InvalidAclError, PolicyViolationError
-from authorizerd.acl.filters import accepts
-from authorizerd.acl.model import Acl, AclAdded, AclFilter, AclRemoved, ChangeBatch
+from authorizerd.acl.model import Acl, AclFilter, ChangeBatch
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes, at_offset
-from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX, Deleted, Plan
+from authorizerd.acl.updates import Deleted, Plan
 from authorizerd.actors import steps, update_queue
 from authorizerd.actors.completion import Completion
 from authorizerd.actors.errors import LogWriteError, UpdateRefusedError
 from authorizerd.actors.published import Published
-from authorizerd.actors.record_applier import CaughtUp, RecordApplier
-from authorizerd.actors.update_queue import LogChange, UpdateQueue
+from authorizerd.actors.record_applier import CaughtUp
+from authorizerd.actors.update_queue import UpdateQueue
 from authorizerd.actors.updates import ClusterPlan
 from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage
-from tests.oracles.standard_authorizer import FILE_4_4, acl_of, control_cases, filter_of
 from tests.support.acls import acl as topic_acl
 from tests.support.update_queue import MemoryLog, Running, results
 
@@ -136,15 +133,6 @@ async def test_a_large_request_has_one_completion(
     assert [each.acls for each in await results(deleted)] == [(acl(f"t{n}"),) for n in range(1000)]
 
 
-async def test_valid_items_of_a_mixed_request_are_created(running: Running) -> None:
-    """The batch contains the valid items. A duplicate succeeds."""
-    bad = Acl(2, "t", 1, "User:a", "*", 3, 3)
-    ended = await results(running.queue.create([acl("t"), bad, acl("t"), acl("u")]))
-    assert [type(each) for each in ended] == [type(None), InvalidAclError, type(None), type(None)]
-    assert running.acls == {acl("t"), acl("u")}
-    assert [len(batch) for batch in running.log.batches] == [2]
-
-
 async def test_a_request_that_changes_nothing_writes_nothing(running: Running) -> None:
     """Neither a duplicate nor a filter without a match makes a batch."""
     await results(running.queue.create([acl("t")]))
@@ -153,48 +141,6 @@ async def test_a_request_that_changes_nothing_writes_nothing(running: Running) -
     assert await results(none) == [Deleted(())]
     assert await results(running.queue.create([])) == []
     assert len(running.log.batches) == 1
-
-
-async def test_each_filter_sees_the_state_before_the_request(running: Running) -> None:
-    """An ACL that two filters match is reported twice and removed once."""
-    await results(running.queue.create([acl("t"), acl("u")]))
-    ended = await results(
-        running.queue.delete(
-            [AclFilter(resource_name="t"), AclFilter(operation=0), AclFilter(), AclFilter()]
-        )
-    )
-    assert ended[0] == Deleted((acl("t"),))
-    assert str(ended[1].error) == "Unknown entryFilter."
-    assert {frozenset(each.acls) for each in ended[2:]} == {frozenset({acl("t"), acl("u")})}
-    assert running.acls == set()
-    assert [type(change) for change in running.log.batches[-1]] == [AclRemoved, AclRemoved]
-
-
-async def test_a_request_too_large_for_one_batch_is_refused(running: Running) -> None:
-    """More than 10,000 new records: POLICY_VIOLATION for every item. Duplicates do not count."""
-    many = [acl(f"t{n}") for n in range(RECORDS_PER_REQUEST_MAX)]
-    ended = await results(running.queue.create([*many, acl("one more")]))
-    assert {(type(each), str(each)) for each in ended} == {
-        (PolicyViolationError, "Unable to perform excessively large batch operation.")
-    }
-    assert running.acls == set()
-    assert set(await results(running.queue.create([*many, *many]))) == {None}
-    assert len(running.acls) == RECORDS_PER_REQUEST_MAX
-
-
-async def test_too_many_removals_delete_nothing(running: Running) -> None:
-    """More than 10,000 distinct removals over all filters fail the whole request."""
-    half = RECORDS_PER_REQUEST_MAX // 2 + 1
-    for principal in ("User:a", "User:b"):
-        await results(running.queue.create([acl(f"t{n}", principal) for n in range(half)]))
-    filters = [AclFilter(principal="User:a"), AclFilter(principal="User:b")]
-    ended = await results(running.queue.delete(filters))
-    assert [str(each.error) for each in ended] == [
-        "Cannot remove more than 10000 acls in a single delete operation."
-    ] * 2
-    assert len(running.acls) == 2 * half
-    assert not (await results(running.queue.delete(filters[:1])))[0].error
-    assert len(running.acls) == half
 
 
 async def test_accepted_work_survives_its_callers_cancellation(running: Running) -> None:
@@ -284,62 +230,6 @@ async def test_the_queue_is_bounded(nursery: trio.Nursery) -> None:
     assert await results(completions[:2]) == [None, None]
 
 
-async def replay(running: Running, step: dict[str, Any], expected: dict[str, Any]) -> None:
-    """Run one recorded step through the queue. Compare texts and records."""
-    before = len(running.log.batches)
-    if "create" in step:
-        ended = await results(running.queue.create([acl_of(row) for row in step["create"]]))
-        assert [None if each is None else str(each) for each in ended] == [
-            text and text["message"] for text in expected["results"]
-        ]
-        written = [change for batch in running.log.batches[before:] for change in batch]
-        assert [change.acl for change in written if isinstance(change, AclAdded)] == [
-            acl_of(step["create"][n])
-            for n, each in enumerate(ended)
-            if each is None and n in first_places(step["create"], running, written)
-        ]
-        assert len(written) == len(expected["records"])
-    else:
-        filters = [filter_of(row) for row in step["delete"]]
-        ended = await results(running.queue.delete(filters))
-        for used, each, result in zip(filters, ended, expected["results"], strict=True):
-            assert (each.error and str(each.error)) == (
-                result["error"] and result["error"]["message"]
-            )
-            assert set(each.acls) == {acl_of(row) for row in result["deleted"]}
-            assert not any(accepts(used, left) for left in running.acls if not each.error)
-        removed = [change for batch in running.log.batches[before:] for change in batch]
-        assert len(removed) == len(expected["removedIdOrdinals"])
-
-
-def first_places(rows: list[list[str]], running: Running, written: list[LogChange]) -> set[int]:
-    """Return the indexes in the request of the ACLs that were new."""
-    new = {change.acl for change in written if isinstance(change, AclAdded)}
-    seen: set[Acl] = set()
-    places = set()
-    for place, row in enumerate(rows):
-        each = acl_of(row)
-        if each in new and each not in seen:
-            places.add(place)
-            seen.add(each)
-    return places
-
-
-async def test_recorded_cases_of_kafkas_controller() -> None:
-    """Texts, records, reported deletions, and the remaining ACLs.
-
-    An empty state has the strict rules, by which Kafka 4.4 creates.
-    """
-    for case in control_cases(FILE_4_4):
-        async with trio.open_nursery() as nursery:
-            running = await start(nursery)
-            for step, expected in zip(case["steps"], case["expect"]["steps"], strict=True):
-                if not expected.get("skipped"):
-                    await replay(running, step, expected)
-            assert len(running.acls) == case["expect"]["aclCount"], case["id"]
-            nursery.cancel_scope.cancel()
-
-
 async def test_durable_change_that_is_not_applied_is_unacknowledged(nursery: trio.Nursery) -> None:
     """The test itself takes the place of the applier."""
     log = MemoryLog()
@@ -380,24 +270,10 @@ async def test_nothing_is_acknowledged_before_workers_have_applied_it(
     def settings(image: ClusterImage) -> ClusterPlan[str]:
         return Plan((), "changed")
 
-    feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](1)
-    applier = RecordApplier(inbox)
-    queue = UpdateQueue(
-        MemoryLog(),
-        feed,
-        applier.snapshot,
-        applier.cluster,
-        requests_max=2,
-        new_id=lambda: bytes(16),
-        acls_changed_at=lambda: 0,
-        applied_everywhere=applied_everywhere,
-    )
-    (created,) = queue.create([acl("t")])
-    changed = queue.change_cluster(settings, lambda: calls.append("passed on"))
-    await nursery.start(applier.run)
-    await nursery.start(queue.run)
-    await feed.send(CaughtUp(0))
-    await wait_all_tasks_blocked()
+    running = Running(2, applied_everywhere=applied_everywhere)
+    (created,) = running.queue.create([acl("t")])
+    changed = running.queue.change_cluster(settings, lambda: calls.append("passed on"))
+    await running.start(nursery, CaughtUp(0))
     assert calls == ["passed on", "waited"]
     assert (created.is_done, changed.is_done) == (False, False)
     released.set()

@@ -10,6 +10,7 @@ from authorizerd.acl.model import Acl
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.auditor import Auditor
 from authorizerd.actors.published import Published
+from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.config.configuration import Configuration, parse
 from authorizerd.daemon.decisions.authzen import AuthZenHandler
 from authorizerd.daemon.decisions.callers import Caller, Callers
@@ -21,7 +22,6 @@ from authorizerd.protocol.http.rights import DECISIONS, Needs
 from tests.support.acls import acl, snapshot_of
 from tests.support.answers import answer_of
 from tests.support.audit import RecordingAuditLog
-from tests.support.authorizers import read_only_authorizer
 
 SURFACE = "AuthZEN"
 PROXY, ROOT, OTHER = "User:a proxy", "User:root", "User:other"
@@ -78,7 +78,7 @@ class Place:
         )
         self.audit_log = RecordingAuditLog()
         self.auditor = Auditor(self.audit_log, level=AuditLevel.DEBUG, now_s=lambda: 0.0)
-        self.authorizer = read_only_authorizer(self.snapshot, self.auditor)
+        self.authorizer = StandardAuthorizer(self.snapshot, auditor=self.auditor)
         self.authorizer.configure({"super.users": ROOT})
         self.file = None if folder is None else folder / "tokens"
         if self.file is not None:

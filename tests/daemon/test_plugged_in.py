@@ -23,7 +23,6 @@ from authorizerd.daemon.authorizer_loader import choose_authorizer
 from authorizerd.daemon.errors import StartError
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from tests.daemon.kafka_service import ALICE, ROOT, TIMEOUT_MS, KafkaService, acl, start
-from tests.support.authorizers import read_only_authorizer
 from tools.example.quarantine import QuarantineAuthorizer
 
 FIRST, SECOND = acl("first"), acl("second")
@@ -207,7 +206,7 @@ async def test_built_in_authorizer_gets_settings_under_any_wrapper(nursery: trio
 
 def choose(class_name: str) -> Authorizer:
     snapshot: Published[AclSnapshot | None] = Published(None)
-    standard = read_only_authorizer(snapshot)
+    standard = StandardAuthorizer(snapshot)
     return choose_authorizer(class_name, standard, snapshot)
 
 

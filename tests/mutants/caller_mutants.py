@@ -276,7 +276,7 @@ CALLER_MUTANTS: Final = {
         file="daemon/queries/tables.py",
         text='    return f"\'{cell}" if is_odd or (first and first in _FORMULA) else cell\n',
         becomes="    return cell\n",
-        found_by="tests/daemon/queries/test_tables.py::test_cell_is_never_a_formula",
+        found_by="tests/daemon/queries/test_tables.py::test_no_part_of_a_cell_is_a_formula",
     ),
     "plain HTTP may set the cookie of a console with TLS": Mutant(
         file="daemon/console/setup.py",

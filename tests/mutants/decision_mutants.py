@@ -256,7 +256,8 @@ DECISION_MUTANTS: Final = {
         file="acl/updates.py",
         text="if len(self.removed) > RECORDS_PER_REQUEST_MAX:",
         becomes="if not self.removed:",
-        found_by="tests/actors/test_update_queue.py::test_too_many_removals_delete_nothing",
+        found_by="tests/acl/test_updates.py"
+        "::test_deletions_stop_at_the_first_removal_above_the_limit",
     ),
     # The past
     "anyone may ask about the past of others": Mutant(

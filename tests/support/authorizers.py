@@ -4,21 +4,10 @@ from collections.abc import Iterator, Sequence
 from typing import cast
 
 from authorizerd.acl.model import Acl, AclFilter
-from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.updates import Deleted
-from authorizerd.actors.auditor import Auditor
 from authorizerd.actors.authorizer import Action, Authorizer, RequestContext, ServerEndpoint
 from authorizerd.actors.completion import Completion
-from authorizerd.actors.published import View
-from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.config.values import SecurityProtocol
-
-
-def read_only_authorizer(
-    snapshot: View[AclSnapshot | None], auditor: Auditor | None = None
-) -> StandardAuthorizer:
-    """Return a StandardAuthorizer for tests that neither create nor delete ACLs."""
-    return StandardAuthorizer(snapshot, auditor=auditor)
 
 
 def server_endpoint(name: str) -> ServerEndpoint:

@@ -15,9 +15,7 @@ PROPERTIES = MetaProperties("some-cluster", 1, "some-directory")
 
 
 def write_own_log(
-    log_dir: Path,
-    records: Sequence[MetadataRecord],
-    properties: MetaProperties | None = PROPERTIES,
+    log_dir: Path, records: Sequence[MetadataRecord], properties: MetaProperties | None = PROPERTIES
 ) -> None:
     """Write a log directory with one batch after metadata.version, which is at offset 1."""
     write_log(log_dir, *([records] if records else []))
@@ -27,9 +25,7 @@ def write_own_log(
 
 
 def new_backup(
-    folder: Path,
-    records: Sequence[MetadataRecord],
-    properties: MetaProperties | None = PROPERTIES,
+    folder: Path, records: Sequence[MetadataRecord], properties: MetaProperties | None = PROPERTIES
 ) -> Backup:
     """Return a backup, in ``folder``, of a log with these records."""
     write_own_log(folder / "source", records, properties)

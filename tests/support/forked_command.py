@@ -124,12 +124,7 @@ class ForkedCommand:
     """
 
     def __init__(
-        self,
-        server: str,
-        arguments: Sequence[str],
-        *,
-        stdout: Stream = None,
-        stderr: Stream = None,
+        self, server: str, arguments: Sequence[str], *, stdout: Stream = None, stderr: Stream = None
     ) -> None:
         self.args = arguments
         self.returncode: int | None = None

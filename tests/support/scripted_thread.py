@@ -24,10 +24,7 @@ class ScriptedThread(Generic[S]):
         self.token = token
 
     def do(
-        self,
-        action: Callable[Concatenate[S, P], T],
-        *arguments: P.args,
-        **keywords: P.kwargs,
+        self, action: Callable[Concatenate[S, P], T], *arguments: P.args, **keywords: P.kwargs
     ) -> T:
         """Return the result of ``action`` for the servers: ``do(ScriptedQuorum.elect, 2)``."""
         call = partial(action, self.scripted, *arguments, **keywords)

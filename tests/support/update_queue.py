@@ -44,7 +44,7 @@ class MemoryLog:
 class Running:
     """An update queue and its applier. ``acls`` are the published ACLs."""
 
-    def __init__(self, requests_max: int) -> None:
+    def __init__(self, requests_max: int, **settings: Any) -> None:  # noqa: ANN401 - of the queue
         self.log = MemoryLog()
         self.feed, inbox = trio.open_memory_channel[Message](1000)
         self.applier = RecordApplier(inbox)
@@ -57,6 +57,7 @@ class Running:
             requests_max=requests_max,
             new_id=lambda: next(ids).to_bytes(16, "big"),
             acls_changed_at=lambda: self.applier.acls_changed_at,
+            **settings,
         )
 
     @property

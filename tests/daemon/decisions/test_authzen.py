@@ -13,6 +13,7 @@ from authorizerd.acl.model import Acl, AclAdded
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot
 from authorizerd.actors.plugged_authorizer import PluggedAuthorizer
 from authorizerd.actors.published import Published
+from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.daemon.decisions.authzen import AT_ONCE_MAX, BYTES_PER_EVALUATION, AuthZenHandler
 from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.protocol.decisions.authzen import Evaluation, Vocabulary, decode_evaluation
@@ -21,14 +22,14 @@ from authorizerd.protocol.http.messages import Request, Response
 from tests.daemon.decision_place import OTHER, PROXY, Place, authzen_handler, cluster_action, entry
 from tests.support.acls import acl, snapshot_of
 from tests.support.answers import answer_of
-from tests.support.authorizers import Plug, read_only_authorizer
+from tests.support.authorizers import Plug
 from tests.support.requests import evaluation, http_request
 
 VOCABULARY = Vocabulary({"user": "User"}, {"topic": 2})
 
 
 def new_handler(snapshot: Published[AclSnapshot | None]) -> AuthZenHandler:
-    authorizer = read_only_authorizer(snapshot)
+    authorizer = StandardAuthorizer(snapshot)
     authorizer.configure({"super.users": "User:root"})
     return AuthZenHandler(authorizer, VOCABULARY, Callers(None))
 

@@ -78,11 +78,6 @@ def test_time_names_the_last_batch_until_then(tmp_path: Path) -> None:
         fixture.at(AsOf(time_ms=TIME_MS - 1))
 
 
-def test_moments_out_of_range_are_refused(small: Fixture) -> None:
-    with pytest.raises(PastRefusedError, match="offset 5 is in the future: the newest one is 4"):
-        small.at(AsOf(offset=5))
-
-
 def test_log_may_be_ahead_of_the_decisions(small: Fixture) -> None:
     """Records that are written but not applied do not belong to the past."""
     small.newest = replay(small.log_dir, 3)
