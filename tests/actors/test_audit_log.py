@@ -126,9 +126,7 @@ async def test_a_failing_output_is_not_retried_at_every_decision(nursery: trio.N
     assert 5 <= len(writer.writes) <= 7
 
 
-async def test_events_dropped_in_a_failure_are_counted_for_the_output(
-    nursery: trio.Nursery,
-) -> None:
+async def test_events_dropped_in_a_failure_count_for_the_output(nursery: trio.Nursery) -> None:
     """They count as lost to the output. The recovery reports their number."""
     writer, log, reports = new_log(events_max=10, error=FULL)
     await nursery.start(log.run)

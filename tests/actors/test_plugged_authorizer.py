@@ -454,9 +454,7 @@ def test_authorizer_without_a_reason_still_refuses() -> None:
     ],
     ids=repr,
 )
-def test_authorizers_texts_fit_into_answers(
-    error: Exception, kind: type[Exception], text: str
-) -> None:
+def test_authorizers_texts_fit_answers(error: Exception, kind: type[Exception], text: str) -> None:
     """An answer cannot contain a lone surrogate: the request would fail instead."""
 
     class Saying(Plug):

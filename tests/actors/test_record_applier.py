@@ -126,9 +126,7 @@ async def test_senders_learn_that_the_applier_has_ended() -> None:
 
 
 @given(logs(unknown_codes=True), st.integers(0, 6))
-async def test_bulk_load_and_single_batches_give_one_state(
-    log: list[ChangeBatch], loaded: int
-) -> None:
+async def test_bulk_load_and_batches_give_one_state(log: list[ChangeBatch], loaded: int) -> None:
     """Some batches loaded in bulk and the others applied one by one give the same snapshot."""
     feed, inbox = trio.open_memory_channel[Message](len(log) + 1)
     applier = RecordApplier(inbox)
@@ -193,7 +191,7 @@ async def test_a_contradictory_change_of_a_topic_ends_the_applier(is_loaded: boo
             await RecordApplier(inbox).run()
 
 
-async def test_replaced_states_are_freed_in_parts(
+async def test_old_states_are_freed_in_parts(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The oldest are freed first. Each state is one chunk of changes away from the next."""

@@ -203,9 +203,7 @@ async def test_refused_append_fails_its_requests_and_the_queue_continues(running
     assert running.queue.statistics.requests_waiting == 0
 
 
-async def test_closing_queue_finishes_accepted_requests_and_refuses_others(
-    running: Running,
-) -> None:
+async def test_closing_queue_finishes_accepted_and_refuses_other_requests(running: Running) -> None:
     running.log.hold()
     accepted = [*running.queue.create([acl("t")])]
     await wait_all_tasks_blocked()
@@ -256,9 +254,7 @@ async def test_durable_change_that_is_not_applied_is_unacknowledged(nursery: tri
     assert await results([created]) == [None]
 
 
-async def test_nothing_is_acknowledged_before_workers_have_applied_it(
-    nursery: trio.Nursery,
-) -> None:
+async def test_nothing_is_acknowledged_before_workers_apply_it(nursery: trio.Nursery) -> None:
     """This includes settings, which are passed on before the wait."""
     calls: list[str] = []
     released = trio.Event()

@@ -140,9 +140,7 @@ def test_principal_pattern_matches_name_or_prefix(text: str, principal: str, mat
     *((resource_patterns, f"{name}:a", f"invalid resource type '{name}': expected one of TOPIC, ")
       for name in ("TOPIK", "topic", "")),
 ])  # fmt: skip
-def test_unmatchable_entry_is_rejected(
-    parse: Callable[[str], object], text: str, reason: str
-) -> None:
+def test_unmatched_entry_is_refused(parse: Callable[[str], object], text: str, reason: str) -> None:
     with pytest.raises(InvalidValueError, match=reason):
         parse(text)
 

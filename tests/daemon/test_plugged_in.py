@@ -250,9 +250,7 @@ class Abstract(Authorizer):
         return []
 
 
-def test_missing_import_of_a_class_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_import_of_class_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "lacking_plug.py").write_text("import not_installed_anywhere\n")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(StartError, match="No module named 'not_installed_anywhere'"):

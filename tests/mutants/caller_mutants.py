@@ -28,7 +28,7 @@ CALLER_MUTANTS: Final = {
         file="daemon/decisions/http_surface.py",
         text="        if self._authorizer.has_expired(state):\n            found",
         becomes="        if False:\n            found",
-        found_by="tests/daemon/queries/test_search_rights.py::test_answer_is_not_given_once_the_state_has_expired",
+        found_by="tests/daemon/queries/test_search_rights.py::test_no_answer_once_the_state_has_expired",
     ),
     "a question is decided for the host of the one before it": Mutant(
         file="daemon/decisions/stream_server.py",
@@ -52,7 +52,7 @@ CALLER_MUTANTS: Final = {
         file="daemon/queries/listings.py",
         text="check()  # check for each part: a slow reader may take minutes",
         becomes="pass",
-        found_by="tests/daemon/queries/test_acl_list.py::test_listing_ends_once_the_right_is_gone",
+        found_by="tests/daemon/queries/test_acl_list.py::test_listing_ends_without_a_right",
     ),
     "a frame of the stream is answered after a reload has taken its caller's right": Mutant(
         file="daemon/decisions/stream_server.py",
@@ -210,7 +210,7 @@ CALLER_MUTANTS: Final = {
         file="daemon/decisions/callers.py",
         text="        if not needs.trusts:\n",
         becomes="        if needs is None:\n",
-        found_by="tests/daemon/queries/test_acl_list.py::test_callers_trusted_to_ask_may_not_list_or_watch",
+        found_by="tests/daemon/queries/test_acl_list.py::test_trusted_callers_may_not_list_or_watch",
     ),
     "a removed token keeps its watches": Mutant(
         file="daemon/decisions/callers.py",
@@ -234,7 +234,7 @@ CALLER_MUTANTS: Final = {
         file="daemon/decisions/stream_server.py",
         text="elif not self._server.callers.trusts_all:",
         becomes="elif not self._server.callers:",
-        found_by="tests/daemon/decisions/test_stream_server_connections.py::test_trust_ends_on_open_connections_once_tokens_are_required",
+        found_by="tests/daemon/decisions/test_stream_server_connections.py::test_trust_ends_on_open_connections_once_tokens_are_due",
     ),
     # Console
     "names are printed as HTML": Mutant(
@@ -259,7 +259,7 @@ CALLER_MUTANTS: Final = {
         file="daemon/console/handler.py",
         text=" if path in self._pages and _QUERY.fullmatch(query) else ROOT_PATH\n",
         becomes=" if path or _QUERY.fullmatch(query) else ROOT_PATH\n",
-        found_by="tests/daemon/console/test_handler.py::test_log_in_leads_to_a_page_of_console",
+        found_by="tests/daemon/console/test_handler.py::test_log_in_leads_to_a_console_page",
     ),
     "tokens may be guessed at any rate": Mutant(
         file="daemon/console/handler.py",

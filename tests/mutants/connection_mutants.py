@@ -34,7 +34,7 @@ CONNECTION_MUTANTS: Final = {
         file="daemon/net/open_connections.py",
         text="most >= len(self._strangers.get(network, ())):",
         becomes="most >= 0:",
-        found_by="tests/daemon/net/test_open_connections.py::test_no_network_gives_way_to_a_larger",
+        found_by="tests/daemon/net/test_open_connections.py::test_no_network_yields_to_a_larger",
     ),
     "silent connections stay for ever": Mutant(
         file="daemon/net/connection_server.py",

@@ -70,7 +70,7 @@ FOLLOWER_MUTANTS: Final = {
         file="daemon/sources/quorum/fetched_log.py",
         text="        if end < self.committed_end:\n",
         becomes="        if end < 0:\n",
-        found_by="tests/daemon/sources/quorum/test_machine.py::test_log_without_what_was_passed_on_is_permanent_fault",
+        found_by="tests/daemon/sources/quorum/test_machine.py::test_log_without_what_was_passed_on_is_lasting_fault",
     ),
     "a snapshot is put together from two leaders": Mutant(
         file="daemon/sources/quorum/machine.py",

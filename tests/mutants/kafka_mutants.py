@@ -116,7 +116,7 @@ KAFKA_MUTANTS: Final = {
             "            self._connection.enter(Phase.ANSWERING)\n"
             "            await trio.sleep(self._listener.failed_login_delay_s)\n"
         ),
-        found_by="tests/daemon/kafka/test_listener_limits.py::test_failed_log_in_gives_way_to_newcomers",
+        found_by="tests/daemon/kafka/test_listener_limits.py::test_failed_log_in_gives_way",
     ),
     "SCRAM credentials are changed with DESCRIBE": Mutant(
         file="daemon/kafka/dispatch.py",

@@ -51,7 +51,7 @@ SETTING_MUTANTS: Final = {
         file="daemon/kafka/config_change.py",
         text="        if self._guarded and not self._is_super_user():\n",
         becomes="        if not self._guarded:\n",
-        found_by="tests/daemon/kafka/test_alter_configs.py::test_removed_super_user_cannot_return_by_a_change_under_way",
+        found_by="tests/daemon/kafka/test_alter_configs.py::test_removed_super_user_cannot_return_by_a_pending_change",
     ),
     "passwords of keystores are written to the log": Mutant(
         file="daemon/kafka/config_change.py",

@@ -135,9 +135,7 @@ async def test_log_out_ends_the_session(place: ConsolePlace) -> None:
         ("/console/explain?a\r\nSet-Cookie: b=c", "/console/"),
     ],
 )
-async def test_log_in_leads_to_a_page_of_console(
-    target: str, location: str, tmp_path: Path
-) -> None:
+async def test_log_in_leads_to_a_console_page(target: str, location: str, tmp_path: Path) -> None:
     answer = await ConsolePlace(tmp_path).log_in("root.secret", target)
     assert dict(answer.headers)[b"Location"].decode() == location
 

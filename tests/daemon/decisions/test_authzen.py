@@ -106,9 +106,7 @@ def with_prefixes(count: int) -> AclSnapshot:
     [(EMPTY_SNAPSHOT, 5), (with_prefixes(200), 100)],
     ids=["few lookups", "many lookups"],
 )
-async def test_long_request_yields_and_keeps_snapshot(
-    snapshot: AclSnapshot, turns_min: int
-) -> None:
+async def test_long_request_yields_keeps_snapshot(snapshot: AclSnapshot, turns_min: int) -> None:
     """Snapshots that other tasks publish meanwhile are for later requests."""
     published: Published[AclSnapshot | None] = Published(snapshot)
     handler = new_handler(published)
@@ -212,9 +210,7 @@ async def test_the_right_to_ask_is_checked_for_each_evaluation(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("count", [1, 2])
-async def test_only_super_users_are_decided_about_before_loading(
-    count: int, tmp_path: Path
-) -> None:
+async def test_only_super_users_are_judged_before_loading(count: int, tmp_path: Path) -> None:
     """Others get 503 in plain text, because JSON could be cached as a denial.
 
     A caller without the right is refused already.

@@ -33,9 +33,7 @@ def new_handler(
         (b"[::1]:8181", False, "http://[::1]:8181"),
     ],
 )
-async def test_endpoints_have_the_url_that_a_client_used(
-    host: bytes, is_tls: bool, url: str
-) -> None:
+async def test_endpoints_have_the_url_of_the_client(host: bytes, is_tls: bool, url: str) -> None:
     """A client compares this URL with the one to which it sent the request."""
     answer = await new_handler(is_tls=is_tls)(get(host=host))
     assert (answer.status, answer.content_type) == (200, "application/json")

@@ -438,7 +438,7 @@ async def test_history_has_every_answer_since_a_moment(
         assert then["decision"] == [one[0] for one in answers if one[1] <= offset][-1]
 
 
-async def test_acls_that_a_history_keeps_are_limited(
+async def test_acls_of_a_history_are_limited(
     place: PastPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(past_module, "CHANGES_MAX", 0)
@@ -471,7 +471,7 @@ async def test_only_the_latest_answers_of_a_history_are_listed(
         ({}, "is missing"),
     ],
 )
-async def test_bad_history_is_refused(
+async def test_invalid_history_is_refused(
     document: dict[str, Any], reason: str, tmp_path: Path
 ) -> None:
     response = await PastPlace(tmp_path).ask(document, HISTORY_PATH)

@@ -178,7 +178,7 @@ async def test_a_long_frame_uses_one_state_while_other_tasks_run(nursery: trio.N
 
 
 @pytest.mark.parametrize("content", [(1, []), (1, [MAY]), (1, None)])
-async def test_other_tasks_run_between_small_frames(
+async def test_small_frames_are_interrupted(
     nursery: trio.Nursery, content: tuple[object, ...]
 ) -> None:
     server, client = await connected(nursery, Place(None, *ACLS))

@@ -283,7 +283,7 @@ async def test_frame_that_takes_turns_is_refused_once_the_right_is_gone(
     assert await client.ask(about(*[ALICE] * 1000)) == refused
 
 
-async def test_only_super_users_are_decided_about_before_loading(
+async def test_only_super_users_are_judged_before_loading(
     nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     """A caller without the right is refused already."""
@@ -299,9 +299,7 @@ async def test_only_super_users_are_decided_about_before_loading(
     assert await other.ask(about(ROOT, ALICE)) == Answer(1, 0, -1, ALLOWED + NOT_READY)
 
 
-async def test_removed_token_is_invalid_on_a_connection(
-    nursery: trio.Nursery, tmp_path: Path
-) -> None:
+async def test_removed_token_ends_on_a_connection(nursery: trio.Nursery, tmp_path: Path) -> None:
     """Its caller cannot even ask about itself."""
     place = Place(tmp_path, acl(PROXY, "READ", topic="orders"))
     _, client = await connected(nursery, place, "proxy.secret")
@@ -312,9 +310,7 @@ async def test_removed_token_is_invalid_on_a_connection(
     assert await client.ask(about(PROXY)) == refused
 
 
-async def test_trust_ends_on_open_connections_once_tokens_are_required(
-    nursery: trio.Nursery,
-) -> None:
+async def test_trust_ends_on_open_connections_once_tokens_are_due(nursery: trio.Nursery) -> None:
     """A reload can make TLS ask for certificates. The connection ends without an answer."""
     place = Place(None, *ACLS)
     server, client = await connected(nursery, place, None)

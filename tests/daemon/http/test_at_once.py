@@ -113,9 +113,7 @@ async def answers_to(server: HttpServer, pieces: Sequence[bytes], *, in_memory: 
 
 @settings(max_examples=size(10, 60), deadline=None)
 @given(requests=st.lists(REQUESTS, min_size=1, max_size=6), data=st.data())
-async def test_answers_depend_on_no_split_or_path(
-    requests: list[bytes], data: st.DataObject
-) -> None:
+async def test_answers_ignore_split_and_path(requests: list[bytes], data: st.DataObject) -> None:
     """The Selector, a task that answers at once, and one that waits give the same bytes."""
     stream = b"".join(requests)
     cuts = data.draw(st.lists(st.integers(0, len(stream)), max_size=5))

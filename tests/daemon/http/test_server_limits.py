@@ -113,9 +113,7 @@ async def test_peer_that_does_not_read_is_left_unread_and_closed(nursery: trio.N
     assert server.statistics.connections_timed_out == 1
 
 
-async def test_connection_without_a_good_answer_has_the_login_timeout(
-    nursery: trio.Nursery,
-) -> None:
+async def test_connection_without_good_answer_has_the_login_timeout(nursery: trio.Nursery) -> None:
     """The client may be silent or repeatedly refused: an error does not establish a connection."""
 
     async def refuse(request: Request) -> Response:

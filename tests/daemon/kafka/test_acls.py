@@ -103,9 +103,7 @@ async def test_version_0_sees_and_deletes_only_literals(start: Start) -> None:
         (acl(operation=99), "Invalid operation UNKNOWN"),
     ],
 )
-async def test_bad_item_is_refused_others_succeed(
-    service: KafkaService, bad: Acl, text: str
-) -> None:
+async def test_only_the_bad_item_is_refused(service: KafkaService, bad: Acl, text: str) -> None:
     """Only that item gets INVALID_REQUEST, with Kafka's text; the connection stays open."""
     first, error, last = await service.create([LITERAL, bad, OTHER])
     assert (first, last) == (None, None)

@@ -166,7 +166,7 @@ LONG = "x" * 30_000
         [(KEY, SET, LONG)],
     ],
 )
-async def test_long_error_text_is_shortened(
+async def test_long_error_is_shortened(
     service: KafkaService, changes: list[tuple[str, int, str | None]]
 ) -> None:
     """Kafka's strings have a maximum length, and even an invalid request gets an answer."""
@@ -240,9 +240,7 @@ async def test_reload_restores_guarded_keys_from_the_file(service: KafkaService)
     assert (entry.value, entry.config_source) == ("ERROR", 4)
 
 
-async def test_removed_super_user_cannot_return_by_a_change_under_way(
-    service: KafkaService,
-) -> None:
+async def test_removed_super_user_cannot_return_by_a_pending_change(service: KafkaService) -> None:
     """A reload removes ROOT while its change is being written."""
     results: list[Result] = []
 

@@ -92,9 +92,7 @@ async def test_metadata_is_refused_before_loading(unloaded: KafkaService, versio
 
 
 @pytest.mark.parametrize("version", range(10, 14))
-async def test_unnamed_topics_are_refused_before_loading(
-    unloaded: KafkaService, version: int
-) -> None:
+async def test_unnamed_topics_are_refused_unloaded(unloaded: KafkaService, version: int) -> None:
     """The error has their id. A null name stays null if the version's answers allow it."""
     answer = await metadata(unloaded, version, topic(topic_id=UUID(int=9)))
     (refused,) = answer.topics

@@ -238,9 +238,7 @@ async def test_super_users_are_forwarded_before_loading(unloaded: KafkaService) 
 
 
 @each_version
-async def test_other_inner_errors_are_answered_inside(
-    forwarding: KafkaService, version: int
-) -> None:
+async def test_other_inner_errors_stay_inside(forwarding: KafkaService, version: int) -> None:
     """The outer code is 0, whether one item has an error or all of them are refused."""
     answer = await forward(forwarding, to_create(acl(""), acl()), version=version)
     bad, good = created(answer)

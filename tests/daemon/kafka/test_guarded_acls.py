@@ -72,9 +72,7 @@ async def test_offset_of_each_answer_fits_the_next_request(start: Start, version
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_request_that_expects_an_older_state_changes_nothing(
-    start: Start, version: int
-) -> None:
+async def test_request_that_expects_an_older_state_is_refused(start: Start, version: int) -> None:
     service = await start(A)
     await service.create([B])
     text = (

@@ -71,9 +71,7 @@ async def test_idle_connection_is_closed(listen: Listen) -> None:
     await until(lambda: service.statistics[0] == 0)
 
 
-async def test_slow_answer_does_not_count_as_idle(
-    listen: Listen, slow_clock: trio.testing.MockClock
-) -> None:
+async def test_slow_answer_is_not_idle(listen: Listen, slow_clock: trio.testing.MockClock) -> None:
     echo = Echo()
     client = await (await listen(echo, idle_timeout_ms=50)).connect()
     await client.send(to_echo(b"slow"))
@@ -154,9 +152,7 @@ async def test_super_user_logs_in_on_a_reserved_place(listen: Listen) -> None:
     assert service.listener.statistics.connections_refused == 2
 
 
-async def test_failed_log_in_gives_way_to_newcomers(
-    listen: Listen, mock_clock: trio.testing.MockClock
-) -> None:
+async def test_failed_log_in_gives_way(listen: Listen, mock_clock: trio.testing.MockClock) -> None:
     """It gives way even while its answer is delayed. Authenticated connections stay."""
     service, alice = await with_client(await listen(users=USERS, max_connections=2))
     await alice.log_in()

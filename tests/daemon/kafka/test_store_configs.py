@@ -273,9 +273,7 @@ async def test_listeners_key_has_the_general_one_as_a_synonym(site: Site) -> Non
         ),
     ],
 )
-async def test_key_without_port_is_refused(
-    site: Site, name: str, resource: str, reason: str
-) -> None:
+async def test_key_needs_its_own_port(site: Site, name: str, resource: str, reason: str) -> None:
     result = await alter(site.service, altered((name, SET, "/k.pem"), name=resource))
     assert result == [invalid(reason)]
 

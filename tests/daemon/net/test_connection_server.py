@@ -52,9 +52,7 @@ async def test_newcomer_replaces_the_oldest_silent_connection(nursery: trio.Nurs
     assert (seen.connections_open, seen.connections_evicted, seen.connections_refused) == (3, 19, 0)
 
 
-async def test_established_connection_yields_only_after_long_idleness(
-    nursery: trio.Nursery,
-) -> None:
+async def test_established_connection_yields_only_after_idling_long(nursery: trio.Nursery) -> None:
     """Until then a newcomer is refused. A connection that has sent a request since then stays."""
     server, listener = await with_listener(nursery, Server())
     idle, busy = listener.connect(), listener.connect()

@@ -50,9 +50,7 @@ def in_loop(test: object) -> None:
 
 
 @given(GUESTS, NETWORKS)
-def test_no_network_gives_way_to_a_larger(
-    guests: list[tuple[str, bool, int]], newcomer: str
-) -> None:
+def test_no_network_yields_to_a_larger(guests: list[tuple[str, bool, int]], newcomer: str) -> None:
     """Until nobody is left, each eviction finds one, in a network with as many connections."""
 
     def check() -> None:

@@ -112,9 +112,7 @@ def test_unknown_endpoint_name_is_an_error(stack: ExitStack) -> None:
         check_names({"decision-http": [bound]}, {"decision_http", "PLAINTEXT"})
 
 
-async def test_early_client_waits_and_is_accepted_once_an_endpoint_listens(
-    stack: ExitStack,
-) -> None:
+async def test_early_client_waits_and_is_accepted_by_an_open_endpoint(stack: ExitStack) -> None:
     bound = listening(stack)
     endpoint = await adopt([bound], "127.0.0.1", port_of(bound), KEY)
     assert endpoint.address == f"127.0.0.1:{port_of(bound)}"

@@ -202,7 +202,7 @@ async def test_caller_needs_the_right_to_read(place: AclPlace, path: str) -> Non
 
 
 @pytest.mark.parametrize("takes_token", [False, True])
-async def test_listing_ends_once_the_right_is_gone(
+async def test_listing_ends_without_a_right(
     takes_token: bool, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     """A slow reader could otherwise get the rest for minutes."""
@@ -226,9 +226,7 @@ async def test_listing_ends_once_the_right_is_gone(
 
 
 @each_path
-async def test_callers_trusted_to_ask_may_not_list_or_watch(
-    nursery: trio.Nursery, path: str
-) -> None:
+async def test_trusted_callers_may_not_list_or_watch(nursery: trio.Nursery, path: str) -> None:
     """Nothing proves who they are."""
     place = await AclPlace(None).load(nursery, (DESCRIBE_ID, DESCRIBE))
     status, text = await place.refusal(path, token=None)

@@ -106,9 +106,7 @@ async def test_watch_begins_with_the_newest_offset_and_sends_changes(place: AclP
 @pytest.mark.parametrize(
     ("query", "header"), [("after=1", None), ("", b"1"), ("after=0", b"1"), ("after=1", b"")]
 )
-async def test_watch_resumes_after_offset(
-    place: AclPlace, query: str, header: bytes | None
-) -> None:
+async def test_watch_resumes_by_offset(place: AclPlace, query: str, header: bytes | None) -> None:
     """The first event keeps the client's place, because the changes follow it."""
     for number in range(1, 4):
         await place.change(added(number))

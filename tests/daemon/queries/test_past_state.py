@@ -102,7 +102,7 @@ def test_log_of_another_state_is_not_used(small: Fixture, caplog: pytest.LogCapt
     assert "cannot be undone" in caplog.text
 
 
-def test_damage_is_logged_its_place_untold(
+def test_damage_is_logged_its_place_secret(
     small: Fixture, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = find_files(small.log_dir).segments[0].path

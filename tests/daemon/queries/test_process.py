@@ -162,9 +162,7 @@ async def test_question_is_answered_by_the_state_that_its_caller_decides_by(tmp_
 @pytest.mark.parametrize(
     ("principal", "reason"), [("die", LOST), ("fail", LOST), ("memory", NO_MEMORY)]
 )
-async def test_failure_of_child_costs_one_answer(
-    principal: str, reason: str, tmp_path: Path
-) -> None:
+async def test_childs_failure_costs_one_answer(principal: str, reason: str, tmp_path: Path) -> None:
     async with running(tmp_path) as made:
         for _ in range(2 * RUNNING_MAX):
             assert await made.refusal(principal) == reason

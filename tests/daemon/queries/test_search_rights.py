@@ -282,7 +282,7 @@ async def test_explanation_gives_the_answer_that_was_audited(place: SearchPlace)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_answer_is_not_given_once_the_state_has_expired(
+async def test_no_answer_once_the_state_has_expired(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The process may have been paused meanwhile."""

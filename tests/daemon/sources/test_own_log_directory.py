@@ -107,9 +107,7 @@ def test_format_warns_of_other_files(tmp_path: Path, capfd: pytest.CaptureFixtur
             )
 
 
-def test_file_in_the_way_of_format_is_named(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_file_in_formats_way_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     formatted(tmp_path / "log")
     obstacle = tmp_path / "log" / CLEAN_SHUTDOWN_NAME
     obstacle.unlink()
@@ -158,9 +156,7 @@ def test_directory_without_a_log_is_not_claimed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [formatted, lambda log_dir: write_log(log_dir, [added(1)])])
-def test_directory_with_log_is_not_formatted(
-    tmp_path: Path, make: Callable[[Path], object]
-) -> None:
+def test_format_keeps_a_present_log(tmp_path: Path, make: Callable[[Path], object]) -> None:
     make(tmp_path)
     before = read_meta_properties(tmp_path), read_acls(tmp_path)
     with pytest.raises(LogDirectoryError, match="already formatted; nothing was changed"):

@@ -151,9 +151,7 @@ def test_build_is_that_of_the_installed_modules(
     assert is_equal == is_same
 
 
-def test_build_of_checkout_depends_on_files(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_checkouts_build_depends_on_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     room, root = tmp_path / "acl", tmp_path / "authorizerd"
     room.mkdir()
     root.mkdir()

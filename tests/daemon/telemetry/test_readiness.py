@@ -298,9 +298,7 @@ def test_existing_file_at_the_temporary_name_is_kept(
     assert aside.exists()
 
 
-def test_temporary_name_cannot_be_predicted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_temporary_name_is_unpredictable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names: set[str] = set()
 
     def keep(self: Path, target: Path) -> None:

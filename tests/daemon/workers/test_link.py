@@ -177,9 +177,7 @@ async def test_pause_of_the_daemon_does_not_kill_a_worker(far: Far, mock_clock: 
     assert far.process.killed
 
 
-async def test_lease_is_renewed_right_after_a_daemons_pause(
-    far: Far, mock_clock: MockClock
-) -> None:
+async def test_lease_is_renewed_after_a_daemons_pause(far: Far, mock_clock: MockClock) -> None:
     await far.load()
     assert await far.orders() == [Report(2), Listen(3)]
     assert far.link.decides_until == -math.inf

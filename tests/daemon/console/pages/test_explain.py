@@ -70,9 +70,7 @@ async def test_near_miss_links_to_its_own_explanation() -> None:
         ({"other": "1"}, "unknown parameter 'other'"),
     ],
 )
-async def test_invalid_question_is_explained_at_the_form(
-    changed: dict[str, str], shown: str
-) -> None:
+async def test_invalid_question_is_explained_at_form(changed: dict[str, str], shown: str) -> None:
     fields = ORDERS | {"principal": "User:a", "operation": "READ"} | changed
     status, page = await ConsolePlace(None).get(EXPLAIN, **fields)
     assert status == 400

@@ -118,7 +118,7 @@ async def test_form_is_shown_first(place: ConsolePlace) -> None:
         ({"x": "y"}, "unknown parameter 'x'"),
     ],
 )
-async def test_bad_form_is_explained(
+async def test_invalid_form_is_explained(
     fields: dict[str, str], reason: str, place: ConsolePlace
 ) -> None:
     assert reason in await place.submitted(PLAN, "root", 400, **fields)
@@ -132,9 +132,7 @@ async def test_bad_form_is_explained(
         ("authorizerd.audit.mask.principal=cut", "masks names"),
     ],
 )
-async def test_page_says_why_requests_lack_judgement(
-    setting: str, reason: str, tmp_path: Path
-) -> None:
+async def test_page_says_why_it_judges_nothing(setting: str, reason: str, tmp_path: Path) -> None:
     write_audit(tmp_path)
     place = ConsolePlace(tmp_path, *SET, configuration=configuration_of(tmp_path, setting))
     assert reason in await place.submitted(PLAN, "root", mode="add", acls=write(SET).text)

@@ -331,9 +331,7 @@ def test_a_probe_of_a_deposed_leader_counts_for_nothing() -> None:
     ("version", "waits"),
     [(17, [SHORT_WAIT_MS, 2 * SHORT_WAIT_MS, 4 * SHORT_WAIT_MS]), (18, [FETCH_WAIT_MS] * 3)],
 )
-def test_old_leader_is_asked_often_while_records_are_pending(
-    version: int, waits: list[int]
-) -> None:
+def test_old_leader_is_asked_often_while_records_wait(version: int, waits: list[int]) -> None:
     """From version 18 on, the leader answers as soon as it has a higher high watermark."""
     script = Script().follow(version)
     found = []
@@ -445,9 +443,7 @@ def test_a_high_watermark_of_an_earlier_leader_commits_nothing() -> None:
         {"error_code": ErrorCode.OFFSET_OUT_OF_RANGE},
     ],
 )
-def test_log_without_what_was_passed_on_is_permanent_fault(
-    contradiction: dict[str, object],
-) -> None:
+def test_log_without_what_was_passed_on_is_lasting_fault(contradiction: dict[str, object]) -> None:
     """Records beyond it are dropped first: only they may be wrong."""
     script = Script(end_offset=10, epoch=EPOCH).follow()
     script.tell(answered(new_batch(10, EPOCH, 1, b""), high_watermark=10))

@@ -136,7 +136,7 @@ async def test_a_bad_answer_delays_changes_only(quorum: FollowedQuorum, fault: F
     assert not following.status.fault
 
 
-async def test_long_answer_has_parts(
+async def test_long_answer_is_handled_in_parts(
     quorum: FollowedQuorum, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rest is not fetched again. It tells nothing new about what is committed."""
@@ -291,9 +291,7 @@ async def test_decisions_stop_when_the_contact_is_lost_for_too_long(quorum: Foll
     await following.wait_for(1)
 
 
-async def test_decisions_do_not_resume_by_an_answer_from_before_a_hang(
-    quorum: FollowedQuorum,
-) -> None:
+async def test_decisions_do_not_resume_by_an_answer_before_a_hang(quorum: FollowedQuorum) -> None:
     """Nothing has confirmed the state since that answer."""
     quorum.append(added(1))
     following = await quorum.followed(1, stale_max_ms=1_000)
@@ -478,7 +476,7 @@ async def test_the_configured_cluster_id_is_checked(quorum: FollowedQuorum) -> N
     following = await quorum.followed(1)
 
 
-async def test_missing_right_named(
+async def test_missing_right_is_named(
     quorum: FollowedQuorum, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Once, however often it is tried."""
@@ -657,9 +655,7 @@ async def depose(quorum: ScriptedQuorum, random: Random, *, is_killed: bool) -> 
 
 
 @pytest.mark.parametrize("cluster_id", ["\u20ac", "a\nnode.id=7", "x" * 300])
-async def test_answer_without_cluster_id_is_garbage(
-    quorum: FollowedQuorum, cluster_id: str
-) -> None:
+async def test_answer_without_real_id_is_garbage(quorum: FollowedQuorum, cluster_id: str) -> None:
     """It would be written to ``meta.properties``, which is text in lines."""
     real, quorum.cluster_id = quorum.cluster_id, cluster_id
     quorum.append(added(1))

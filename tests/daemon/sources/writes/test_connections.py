@@ -60,9 +60,7 @@ async def test_idle_connection_is_used_again_for_the_same_address(nursery: trio.
 
 
 @pytest.mark.parametrize("writes", [False, True])
-async def test_connection_that_its_node_has_ended_is_not_used_again(
-    nursery: trio.Nursery, writes: bool
-) -> None:
+async def test_ended_connection_is_not_used_again(nursery: trio.Nursery, writes: bool) -> None:
     """Nor is one on which the node has written something that nobody asked for."""
     server = Server()
     address = await server.start(nursery)

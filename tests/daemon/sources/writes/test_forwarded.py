@@ -111,9 +111,7 @@ async def test_failed_items_need_no_confirmation(cluster: AclCluster) -> None:
 
 
 @each_mode
-async def test_change_that_is_read_too_late_is_reported(
-    cluster: AclCluster, writes: Writes
-) -> None:
+async def test_change_read_too_late_is_reported(cluster: AclCluster, writes: Writes) -> None:
     """The answer comes before the caller's own time limit. Failed items keep their errors."""
     follower = await cluster.follow(writes=writes)
     follower.may_read = trio.Event()
@@ -187,7 +185,7 @@ async def test_nothing_is_sent_while_right_is_unknown(cluster: AclCluster, write
 
 @each_mode
 @pytest.mark.parametrize("code", [ErrorCode.NOT_CONTROLLER, ErrorCode.AUTHORIZER_NOT_READY])
-async def test_refused_change_is_sent_again(
+async def test_refused_change_is_resent(
     cluster: AclCluster, writes: Writes, code: ErrorCode
 ) -> None:
     """A node that is no longer the active controller is reported; one that is not ready is not."""
