@@ -113,13 +113,6 @@ async def test_a_closed_pipe_is_an_error(pipe: tuple[int, int]) -> None:
         os.fstat(writing)
 
 
-async def test_a_full_device_is_an_error() -> None:
-    stream = AuditStream(os.open("/dev/full", os.O_WRONLY), AuditLock(), is_ours=True)
-    with pytest.raises(OSError, match="No space left"):
-        await stream.write([b"one"])
-    stream.close()
-
-
 @pytest.mark.parametrize("room", range(8))
 async def test_a_torn_line_is_ended_before_the_next(pipe: tuple[int, int], room: int) -> None:
     """Each line arrives once, whole. The torn text is a line of its own."""

@@ -11,13 +11,10 @@ from authorizerd.daemon.console.requests import (
     read_form,
 )
 from authorizerd.daemon.console.sessions import (
-    FAILED_AT_ONCE_MAX,
-    FAILED_SECONDS,
     IDLE_SECONDS,
     SECONDS_MAX,
     SESSIONS_MAX,
     SESSIONS_PER_TOKEN_MAX,
-    LogInLimit,
     Sessions,
 )
 from authorizerd.protocol.decisions.acl_filters import QueryError
@@ -145,16 +142,3 @@ async def test_number_of_sessions_is_bounded() -> None:
     await trio.sleep(IDLE_SECONDS)
     sessions.open(b"a")
     assert len(sessions) == 1
-
-
-async def test_failed_log_ins_wait_and_limit_others() -> None:
-    limit = LogInLimit()
-    begun = trio.current_time()
-    async with trio.open_nursery() as nursery:
-        for _ in range(FAILED_AT_ONCE_MAX):
-            assert not limit.is_reached
-            nursery.start_soon(limit.delay)
-            await trio.testing.wait_all_tasks_blocked()
-        assert limit.is_reached
-    assert trio.current_time() == begun + FAILED_SECONDS
-    assert not limit.is_reached

@@ -79,13 +79,6 @@ async def test_invalid_history_is_explained_beside_the_form(
     assert reason in await PastPlace(tmp_path).text(HISTORY, "", 400, **fields)
 
 
-async def test_history_needs_the_right_to_ask_about_others(tmp_path: Path) -> None:
-    place = PastPlace(tmp_path, tmp_path)
-    fields = QUESTION | {"principal": "User:other", "as_of": "0"}
-    assert (await place.get(HISTORY, "other", **fields))[0] == 403
-    assert (await place.get(HISTORY, "root", **fields))[0] == 200
-
-
 async def test_other_pages_show_an_earlier_moment(tmp_path: Path) -> None:
     place = PastPlace(tmp_path, tmp_path)
     _, page = await place.get(ACLS, "root", as_of="2")

@@ -144,22 +144,6 @@ def test_unusable_credential_counts_as_missing(credential: ScramCredential) -> N
     assert credentials.look_up("alice", SHA_256) == LoadedCredentials().look_up("alice", SHA_256)
 
 
-def test_made_up_credential_is_made_for_known_users_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So the work for a known and for an unknown user is the same."""
-    credentials = LoadedCredentials(ALICE)
-    made: list[str] = []
-    make_up = credentials._make_up
-
-    def count(user: str, mechanism: ScramMechanism) -> ScramCredential:
-        made.append(user)
-        return make_up(user, mechanism)
-
-    monkeypatch.setattr(credentials, "_make_up", count)
-    for user in ("alice", "nobody"):
-        credentials.look_up(user, SHA_256)
-    assert made == ["alice", "nobody"]
-
-
 def test_secret_belongs_to_the_log_directory() -> None:
     """Without a directory id, it is random."""
     properties = MetaProperties("cluster", 1, "directory")
