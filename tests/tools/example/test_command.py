@@ -1,9 +1,12 @@
 """``make run``: its configuration, and a taken port."""
 
 import os
+import re
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -27,65 +30,59 @@ def test_the_configuration_is_written_once(tmp_path: Path) -> None:
     assert path.read_text() == changed
 
 
+FREE_PORTS = [f"--override={each}:0" for each in PORTS]
+EXAMPLE = (sys.executable, "-m", "tools.example")
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
 def test_a_taken_port_ends_with_the_line_to_change(tmp_path: Path) -> None:
     """The daemon's own error is above it."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        ports = [f"{each}:{port if each.startswith('listeners') else 0}" for each in PORTS]
-        words = ("-m", "tools.example", *(f"--override={each}" for each in ports))
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        ended = run_program(sys.executable, *words, cwd=tmp_path, env=environment)
+        words = [re.sub("(listeners.*):0", rf"\1:{port}", word) for word in FREE_PORTS]
+        ended = run_program(*EXAMPLE, *words, cwd=tmp_path, env=ENVIRONMENT)
     assert ended.returncode == 1
     error, advice = ended.stderr.splitlines(keepends=True)[-2:]
     assert "Address already in use" in error
     assert advice == advise(error)
 
 
-def test_a_signal_ends_the_daemon_and_shows_its_last_lines(tmp_path: Path) -> None:
+@contextmanager
+def started(folder: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The example, and what it shows until it serves."""
     with subprocess.Popen(
-        [sys.executable, "-m", "tools.example", *(f"--override={each}:0" for each in PORTS)],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as example:
+        [*EXAMPLE, *FREE_PORTS, *words], cwd=folder, env=ENVIRONMENT, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as example:  # fmt: skip
         assert example.stdout is not None
-        shown = []
-        for line in example.stdout:
-            shown.append(line)
-            if "Ctrl-C ends it." in line:
-                break
-        (address,) = [line.split()[-1] for line in shown if line.startswith("Its web console: ")]
+        shown = ""
+        while "Ctrl-C ends it." not in shown and (line := example.stdout.readline()):
+            shown += line
+        try:
+            yield example, shown
+        finally:
+            example.terminate()
+
+
+def end(example: subprocess.Popen[str]) -> str:
+    example.terminate()
+    return example.communicate(timeout=SECONDS_MAX)[1]
+
+
+def test_a_signal_ends_the_daemon_and_shows_its_last_lines(tmp_path: Path) -> None:
+    with started(tmp_path) as (example, shown):
+        (address,) = re.findall("^Its web console: (.*)$", shown, re.MULTILINE)
         with urlopen(address) as page:
             assert b"<title>Overview" in page.read()
-        example.terminate()
-        _, error = example.communicate(timeout=SECONDS_MAX)
+        error = end(example)
     assert "Traceback" not in error
     assert "draining" in error
     assert f"web console: {address}\n" in error
 
 
 def test_console_that_is_off_is_not_shown(tmp_path: Path) -> None:
-    with subprocess.Popen(
-        [
-            sys.executable, "-m", "tools.example", "--override=authorizerd.console=false",
-            *(f"--override={each}:0" for each in PORTS),
-        ],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as example:  # fmt: skip
-        assert example.stdout is not None
-        for line in example.stdout:
-            assert "console" not in line
-            if "Ctrl-C ends it." in line:
-                break
-        example.terminate()
-        _, error = example.communicate(timeout=SECONDS_MAX)
-    assert "console" not in error
+    with started(tmp_path, "--override=authorizerd.console=false") as (example, shown):
+        assert "console" not in shown + end(example)
 
 
 @pytest.mark.parametrize(("place", "setting"), [

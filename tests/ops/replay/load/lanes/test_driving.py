@@ -166,6 +166,7 @@ def test_counts_and_maximum_restore_the_histogram(values: list[int]) -> None:
 
 def test_count_adds_that_many_samples() -> None:
     histogram = Histogram()
+    assert histogram.percentile_ns(99) is None
     histogram.record(100, 98)
     histogram.record(200, 2)
     assert histogram.samples == 100
@@ -174,10 +175,6 @@ def test_count_adds_that_many_samples() -> None:
 
 def test_relative_error_is_the_documented_one() -> None:
     assert RELATIVE_ERROR == 1 / 128
-
-
-def test_no_samples_have_no_percentile() -> None:
-    assert Histogram().percentile_ns(99) is None
 
 
 def test_negative_duration_is_in_the_first_bucket() -> None:

@@ -241,18 +241,14 @@ def test_each_new_principal_or_resource_is_announced_once(
 ) -> None:
     announcer = Announcer()
     first, second = denied("User:a", "t"), denied("User:b\x1b", "t", None)
-    announcer.announce(report_with(first))
-    assert capsys.readouterr().out == (
-        "newly denied: User:a READ TOPIC t from 10.0.0.1: DefaultDeny\n"
-    )
-    announcer.announce(report_with(first, second, denied("User:a", "t", "10.0.0.2")))
-    assert capsys.readouterr().out == (
-        "newly denied: User:b\\x1b READ TOPIC t from an unknown host: DefaultDeny\n"
-    )
-    announcer.announce(report_with(first, second, denied("User:a", "other")))
-    assert capsys.readouterr().out == (
-        "newly denied: User:a READ TOPIC other from 10.0.0.1: DefaultDeny\n"
-    )
+    for tuples, said in (
+        ([first], "User:a READ TOPIC t from 10.0.0.1"),
+        ([first, second, denied("User:a", "t", "10.0.0.2")],
+         "User:b\\x1b READ TOPIC t from an unknown host"),
+        ([first, second, denied("User:a", "other")], "User:a READ TOPIC other from 10.0.0.1"),
+    ):  # fmt: skip
+        announcer.announce(report_with(*tuples))
+        assert capsys.readouterr().out == f"newly denied: {said}: DefaultDeny\n"
     announcer.announce(report_with(first, second))
     assert capsys.readouterr().out == ""
 
