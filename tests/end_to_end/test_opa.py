@@ -2,14 +2,13 @@
 
 import json
 import os
-import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from authorizerd.config.tokens import SECRET_BYTES, new_token
-from tests.daemon.opa_requests import CAPTURED_BODY, CAPTURED_HEAD, PATH, asked
+from tests.daemon.opa_requests import PATH, asked
 from tests.support import daemon_process
 from tools.example.log import write_log
 
@@ -40,41 +39,6 @@ def add_token(path: Path, principal: str, token_id: str) -> str:
     with path.open("a") as file:
         file.write(f"{line}\n")
     return token
-
-
-def receive_answer(connection: socket.socket) -> bytes:
-    received = b""
-    while b"}" not in received:
-        data = connection.recv(65536)
-        assert data, received
-        received += data
-    return received
-
-
-def test_captured_request_of_the_plugin_is_answered(tmp_path: Path, log_dir: Path) -> None:
-    """It asks for h2c. Several requests use one connection, and each is audited."""
-    audit = tmp_path / "audit.log"
-    with daemon_process.running(tmp_path, log_dir, authorizerd_audit_log=str(audit)) as daemon:
-        host, _, port = daemon.ready["decision_http"].rpartition(":")
-        with socket.create_connection((host, int(port)), daemon_process.SECONDS_MAX) as connection:
-            for _ in range(3):
-                connection.sendall(CAPTURED_HEAD)
-                connection.sendall(CAPTURED_BODY)
-                answer = receive_answer(connection)
-                assert answer.startswith(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n")
-                assert answer.endswith(b"\r\n\r\n" + FALSE)
-        assert question(daemon).body == TRUE
-        assert question(daemon, ("action.operation", "FLY")).status == 400
-        assert daemon.metric('authorizerd_decisions_total{result="denied",surface="OPA"}') == 3
-        assert daemon.metric('authorizerd_decisions_total{result="allowed",surface="OPA"}') == 1
-        assert daemon_process.ask(daemon.decision, "GET", "/health").status == 200
-        assert daemon.stop()[0] == 0
-    (first, *_) = lines = audit.read_text().splitlines()
-    assert len(lines) == 3
-    assert (
-        "Principal = User:u1 is Denied operation = DESCRIBE from host = 192.168.64.1"
-        " on resource = Topic:LITERAL:topic-1 for request = Metadata with resourceRefCount = 1"
-    ) in first
 
 
 def test_reload_applies_tokens_and_configuration_together(tmp_path: Path, log_dir: Path) -> None:

@@ -7,11 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from authorizerd.acl.model import AclAdded
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
 from authorizerd.metadata.lock import locked
-from authorizerd.protocol.records.batch import encode_batch
-from authorizerd.protocol.records.metadata import encode_value
 from tests.support.daemon_process import DaemonProcess, ask, run, running, write_config
 from tests.support.requests import evaluation
 from tools.example.log import ACLS, write_log
@@ -76,22 +73,6 @@ def test_daemon_answers_counts_audits_and_ends(tmp_path: Path, log_dir: Path) ->
         "DEBUG",
     ]
     assert "Principal = User:eve is Denied operation = READ from host = 10.0.0.1" in lines[1]
-
-
-def test_admin_port_reports_health_and_readiness(tmp_path: Path, log_dir: Path) -> None:
-    """It accepts only GET and HEAD."""
-    with running(tmp_path, log_dir) as daemon:
-        assert ask(daemon.admin, "GET", "/healthz").body == b"alive\n"
-        ready = ask(daemon.admin, "GET", "/readyz")
-        assert ready.status == 200
-        assert ready.body.decode() == (
-            f"ready: 7 ACLs at log offset {OFFSET}; judged by the rules of Kafka 4.4: the log's"
-            " metadata.version is 33\n"
-        )
-        assert ask(daemon.admin, "HEAD", "/readyz").body == b""
-        assert ask(daemon.admin, "GET", "/other").status == 404
-        refused = ask(daemon.admin, "POST", "/metrics", b"")
-        assert (refused.status, refused.headers["Allow"]) == (405, "GET, HEAD")
 
 
 @pytest.fixture
@@ -161,16 +142,6 @@ def test_corrupt_log_ends_the_daemon_with_file_offset_reason_and_remedy(
     assert "CRC" in said
     assert f"run `authorizerd check-log {log_dir}`, then again with --repair" in said
     assert not (tmp_path / "ready.json").exists()
-
-
-def test_inconsistent_change_ends_the_daemon(tmp_path: Path, log_dir: Path) -> None:
-    """The error names the offset of a repeated id."""
-    again = AclAdded((1).to_bytes(16, "big"), ACLS[0])
-    with segment(log_dir).open("ab") as file:
-        file.write(encode_batch(9, 1, 0, [(None, encode_value(again))]))
-    said = fault(tmp_path, log_dir)
-    assert "ends at log offset 9 does not fit" in said
-    assert "already present" in said
 
 
 def test_unfinished_write_is_cut_and_reported(tmp_path: Path, log_dir: Path) -> None:

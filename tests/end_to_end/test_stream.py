@@ -1,46 +1,11 @@
-"""The decision stream of a real daemon, over TCP and over a Unix socket."""
+"""The endpoint of the decision stream of a real daemon."""
 
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from authorizerd.protocol.decisions.stream import StreamQuestion
-from tests.support.admin_client import binding, create_acls, new_admin
-from tests.support.daemon_process import DaemonProcess, new_log, run, running, write_config
-from tests.support.stream_connection import StreamConnection
-
-READ, TOPIC = 3, 2
-
-
-@pytest.fixture(params=["tcp", "unix"])
-def daemon(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[DaemonProcess]:
-    place = "tcp://127.0.0.1:0" if request.param == "tcp" else f"unix:{tmp_path}/stream"
-    config = {"authorizerd.decision.stream": place}
-    with running(tmp_path, new_log(tmp_path), config, super_users="User:ANONYMOUS") as daemon:
-        yield daemon
-
-
-def test_frames_are_answered_in_order(daemon: DaemonProcess) -> None:
-    """A frame has many questions, and many frames are in flight. Each answer has its log offset."""
-    client = StreamConnection(daemon.ready["decision_stream"])
-    assert (client.greeting.error_code, client.greeting.version) == (0, 1)
-    assert create_acls(new_admin(daemon), binding()) == [None]
-    may: StreamQuestion = ("User:alice", None, READ, TOPIC, "orders")
-    may_not: StreamQuestion = ("User:bob", "10.0.0.1", "READ", "TOPIC", "orders")
-    for number in range(500):
-        frame = client.connection.ask(number, [may, may_not] * (number % 7))
-        client.socket.sendall(frame)
-    for number in range(500):
-        answer = client.answer()
-        assert answer.correlation_id == number
-        assert (answer.error_code, answer.decisions) == (0, b"\1\0" * (number % 7))
-        assert answer.offset > client.greeting.offset
-    client.close()
-    address = daemon.ready["decision_stream"]
-    assert daemon.stop()[0] == 0
-    assert not (address.startswith("unix:") and Path(address[5:]).exists())
+from tests.support.daemon_process import new_log, run, running, write_config
 
 
 def test_failed_start_leaves_no_unix_socket(tmp_path: Path) -> None:
