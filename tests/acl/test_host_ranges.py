@@ -284,10 +284,7 @@ def test_change_by_change_leads_to_the_same_state_as_a_bulk_load(parts: list[set
     ],
 )
 def test_range_with_an_interface_denies_and_does_not_allow(host: str, is_certain: bool) -> None:
-    """Kafka reads it only on brokers that have the interface, which the daemon cannot know.
-
-    The names of interfaces of link-local clients are trusted.
-    """
+    """Kafka reads it on brokers with the interface; names of link-local clients' are trusted."""
     held = (
         acl("User:a", "READ", topic="t", host=host),
         acl("User:a", "READ", topic="u", host=host, deny=True),

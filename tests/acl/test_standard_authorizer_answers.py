@@ -158,10 +158,7 @@ def test_every_audit_line_equals_kafkas(recording: Recording) -> None:
 
 
 def test_every_filter_matches_the_same_acls_as_in_kafka(recording: Recording) -> None:
-    """The filters use ANY, MATCH, null names and UNKNOWN. Some ACLs were removed before.
-
-    While loading, Kafka lists the ACLs that it has so far.
-    """
+    """The filters use ANY, MATCH, null names and UNKNOWN, also while Kafka is loading."""
     for world in recording.worlds:
         for row, expected in world.expected("filters", "filters"):
             found = chain.from_iterable(scan_acls(world.snapshot, filter_of(row)))

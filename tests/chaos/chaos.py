@@ -141,10 +141,7 @@ class Chaos:
         return {each.name for each in self._clients if each.tally.served < begin}
 
     def _compare_end(self, read: ReadLog) -> None:
-        """Compare what the daemon lists with the end of the log, once nothing changes any more.
-
-        A daemon that follows a cluster may be behind for a while.
-        """
+        """Compare what the daemon lists, a follower after a while, with the end of the log."""
         behind_seconds = 0.0 if self._origin.cluster is None else BEHIND_SECONDS_MAX
         give_up = time.monotonic() + behind_seconds
         for _ in range(_TRIES):

@@ -61,7 +61,6 @@ class Origin:
 
 
 def own_log(folder: Path) -> Origin:
-    """Begin a new log in ``folder``."""
     log_dir = new_log(folder)
     return Origin(log_dir=log_dir, witness=tailing(log_dir / METADATA_TOPIC_DIRECTORY))
 

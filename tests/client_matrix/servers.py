@@ -101,7 +101,6 @@ def running_servers(folder: Path) -> Iterator[Servers]:
 
 
 def _listeners(authority: Authority) -> dict[str, str]:
-    """Return the configuration of all listeners."""
     mutual = authority.server_keys(
         "listener.name.mutual.", client_auth="required", truststore_location=str(authority.ca_file)
     )

@@ -30,7 +30,6 @@ class Matrix:
     notes: dict[tuple[str, Call], str] = field(default_factory=dict)
 
     def add_client(self, name: str, version: str, client: type[AdminClient]) -> None:
-        """Add a client as the next column."""
         self.versions[name] = version
         self.notes |= {(name, call): note for call, note in client.notes.items()}
 

@@ -11,10 +11,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One command line.
-
-    ``answers`` is typed at its prompts. If ``connected``, the connection's flags precede its own.
-    """
+    """One command line with the answers at its prompts, after the flags of a connection or none."""
 
     arguments: str
     answers: str = ""

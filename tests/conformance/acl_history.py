@@ -29,10 +29,7 @@ FIELDS = {
 
 
 def read_history(cluster: Cluster, folder: Path) -> AclHistory:
-    """Read the leader's log up to its high watermark.
-
-    The watermark is asked for first: what a live leader writes meanwhile is left out.
-    """
+    """Read the leader's log up to the high watermark that it has now."""
     quorum = cluster.quorum()
     copied = folder / "leader-log"
     shutil.rmtree(copied, ignore_errors=True)

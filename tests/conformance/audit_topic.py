@@ -48,7 +48,6 @@ class AuditTopic:
             time.sleep(0.1)
 
     def delete_records(self, partition: int, before: int) -> None:
-        """Delete the records of a partition before an offset."""
         end = TopicPartition(self.name, partition, before)
         (deleted,) = self._admin.delete_records([end]).values()
         deleted.result(TIMEOUT_SECONDS)

@@ -107,7 +107,6 @@ def rig() -> Rig:
 
 @pytest.fixture(scope="session")
 def newest_rig() -> Rig:
-    """Return the rig of Kafka's newest release."""
     return _prepared(NEWEST_VERSION)
 
 

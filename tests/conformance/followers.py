@@ -128,7 +128,6 @@ class Follower:
         return set(described)
 
     def readiness(self) -> Answer:
-        """Return the answer of /readyz."""
         return ask_at(self.ready["admin_http"], "GET", "/readyz")
 
     def wait_until_not_ready(self) -> None:

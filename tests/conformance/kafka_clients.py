@@ -38,7 +38,6 @@ def client_settings(broker: Broker, user: str | None) -> Settings:
 
 
 def create_topics(broker: Broker, user: str, *names: str) -> None:
-    """Create topics with one partition, and wait until they exist."""
     admin = AdminClient(client_settings(broker, user))
     new = [NewTopic(name, num_partitions=1, replication_factor=1) for name in names]
     for future in admin.create_topics(new).values():

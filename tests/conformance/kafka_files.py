@@ -4,7 +4,9 @@ import json
 import re
 from pathlib import Path
 
-from tests.kafka_rig.rig import Output, Rig
+from tests.kafka_rig.broker import Broker
+from tests.kafka_rig.rig import Output, Program, Rig
+from tests.support.kafka_acls_output import bindings
 
 TRIES_MAX = 30
 PAYLOAD = re.compile(r"payload: (\{.*\})$", re.MULTILINE)
@@ -47,3 +49,9 @@ def shell_acls(done: Output) -> dict[str, str]:
         uuid_line.strip().rstrip(":"): acl_line.strip()
         for uuid_line, acl_line in zip(lines[::2], lines[1::2], strict=True)
     }
+
+
+def listed_acls(broker: Broker) -> set[tuple[str, str]]:
+    done = broker.run(Program.ACLS, "--list")
+    assert done.exit_code == 0, done
+    return bindings(done.stdout)

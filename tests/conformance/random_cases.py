@@ -93,10 +93,7 @@ def leads_astray(acls: Sequence[Row], question: Row) -> bool:
 
 
 def ends_early(acls: Sequence[Row], question: Row) -> bool:
-    """Return True if Kafka's scan may end before it visits the asked name's own ACLs again.
-
-    Its decision is still right, but it may name another rule.
-    """
+    """Return True if Kafka's scan may end before the name's own ACLs, and name another rule."""
     *_, resource_type, name = question
     return any(
         acl[0] == resource_type and name < acl[1] <= "*" and acl[1:3] != ["*", "LITERAL"]

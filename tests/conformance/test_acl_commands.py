@@ -50,10 +50,7 @@ def kafka_acls(rig: Rig) -> tuple[str, ...]:
 def printed_by(
     tool: Sequence[str], folder: Path, cases: Sequence[Case], *, user: str | None = None
 ) -> list[Printed]:
-    """Return the output of each command on a daemon without ACLs.
-
-    ``user`` logs in with SASL PLAIN; None is anonymous and may do anything.
-    """
+    """Return the output of each command on a daemon without ACLs; no ``user`` may do anything."""
     config = {
         "listeners": LISTENERS,
         "super.users": "User:ANONYMOUS;User:admin",

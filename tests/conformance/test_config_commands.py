@@ -105,10 +105,7 @@ def ours(rig: Rig, tmp_path: Path) -> Iterator[Run]:
 
 
 def test_kafka_configs_prints_the_same(broker: Broker, ours: Run) -> None:
-    """The commands change configs of one node and of all, and users' SCRAM credentials.
-
-    Some are invalid or denied.
-    """
+    """They change configs of one node and of all, and SCRAM credentials; some are invalid."""
 
     def theirs(user: str, arguments: Sequence[str]) -> Output:
         return broker.run(Program.CONFIGS, *arguments, user=user)

@@ -57,7 +57,6 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def new_root(suite: str, folder: Path) -> Path:
-    """Return a new system of a Debian suite."""
     kept = Path(os.environ.get("AUTHORIZERD_DEBIAN_ROOTS", folder / "kept")) / suite
     if not kept.exists():
         kept.parent.mkdir(exist_ok=True)

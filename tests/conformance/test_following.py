@@ -120,10 +120,7 @@ def truncate_leaders(scene: Scene) -> None:
 
 
 def _create_unanswered(cluster: Cluster, leader_id: int, created: Acl) -> None:
-    """Send a creation to a leader that dies before it can answer.
-
-    The first one may still reach the others: they have asked for it before they were paused.
-    """
+    """Send a creation to a leader that dies first. The first one may still reach the others."""
     with pytest.raises((OSError, RigError)), cluster.admin(leader_id) as admin:
         admin.create([created])
 

@@ -162,10 +162,7 @@ def test_items_get_the_results_that_the_controller_gives(cluster: Cluster, tmp_p
 
 
 def test_changes_through_brokers_have_the_daemons_rights(cluster: Cluster, tmp_path: Path) -> None:
-    """A listing of the pinned broker shows a change before it is acknowledged.
-
-    The daemon does not wait for the next regular listing.
-    """
+    """A listing of the pinned broker, not the next regular one, shows a change at once."""
     wanted = acl(topic="through-brokers")
     cluster.create(may_alter(POLLER))
     own = {key: value for key, value in OWN.items() if key != "sasl.enabled.mechanisms"}

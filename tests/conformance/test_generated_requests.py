@@ -134,10 +134,7 @@ def changed_by(request: Request) -> list[Callable[[], Request]]:
 
 
 def last_answer(side: Side, conversation: Conversation) -> bytes | str:
-    """Return the answer to the last frame, or CLOSED; for ApiVersions, only its error code.
-
-    Its other bytes list the served versions, which differ.
-    """
+    """Return the last answer, or CLOSED; of ApiVersions only the error, for the versions differ."""
     with closing(Peer(side.addresses[conversation.listener])) as peer:
         for data in conversation.frames:
             answer = peer.exchange(data)

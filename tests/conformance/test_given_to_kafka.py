@@ -13,8 +13,8 @@ from confluent_kafka.admin import ResourceType as ClientResourceType
 
 from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
-from tests.conformance.kafka_files import dump_records, tree_acls
-from tests.kafka_rig.broker import CLUSTER_ID, Broker, BrokerSettings, running_broker
+from tests.conformance.kafka_files import dump_records, listed_acls, tree_acls
+from tests.kafka_rig.broker import CLUSTER_ID, BrokerSettings, running_broker
 from tests.kafka_rig.rig import Program, Rig
 from tests.support.acls import acl
 from tests.support.admin_client import create_acls, new_admin
@@ -61,12 +61,6 @@ def create(daemon: DaemonProcess, new: Acl) -> None:
 def listed(daemon: DaemonProcess) -> set[tuple[str, str]]:
     done = run("acls", "--list", "--bootstrap-server", address_of(daemon))
     assert done.returncode == 0, done
-    return bindings(done.stdout)
-
-
-def kafka_listed(broker: Broker) -> set[tuple[str, str]]:
-    done = broker.run(Program.ACLS, "--list")
-    assert done.exit_code == 0, done
     return bindings(done.stdout)
 
 
@@ -168,9 +162,9 @@ def test_the_log_goes_to_kafka_and_back_and_again(left: LeftBehind, tmp_path: Pa
     shutil.copytree(left.log_dir, log_dir)
     added = ("--allow-principal", "User:kafka", "--operation", "Read", "--topic", "of-kafka")
     with running_broker(left.rig, tmp_path / "first", log_dir) as broker:
-        assert kafka_listed(broker) == left.bindings
+        assert listed_acls(broker) == left.bindings
         assert broker.run(Program.ACLS, "--add", *added).exit_code == 0
-        with_kafkas = kafka_listed(broker)
+        with_kafkas = listed_acls(broker)
     assert len(with_kafkas - left.bindings) == 1
     assert left.bindings < with_kafkas
 
@@ -185,6 +179,6 @@ def test_the_log_goes_to_kafka_and_back_and_again(left: LeftBehind, tmp_path: Pa
 
     small = BrokerSettings(more={"internal.metadata.log.segment.bytes": "1024"})
     with running_broker(left.rig, tmp_path / "second", log_dir, small) as broker:
-        assert kafka_listed(broker) == with_ours
+        assert listed_acls(broker) == with_ours
     assert epochs(log_dir) == [1, 2, 3, 4, 5]
     assert added_names(left.rig, log_dir)[-2:] == ["of-kafka", "ours-again"]

@@ -26,7 +26,6 @@ def test_daemon_refuses_a_brokers_directory(broker: Broker, tmp_path: Path) -> N
 
 @pytest.fixture(scope="module")
 def daemons_log_dir(formatted: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Run the daemon on a directory that Kafka formatted."""
     directory = tmp_path_factory.mktemp("daemon")
     log_dir = directory / "log"
     shutil.copytree(formatted, log_dir)

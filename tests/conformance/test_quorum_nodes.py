@@ -216,10 +216,7 @@ async def test_errors_name_the_leader(secured: Secured, node: Node) -> None:
 
 
 async def test_log_is_served_from_any_offset(node: Node) -> None:
-    """But a snapshot is offered at offset 0, and to those whose epoch is older than any snapshot.
-
-    The last batch may be cut off.
-    """
+    """But at offset 0, and for an older epoch, a snapshot. The last batch may be cut off."""
     epoch = (await fetch(node, 0)).leader_epoch
     first = await fetch(node, epoch)
     assert first.snapshot is not None

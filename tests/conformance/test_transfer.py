@@ -19,7 +19,7 @@ from authorizerd.cli.acls.remote import KafkaAclAdmin
 from authorizerd.cli.main import main
 from authorizerd.kafka_client.client import KafkaClient
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
-from tests.conformance.kafka_files import dump_records
+from tests.conformance.kafka_files import dump_records, listed_acls
 from tests.kafka_rig.broker import ADMIN, CLUSTER_ID, Broker, format_storage, running_broker
 from tests.kafka_rig.rig import Program, Rig
 from tests.support.acls import acl
@@ -43,12 +43,6 @@ ODD = (
 def connection(broker: Broker, user: str = ADMIN) -> list[str]:
     config = str(broker.client_config(user))
     return ["--bootstrap-server", broker.sasl_plaintext, "--command-config", config]
-
-
-def kafka_listed(broker: Broker) -> set[tuple[str, str]]:
-    done = broker.run(Program.ACLS, "--list")
-    assert done.exit_code == 0, done
-    return bindings(done.stdout)
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +69,7 @@ def fresh(rig: Rig, tmp_path_factory: TempPathFactory) -> Iterator[Broker]:
 def target(fresh: Broker) -> Broker:
     """Return a broker without ACLs."""
     remove_all(fresh)
-    assert kafka_listed(fresh) == set()
+    assert listed_acls(fresh) == set()
     return fresh
 
 
@@ -94,7 +88,7 @@ def remove_all(broker: Broker) -> None:
 
 def test_imported_acls_are_those_of_the_recorded_broker(origin: Broker, real_log_dir: Path) -> None:
     recorded = bindings((real_log_dir / "acls-list.txt").read_text())
-    listed = kafka_listed(origin)
+    listed = listed_acls(origin)
     assert recorded <= listed
     assert len(listed - recorded) == len(ODD)
 
@@ -110,10 +104,10 @@ def test_acls_survive_a_round_trip_through_every_place(
     flags = {"log": ["--node-id", "1"], "zookeeper": ["--accept-losses"]}.get(kind, [])
     assert main(["acls", "export", *connection(origin), "--to", locator, *flags]) == 0
     assert main(["acls", "import", locator, *connection(target)]) == 0
-    expected = kafka_listed(origin)
+    expected = listed_acls(origin)
     if kind == "zookeeper":
         expected = {each for each in expected if NOT_IN_ZOOKEEPER not in each[1]}
-    assert kafka_listed(target) == expected
+    assert listed_acls(target) == expected
 
 
 def test_acls_go_from_one_cluster_to_another(origin: Broker, target: Broker) -> None:
@@ -121,7 +115,7 @@ def test_acls_go_from_one_cluster_to_another(origin: Broker, target: Broker) -> 
     source, goal = (f"kafka://{each.sasl_plaintext}" for each in (origin, target))
     words = ["--to", goal, "--from-config", configs[0], "--to-config", configs[1]]
     assert main(["acls", "import", source, *words]) == 0
-    assert kafka_listed(target) == kafka_listed(origin)
+    assert listed_acls(target) == listed_acls(origin)
 
 
 def test_dry_run_changes_nothing(
@@ -133,7 +127,7 @@ def test_dry_run_changes_nothing(
     assert main(["acls", "import", listing, *connection(target), "--dry-run", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert (report["new"], report["written"]) == (1751 + len(ODD), 0)
-    assert kafka_listed(target) == set()
+    assert listed_acls(target) == set()
 
 
 def test_missing_right_changes_nothing(target: Broker, capsys: Capture, tmp_path: Path) -> None:
@@ -141,10 +135,10 @@ def test_missing_right_changes_nothing(target: Broker, capsys: Capture, tmp_path
     granted = ["--add", "--allow-principal", "User:alice", "--operation", "Describe", "--cluster"]
     assert main(["acls", *connection(target), *granted]) == 0
     write_log(tmp_path, [added(1)])
-    before = kafka_listed(target)
+    before = listed_acls(target)
     assert main(["acls", "import", str(tmp_path), *connection(target, "alice")]) == 1
     assert "User:alice may not create ACLs" in capsys.readouterr().err
-    assert kafka_listed(target) == before
+    assert listed_acls(target) == before
 
 
 def test_broker_continues_an_imported_log(newest_rig: Rig, origin: Broker, tmp_path: Path) -> None:
@@ -152,7 +146,7 @@ def test_broker_continues_an_imported_log(newest_rig: Rig, origin: Broker, tmp_p
     node = ["--node-id", "1", "--cluster-id", CLUSTER_ID]
     assert main(["acls", "export", *connection(origin), "--to", f"log:{log_dir}", *node]) == 0
     with running_broker(newest_rig, tmp_path / "broker", log_dir) as broker:
-        assert kafka_listed(broker) == kafka_listed(origin)
+        assert listed_acls(broker) == listed_acls(origin)
 
 
 def test_broker_reads_acls_that_were_appended_in_a_transaction(
@@ -168,7 +162,7 @@ def test_broker_reads_acls_that_were_appended_in_a_transaction(
     assert main(["acls", "import", str(tmp_path / "first"), "--log-dir", str(log_dir), *node]) == 0
     assert main(["acls", "import", str(tmp_path / "more"), "--log-dir", str(log_dir)]) == 0
     with running_broker(newest_rig, tmp_path / "broker", log_dir) as broker:
-        assert len(kafka_listed(broker)) == more + 1
+        assert len(listed_acls(broker)) == more + 1
     assert read_acls(log_dir)[acl_id(2)] == changes[0].acl
 
 
@@ -186,7 +180,7 @@ def test_kafkas_tools_and_a_broker_read_an_exported_checkpoint(
     (log_dir / METADATA_TOPIC_DIRECTORY).mkdir(exist_ok=True)
     shutil.copy(checkpoint, log_dir / METADATA_TOPIC_DIRECTORY)
     with running_broker(newest_rig, tmp_path / "broker", log_dir) as broker:
-        assert kafka_listed(broker) == kafka_listed(origin)
+        assert listed_acls(broker) == listed_acls(origin)
 
 
 def test_acl_of_another_version_is_only_in_the_log(

@@ -128,7 +128,6 @@ def list_acls(broker: ZooKeeperBroker) -> set[Acl]:
 
 
 def await_listed(broker: ZooKeeperBroker, acls: set[Acl]) -> None:
-    """Wait until the running broker lists exactly these ACLs."""
     wait_until(lambda: list_acls(broker) == acls, f"{acls} are listed", VISIBLE_SECONDS_MAX)
 
 

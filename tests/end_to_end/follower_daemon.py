@@ -107,10 +107,7 @@ class Follower:
 
 @contextmanager
 def following(quorum: QuorumThread, folder: Path, **settings: str) -> Iterator[Follower]:
-    """Run a daemon that follows ``quorum``, with its copy in ``folder``, and kill it at the end.
-
-    Its standard error is in ``daemon.log`` below ``folder``.
-    """
+    """Run a daemon that follows ``quorum``, and logs to ``daemon.log``; kill it at the end."""
     names = ("listener", "decision", "admin")
     ports = dict(zip(names, find_lasting_ports(len(names)), strict=True))
     config = {

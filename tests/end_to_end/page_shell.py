@@ -162,10 +162,7 @@ def save_files(blocks: Iterable[Block], folder: Path, names: Renaming) -> None:
 
 
 def run_page(page: str, test: str | None, shell: Shell, names: Renaming) -> None:
-    """Run the console blocks of a page that ``test`` runs, in order, with the page's files.
-
-    Without a test, run those of ``test_documents``.
-    """
+    """Run the console blocks of a page in order, if ``test`` runs them or no test is named."""
     blocks = [block for block in blocks_of(ROOT / "docs" / page) if block.test in (None, test)]
     save_files(blocks, shell.folder, names)
     commands = [

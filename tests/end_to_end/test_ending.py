@@ -53,10 +53,7 @@ def started(
 
 
 def test_sighup_at_a_start_reloads_and_sigterm_ends_a_hanging_reload(tmp_path: Path) -> None:
-    """The first SIGHUP arrives before the configuration is read.
-
-    The second one starts a reload that hangs, because it reads a pipe that has no writer.
-    """
+    """The reload hangs, because it reads a pipe that has no writer."""
     config = write_config(tmp_path, new_log(tmp_path))
     kept = config.rename(tmp_path / "kept")
     os.mkfifo(config)
@@ -99,10 +96,7 @@ def opened_by_a_reader(path: Path) -> BinaryIO:
 
 
 def wait_until_asleep(process_id: int) -> None:
-    """Wait until a process waits for something.
-
-    Python notices a signal that arrives just before a blocking call only at the end of the call.
-    """
+    """Wait until a process waits: Python misses a signal just before a call that blocks."""
     stat = Path(f"/proc/{process_id}/stat")
     wait_until(lambda: stat.read_text().rpartition(") ")[2][0] == "S", "the process waits")
 

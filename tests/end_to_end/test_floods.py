@@ -254,10 +254,7 @@ class Slow:
 
 
 def is_memory_refusal(surface: Surface, answer: bytes) -> bool:
-    """Return True if ``answer`` is a refusal for lack of memory.
-
-    On a stream, the hello itself may be refused.
-    """
+    """Return True if memory was lacking for ``answer``; a stream may refuse the hello."""
     if surface.endpoint != STREAM:
         return answer == (NO_ROOM if surface.endpoint == HTTP else b"")
     if answer == encode_hello(TOO_MUCH, -1):

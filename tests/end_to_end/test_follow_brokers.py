@@ -50,7 +50,6 @@ def change(daemon: DaemonProcess, *created: Acl, deleted: str | None = None) -> 
 
 
 def list_acls(daemon: DaemonProcess) -> set[Acl] | None:
-    """Return the ACLs that the daemon decides by, None if it does not decide."""
     with closing(KafkaConnection(daemon.ready["listeners"]["PLAINTEXT"])) as connection:
         listed = connection.describe()
     return set(listed) if isinstance(listed, list) else None

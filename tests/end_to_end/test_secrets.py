@@ -91,10 +91,7 @@ class Installation:
         }
 
     def follower(self, source: str, servers: str = UNREACHABLE) -> dict[str, str]:
-        """Return a configuration that follows a cluster, with secrets of its own.
-
-        It connects to ``servers``, where no one can be reached by default.
-        """
+        """Return a configuration that follows ``servers``, with secrets of its own."""
         jaas = f'{SCRAM_LOGIN_MODULE} required username="daemon" password="{self.marker(source)}";'
         prefix = "authorizerd.source." if source == "brokers" else "listener.name.controller."
         stores = {**self._inline_keys(prefix), **self._trusted_keys(prefix)}
@@ -197,10 +194,7 @@ class Installation:
 
 
 def _forms(marker: str) -> list[bytes]:
-    """Return a secret as it might be written.
-
-    Of base64, this is the part that does not depend on the bytes around it.
-    """
+    """Return a secret as it might be written; of base64, what any bytes around it leave."""
     data = marker.encode()
     encoded = [base64.b64encode(bytes(shift) + data)[4 * (shift > 0) : -4] for shift in range(3)]
     return [data, data.hex().encode(), *encoded]

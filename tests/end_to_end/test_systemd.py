@@ -74,10 +74,7 @@ def notified(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[NotifyS
 def test_each_step_is_reported_in_order(
     tmp_path: Path, log_dir: Path, notified: NotifySocket
 ) -> None:
-    """The steps are loading, ready, reloading and draining.
-
-    The watchdog is fed all the time, except while the process is stopped.
-    """
+    """The watchdog is fed all the time, except while the process is stopped."""
     config_file = write_config(tmp_path, log_dir)
     environment = {"NOTIFY_SOCKET": notified.address, "WATCHDOG_USEC": str(WATCHDOG_US)}
     with held_service(config_file, tmp_path / "ready", environment=environment) as service:
@@ -261,10 +258,7 @@ def test_early_clients_of_inherited_sockets_are_answered_after_the_load(
 def test_workers_accept_from_inherited_sockets_without_the_service_managers_variables(
     tmp_path: Path, log_dir: Path
 ) -> None:
-    """One worker serves while the other is stopped. If both are killed, clients wait for new ones.
-
-    A worker inherits only the sockets of the decision ports.
-    """
+    """While no worker serves, clients wait. Workers inherit only the decision ports' sockets."""
     decision_stream, place = over_tcp(tmp_path)
     with activated(
         tmp_path, log_dir, workers=2, decision_stream=decision_stream, place=place

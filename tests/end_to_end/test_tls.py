@@ -147,7 +147,6 @@ def mutual(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[DaemonPro
 def connect_as(
     daemon: DaemonProcess, authority: Authority, listener: str, name: str | None
 ) -> KafkaConnection:
-    """Connect to a listener with a certificate for ``name``, or without one."""
     keystore = None if name is None else authority.issue("client", common_name=name)
     context = authority.client_context(keystore)
     return KafkaConnection(daemon.ready["listeners"][listener], context=context)

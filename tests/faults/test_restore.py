@@ -84,7 +84,6 @@ def new_disk(seed: int, *, can_exchange: bool, has_log: bool) -> FaultDisk:
 
 
 def run_restore(disk: FaultDisk, backup: Backup, now: datetime = NOW) -> Restored:
-    """Restore the backup as the command does."""
     recover(LOG_DIR, disk)
     target = examine_target(LOG_DIR, backup, node_id=1, new_id=lambda: "new-id", storage=disk)
     return restore(backup, target, now, disk)

@@ -28,10 +28,7 @@ class Step:
 
 
 def split(batch: LogBatch) -> Iterator[LogBatch]:
-    """Yield a batch for each change, and one for the offsets that are left.
-
-    A batch has at least one offset for each change.
-    """
+    """Yield a batch for each change, and one for the offsets that are left."""
     offset = batch.first_offset
     for change in batch.changes:
         yield replace(batch, first_offset=offset, last_offset=offset, changes=(change,))

@@ -126,7 +126,6 @@ def make_ballast(count: int) -> list[Acl]:
 
 
 def is_hot(each: Acl) -> bool:
-    """Return True if it is one of the ACLs that change."""
     return each.principal in DAEMON.users
 
 

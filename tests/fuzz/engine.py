@@ -256,10 +256,7 @@ class _WatchedLog(logging.Handler):
 
 @contextmanager
 def _watched() -> Iterator[_WatchedLog]:
-    """Watch the log, and let an input that does not end raise HangError.
-
-    The signal interrupts regular expressions as well.
-    """
+    """Watch the log, and raise HangError in an input that never ends, even in a re.match."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise HangError(f"no end after {CPU_SECONDS_MAX} s of CPU time")

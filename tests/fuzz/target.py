@@ -92,6 +92,14 @@ def in_pieces(data: bytes) -> list[bytes]:
     return [data[at : at + size] for at in range(0, len(data), size)]
 
 
+def frame_contents(data: bytes) -> Iterator[bytes]:
+    """Yield the contents of frames, as their sizes say."""
+    while len(data) > 4:
+        end = 4 + int.from_bytes(data[:4])
+        yield data[4:end]
+        data = data[end:]
+
+
 @contextmanager
 def rejected_with(
     *errors: type[BaseException], lines: int = 1, characters: int = MESSAGE_CHARACTERS_MAX

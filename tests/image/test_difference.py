@@ -27,7 +27,6 @@ NODE_CHANGES: st.SearchStrategy[ClusterChange] = st.one_of(
 
 
 def image_of(changes: Iterable[ClusterChange]) -> ClusterImage:
-    """Return the image after all changes that fit."""
     image = EMPTY_IMAGE
     for change in changes:
         try:

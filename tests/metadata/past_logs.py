@@ -132,7 +132,6 @@ def write_past(log_dir: Path, batches: Sequence[LoggedBatch], how: Kept) -> None
 
 
 def oldest_offset(batches: Sequence[LoggedBatch], how: Kept) -> int:
-    """Return the oldest offset that can be asked about."""
     if not how.first:
         return 0
     usable = (place for place in how.checkpoints if place >= how.first)

@@ -30,7 +30,6 @@ def read(path: Path) -> tuple[list[LogBatch], Progress]:
 
 
 def refusal(path: Path) -> CorruptLogError:
-    """Read a corrupt log and return the error."""
     log = MetadataLog.open(path)
     offsets = [-1]
     with pytest.raises(CorruptLogError) as refused:

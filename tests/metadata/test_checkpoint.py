@@ -52,9 +52,7 @@ def timed_log(log_dir: Path) -> tuple[bytes, ...]:
 
 
 def test_kafkas_checkpoint_is_compared_with_the_log(tmp_path: Path) -> None:
-    """Only its name has the end offset. A batch of its epoch must end there, and must not be
-    newer than its last record.
-    """
+    """Only its name has the end offset: a batch of its epoch must end there, and not be newer."""
     timed_log(tmp_path)
     write_kafka_checkpoint(
         tmp_path, 4, [METADATA_VERSION, added(1), added(7)], time_ms=TIME_MS + 2000

@@ -1,21 +1,16 @@
 """Checkpoints written through a recording Storage, and the files that they replace."""
 
 import os
-import tempfile
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from immutables import Map
 from msgspec.structs import replace
 
 from authorizerd.acl.model import Acl
-from authorizerd.image.changes import ClusterChange, FeatureLevel, NodeRegistered, VotersChanged
+from authorizerd.image.changes import FeatureLevel, NodeRegistered, VotersChanged
 from authorizerd.image.cluster import ClusterImage, apply_cluster_changes
-from authorizerd.image.errors import ClusterChangeError
 from authorizerd.metadata.checkpoint_writer import (
     RECORDS_PER_BATCH,
     CheckpointState,
@@ -24,11 +19,9 @@ from authorizerd.metadata.checkpoint_writer import (
 )
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, checkpoint_name, find_files
 from authorizerd.metadata.log import MetadataLog
-from authorizerd.metadata.replay import Replay
 from authorizerd.metadata.storage import Storage
 from authorizerd.protocol.records.nodes import decode_node
 from tests.metadata.reading import numbers
-from tests.support import strategies
 from tests.support.foreign_records import node
 from tests.support.log_files import (
     METADATA_VERSION,
@@ -71,35 +64,6 @@ def directory_of(log_dir: Path) -> Path:
 def written(log_dir: Path, acls: Mapping[bytes, Acl], storage: Storage | None = None) -> Path:
     directory_of(log_dir)
     return write_checkpoint(log_dir, state(acls), storage or Storage())
-
-
-@given(
-    st.dictionaries(strategies.ids, strategies.acls(unknown_codes=True), max_size=20),
-    st.lists(strategies.colliding_cluster_changes(), max_size=40),
-)
-def test_checkpoint_has_the_whole_state(
-    acls: dict[bytes, Acl], changes: list[ClusterChange]
-) -> None:
-    """ACLs with unknown codes, features, topics, partitions, configs, credentials."""
-    cluster = CLUSTER
-    for change in changes:
-        with suppress(ClusterChangeError):
-            cluster = apply_cluster_changes(cluster, [change])
-    with tempfile.TemporaryDirectory() as folder:
-        log_dir = Path(folder)
-        directory_of(log_dir)
-        wanted = CheckpointState(
-            end_offset=5, epoch=3, timestamp_ms=TIME_MS, cluster=cluster, acls=acls
-        )
-        path = write_checkpoint(log_dir, wanted, Storage())
-        assert read_acls(path) == read_acls(log_dir) == acls
-        assert read_cluster(path) == read_cluster(log_dir) == cluster
-        log, replay = MetadataLog.open(log_dir), Replay()
-        for batch in log.batches():
-            list(replay.steps(batch))
-        assert replay.features == dict(cluster.features)
-        assert replay.foreign_types == set()
-        assert (log.progress.last_offset, log.progress.last_epoch) == (4, 3)
 
 
 def test_checkpoint_has_kafkas_layout(tmp_path: Path) -> None:

@@ -119,9 +119,7 @@ def test_only_known_bytes_of_other_files_can_change_unnoticed(log_dir: Path) -> 
 
 
 def test_only_a_higher_epoch_of_a_last_leader_change_is_unnoticed(log_dir: Path) -> None:
-    """Nothing follows that could contradict it, and ACLs do not depend on it. A lower, equal or
-    highest possible epoch is rejected.
-    """
+    """Nothing that follows could contradict it, and ACLs do not depend on it."""
     first = (control_batch(0, ControlType.LEADER_CHANGE), data_batch(1, [METADATA_VERSION]))
     for epoch in (2, 2**31 - 2):
         last = control_batch(2, ControlType.LEADER_CHANGE, epoch=epoch)
@@ -195,9 +193,7 @@ def test_length_that_includes_the_next_batches_is_rejected(log_dir: Path) -> Non
 
 
 def test_damaged_last_batch_with_its_own_sector_of_zeros_looks_torn(log_dir: Path) -> None:
-    """A bad CRC and a name of 1,000 NUL characters: this damage is taken for an unfinished
-    write, except after a clean shutdown.
-    """
+    """A bad CRC and 1,000 NULs are taken for an unfinished write, except after a clean shutdown."""
     acl = added(9).acl
     odd = data_batch(15, [added(9, type(acl)(2, "\0" * 1200, 3, "User:a", "*", 3, 2))], epoch=2)
     write_sound_log(log_dir)

@@ -48,9 +48,7 @@ def test_log_without_the_file_may_be_written(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_other_file_is_rejected(tmp_path: Path, text: str, reason: str) -> None:
-    """A new epoch would cut off what other voters committed, and a checkpoint would lose dynamic
-    voters.
-    """
+    """A new epoch would cut off what voters committed; a checkpoint would lose dynamic voters."""
     path = write_file(tmp_path, NAME, text.encode("utf-8", "surrogateescape"))
     with pytest.raises(LogDirectoryError, match=reason) as refused:
         check_sole_voter(tmp_path, 1)

@@ -25,8 +25,7 @@ from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_c
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, find_files
 from authorizerd.metadata.errors import CorruptLogError
 from authorizerd.metadata.log import MetadataLog
-from authorizerd.metadata.replay import Replay, TransactionFrame, read_changes
-from authorizerd.protocol.errors import DecodeError
+from authorizerd.metadata.replay import Replay, read_changes
 from authorizerd.protocol.records.fast_reader import RECORDS_PER_SLICE
 from authorizerd.protocol.records.metadata import (
     AbortTransaction,
@@ -265,21 +264,6 @@ def test_long_transaction_becomes_visible_in_slices(tmp_path: Path) -> None:
     assert [piece.is_end for piece in pieces] == [False, False, True]
 
 
-def test_frame_is_open_from_begin_to_end_or_abort() -> None:
-    frame = TransactionFrame()
-    frame.feed([added(1), BEGIN, added(2)])
-    assert frame.is_open
-    assert frame.take() == [added(1)]
-    assert frame.take() == []
-    frame.feed([END])
-    assert not frame.is_open
-    assert frame.take() == [added(2)]
-    frame.feed([BEGIN, ABORT])
-    assert not frame.is_open
-    with pytest.raises(DecodeError):
-        frame.feed([END])
-
-
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
 @given(logs(unknown_codes=True), st.data())
 def test_any_log_reads_back_with_any_transactions(
@@ -338,14 +322,6 @@ def test_each_checkpoint_of_a_broker_equals_the_log(
     assert read_acls(both) == read_acls(real_log_dir)
 
 
-def test_log_of_a_broker_contains_difficult_names(real_log_dir: Path) -> None:
-    """Letters beyond ASCII, and principals with commas."""
-    acls = read_acls(real_log_dir).values()
-    assert any(not acl.resource_name.isascii() for acl in acls)
-    assert any("," in acl.principal for acl in acls)
-    assert {acl.pattern_type for acl in acls} == {PatternType.LITERAL, PatternType.PREFIXED}
-
-
 def test_other_records_become_visible_like_acls(tmp_path: Path) -> None:
     write_log(tmp_path, [TOPIC, added(1), CONFIG], [BEGIN, CONFIG], [added(2), TOPIC, END], [TOPIC])
     assert shown(tmp_path) == [
@@ -391,9 +367,7 @@ def test_long_batch_of_any_changes_comes_in_slices(tmp_path: Path) -> None:
 def test_records_that_a_checkpoint_would_lose_are_foreign(
     tmp_path: Path, record: MetadataRecord | bytes, foreign: set[int]
 ) -> None:
-    """Unknown types, and unknown versions of known types. A controller's registration may be
-    lost.
-    """
+    """Of known types, unknown versions. A controller's registration may be lost."""
     write_log(tmp_path, [record])
     assert replayed(tmp_path).foreign_types == foreign
 

@@ -269,7 +269,6 @@ def _client(
 
 
 def _call(chance: Random, pool: Sequence[Acl], kinds: str) -> Call:
-    """Draw a call of one of these kinds."""
     patience_s = chance.choice(_PATIENCE_S) if chance.random() < 0.3 else None
     turns = chance.randint(0, 8)
     return Call(chance.choice(_DELAYS_S), _step(chance, pool, kinds), patience_s, turns)

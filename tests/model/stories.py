@@ -212,7 +212,6 @@ def _count_descriptors() -> int:
 
 
 def fault_of(story: Story, run: StoryRun | None = None) -> Exception | None:
-    """Run a story; return the broken invariant or None."""
     try:
         (run or StoryRun(story)).run()
     except Exception as error:  # noqa: BLE001 - any error is a broken invariant

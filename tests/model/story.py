@@ -289,7 +289,6 @@ def _unusual(value: Any) -> Iterator[Field[Any]]:  # noqa: ANN401 - any dataclas
 
 
 def _name(field: str, value: object) -> str:
-    """Return the name of a code, if it has one."""
     codes = _CODES.get(field)
     known = {} if codes is None else {int(each): each.name for each in codes}
     return known.get(value, repr(value)) if isinstance(value, int) else repr(value)

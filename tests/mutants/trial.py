@@ -151,9 +151,6 @@ class Copy:
 
 
 def _write(path: Path, source: str) -> None:
-    """Write a module and delete its bytecode.
-
-    Python would use the bytecode for another source of the same size in the same second.
-    """
+    """Write a module and delete its bytecode, which would be used for a source of its size."""
     path.write_text(source)
     Path(cache_from_source(str(path))).unlink(missing_ok=True)

@@ -50,8 +50,6 @@ ALICE_READS_APPS = Acl(GROUP, "app-", PREFIXED, "User:alice", "*", Operation.REA
 BOB_IS_DENIED = Acl(TOPIC, "zahlung-ü", LITERAL, "User:bob", "10.0.0.1", Operation.WRITE, DENY)
 BOB_ALTERS = Acl(CLUSTER, "kafka-cluster", LITERAL, "User:bob", "*", Operation.ALTER, ALLOW)
 CAROL_READS = Acl(TOPIC, "a-", PREFIXED, "User:carol", "*", Operation.READ, ALLOW)
-CAROL_IS_DENIED = Acl(GROUP, "*", LITERAL, "User:carol", "10.1.2.3", Operation.ALL, DENY)
-
 LIBRDKAFKA_CREATE = (
     "00000044001e000200000005000772646b61666b61000302076f7264657273030b557365723a616c696365022a030300"
     "03056170702d040b557365723a616c696365022a03030000"
@@ -218,21 +216,6 @@ def test_version_1_is_answered_as_by_a_broker() -> None:
     )
     forbidden = encode_describe_acls_error(1, ApiError(31, "no"))
     assert forbidden.hex() == "00000000001f00026e6f00000000"
-
-
-CAROL_IS_DENIED_CREATE = (
-    "00000035001e000300000004000d61646d696e636c69656e742d31000203022a030b557365723a6361726f6c0931302e"
-    "312e322e3302020000"
-)
-
-
-def test_wildcard_and_address_are_read() -> None:
-    """`--deny-principal User:carol --deny-host 10.1.2.3 --operation All --group '*'`."""
-    request = the_request(CAROL_IS_DENIED_CREATE)
-    assert finish(decode_create_acls(request.api_version, request.body)) == (
-        [CAROL_IS_DENIED],
-        None,
-    )
 
 
 @pytest.mark.parametrize(

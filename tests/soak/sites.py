@@ -143,7 +143,6 @@ class Site(Place):
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code; None while the daemon runs."""
         return self.process.poll()
 
     def stop(self) -> int:

@@ -135,10 +135,7 @@ class Soak:
         return client.has_worker and self.site_of[client].allows_cuts
 
     def run_in_turns(self, rounds: int) -> None:
-        """Let each client make an exchange, and disturb each daemon once, in each round.
-
-        Nothing happens at the same time, so neither does it depend on time.
-        """
+        """In each round, let each client ask once, then disturb each daemon; no time counts."""
         disturbing = {site: self._disturb_in_turns(site) for site in self.sites}
         try:
             for _ in range(rounds):

@@ -40,10 +40,7 @@ def decide_wrongly(
 
 
 def test_every_client_compares_its_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each finds its answers right, and wrong once the evaluator decides otherwise.
-
-    A change that a restart has lost is found as well.
-    """
+    """They are wrong once the evaluator decides otherwise, or a restart has lost a change."""
     monkeypatch.setattr("tests.soak.sites.start_program", start_command)  # it is quicker
     monkeypatch.setattr(RefusedChanges, "large_share", 1.0)
     sites = running_sites(tmp_path, ballast=100, writes="forward", may_mount=False)

@@ -11,7 +11,6 @@ from authorizerd.config.values import SecurityProtocol
 
 
 def server_endpoint(name: str) -> ServerEndpoint:
-    """Return an endpoint of a server, for ``ServerInfo``."""
     return ServerEndpoint(name, SecurityProtocol.PLAINTEXT, host="h", port=9092)
 
 

@@ -19,10 +19,7 @@ _VERSION_3 = bytes.fromhex("a003020102")
 
 
 class Authority:
-    """A CA that writes PEM files into ``folder``; ``ca_file`` has its own certificate.
-
-    All keys are of ``key_type``.
-    """
+    """A CA that writes PEM files into ``folder``, all with keys of ``key_type``."""
 
     def __init__(
         self, folder: Path, name: str = "ca", key_type: trustme.KeyType = trustme.KeyType.ECDSA

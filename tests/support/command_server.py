@@ -64,10 +64,7 @@ def _reap(number: int, frame: FrameType | None) -> None:
 
 
 def _fork_and_wait(told: int, inherited: list[int]) -> None:
-    """Return in a new process. The calling process tells how it ends, and ends too.
-
-    It kills the new process if its asker has ended.
-    """
+    """Return in a new process. The calling one reports its end, or kills it with its asker."""
     process_id = os.fork()
     if process_id == 0:
         return

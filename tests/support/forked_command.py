@@ -188,7 +188,6 @@ class ForkedCommand:
         return output, errors
 
     def send_signal(self, number: int) -> None:
-        """Send a signal, unless the process has ended."""
         if self.poll() is None:
             with suppress(ProcessLookupError):  # it has ended, and its exit code is under way
                 os.kill(self.pid, number)

@@ -19,10 +19,7 @@ ACL_APIS = (29, 30, 31)
 
 
 def in_version_0(entity: Any) -> Any:  # noqa: ANN401 - a class of kio
-    """Return version 0 of an ACL message of version 1, which only adds the types of patterns.
-
-    Source: KIP-290. Every pattern of version 0 is LITERAL.
-    """
+    """Return version 0 of an ACL message (KIP-290): every pattern is LITERAL."""
     kept = []
     for each in fields(entity):
         kind: Any = each.type

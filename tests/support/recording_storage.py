@@ -58,7 +58,6 @@ class RecordingStorage(Storage):
         self.calls.append((what, path.name))
 
     def named(self, *names: str) -> list[Call]:
-        """Return the calls of these names, in order."""
         return [call for call in self.calls if call[0] in names]
 
     def exists(self, path: Path) -> bool:

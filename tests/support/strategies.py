@@ -70,10 +70,7 @@ def _codes(usual: tuple[int, ...], unknown_codes: bool) -> st.SearchStrategy[int
 
 
 def acls(*, unknown_codes: bool = False) -> st.SearchStrategy[Acl]:
-    """Return ACLs over few names, principals and hosts, so that they collide.
-
-    With ``unknown_codes``, codes may also be those of another Kafka version.
-    """
+    """Return ACLs that collide, by ``unknown_codes`` with codes of other Kafka versions."""
     return st.builds(
         Acl,
         resource_type=_codes(

@@ -24,7 +24,6 @@ NAME = x509.Name(
 
 
 def certificate_name(value: bytes, identifier: str = "550403") -> bytes:
-    """Return a name with one attribute."""
     pair = element(0x06, bytes.fromhex(identifier)) + value
     return element(0x30, element(0x31, element(0x30, pair)))
 

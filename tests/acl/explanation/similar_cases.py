@@ -83,7 +83,6 @@ def alike() -> st.SearchStrategy[Case]:
 
 
 def check(case: Case, miss: NearMiss) -> None:
-    """Check that a near miss is true."""
     asked = case.question
     assert miss.acl is None or miss.acl in case.held
     if miss.instead is not None:

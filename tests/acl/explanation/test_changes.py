@@ -35,10 +35,7 @@ def find(held: list[Acl], asked: Question, settings: AuthorizerSettings = CLOSED
 
 @given(cases())
 def test_changes_give_the_other_answer(case: Case) -> None:
-    """This holds for every host, if the host is unknown, or for all but those that a DENY names.
-
-    Kafka accepts every ACL to add.
-    """
+    """For every unknown host, or all but those that a DENY names. Kafka accepts each ACL to add."""
     changes = case.explain().changes
     assert (changes.reason is None) == bool(changes.listed)
     assert not changes.left_out
@@ -50,8 +47,7 @@ def test_changes_give_the_other_answer(case: Case) -> None:
 
 @given(cases())
 def test_no_narrower_or_shorter_change_gives_the_other_answer(case: Case) -> None:
-    """Where everyone is allowed by default, any ACL ends that: then narrower ones are compared that
-    deny the question by themselves."""
+    """If everyone is allowed by default, any ACL ends that; then only a DENY counts as narrower."""
     explanation = case.explain()
     changes, smallest = explanation.changes, explanation.changes.smallest
     elsewhere = bool(changes.stays_denied)

@@ -29,10 +29,7 @@ def test_results_agree_with_every_decision(
     resource_type: ResourceType,
     data: st.DataObject,
 ) -> None:
-    """Each known name and each literal of an ACL is listed if and only if it is allowed.
-
-    Pages join into the same list.
-    """
+    """A known name or literal of an ACL is listed if and only if it is allowed. Pages join."""
     known = data.draw(st.lists(st.sampled_from(world.probes), max_size=6))
     asked = (world.snapshot, world.settings, principal, host, operation, resource_type, known)
     literals = {

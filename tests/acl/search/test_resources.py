@@ -45,10 +45,7 @@ def is_listed(found: Resources, snapshot: AclSnapshot, name: str, host: str | No
 def test_results_agree_with_every_decision(
     world: World, principal: str, operation: Operation
 ) -> None:
-    """Each name is allowed from a host if and only if a result says so.
-
-    The name ``*`` may be left out if single hosts are denied.
-    """
+    """Only the name ``*`` may be left out, if single hosts are denied."""
     snapshot = world.snapshot
     found = find_resources(snapshot, world.settings, principal, operation, TOPIC)
     is_star_exact = not any(each.resource_name == "*" and each.host != "*" for each in world.held)

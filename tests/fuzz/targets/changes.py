@@ -90,7 +90,6 @@ def _check_log(service: KafkaService, before: set[Acl]) -> None:
 
 
 def _meets(one: Acl, wanted: AclFilter) -> bool:
-    """Return True if a filter matches an ACL, all codes of which are known."""
     name, pattern = wanted.resource_name, wanted.pattern_type
     if name is not None and pattern == _MATCH:
         is_prefix = one.pattern_type == _PREFIXED and name.startswith(one.resource_name)

@@ -100,7 +100,6 @@ def _alternatives(glob: str) -> Iterator[list[_Token]]:
 
 
 def _matches(tokens: list[_Token], name: str) -> bool:
-    """Return True if the tokens match the whole name."""
     reached = {0}
     for character, is_wildcard in tokens:
         if is_wildcard and character == "*":

@@ -19,7 +19,7 @@ from authorizerd.protocol.decisions.page_tokens import PageToken, PageTokens, Po
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from tests.daemon.opa_requests import CAPTURED_BODY
-from tests.fuzz.target import SECRET, reader, rejected_with
+from tests.fuzz.target import SECRET, frame_contents, reader, rejected_with
 from tests.loop.http_requests import evaluation, opa_question
 
 VOCABULARY: Final = authzen.Vocabulary({"user": "User"}, {"topic": 2, "group": 3, "cluster": 4})
@@ -140,20 +140,12 @@ def _check_stream(data: bytes) -> None:
         while (frame := connection.next_frame()) is not None:
             assert isinstance(frame, stream.Ask | stream.Unreadable)
             asked.append(frame)
-    contents = [*_contents(data)][1:]
+    contents = [*frame_contents(data)][1:]
     for one, content in zip(asked, contents, strict=False):
         if isinstance(one, stream.Ask):
             said = msgspec.msgpack.decode(content)
             assert [one.correlation_id, [[*each] for each in one.questions]] == said[:2]
             assert one.min_offset == (said[2] if len(said) > 2 else -1)
-
-
-def _contents(data: bytes) -> Iterator[bytes]:
-    """Yield the contents of frames, as their sizes say."""
-    while len(data) > 4:
-        end = 4 + int.from_bytes(data[:4])
-        yield data[4:end]
-        data = data[end:]
 
 
 def _check_stream_answers(data: bytes) -> None:

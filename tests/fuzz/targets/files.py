@@ -25,18 +25,15 @@ from authorizerd.metadata.quorum_state import check_sole_voter
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.records.batch import (
     HEADER_SIZE,
-    RecordBatch,
     control_types,
     decode_batch,
     read_record,
     sealed_size,
 )
 from authorizerd.protocol.records.control import decode_snapshot_footer, decode_snapshot_header
-from authorizerd.protocol.records.fast_reader import Texts, read_records
 from authorizerd.protocol.records.foreign import decode_foreign
 from authorizerd.protocol.records.leader_change import decode_leader_change
 from authorizerd.protocol.records.metadata import MetadataRecord, decode_value, encode_value
-from authorizerd.protocol.records.nodes import decode_node
 from authorizerd.protocol.records.voters import decode_voters
 from tests.conftest import REAL_LOG
 from tests.fuzz.target import (
@@ -50,6 +47,7 @@ from tests.metadata.stored_files import StoredFiles, acls_read, faults_of
 from tests.support import foreign_records
 from tests.support.backups import new_backup
 from tests.support.log_files import added, resealed
+from tests.support.record_readers import read_fast, read_general
 from tests.support.sasl import credential_of
 
 PLACE: Final = Path("/log")
@@ -59,7 +57,6 @@ _LENGTH_AT: Final = 8
 
 @cache
 def _real_files() -> dict[str, bytes]:
-    """Return the files of the log of a real broker, by name."""
     with tarfile.open(REAL_LOG) as archive:
         members = [each for each in archive if each.isfile()]
         read = {each.name: archive.extractfile(each) for each in members}
@@ -88,32 +85,6 @@ def _batches() -> Iterator[bytes]:
                     yield batch
 
 
-def _read_general(batch: RecordBatch) -> list[object] | str:
-    """Return the records of a batch by the general decoder, or its error."""
-    found: list[object] = []
-    position = HEADER_SIZE
-    try:
-        for _ in range(batch.count):
-            place = read_record(batch.data, position)
-            value = batch.data, place.value_start, place.value_end
-            record = decode_value(*value) or decode_node(*value)
-            if record is not None:
-                found.append(record)
-            position = place.next
-        if position != len(batch.data):
-            raise DecodeError("bytes follow the last record of the batch", position)
-    except DecodeError as error:
-        return str(error)
-    return found
-
-
-def _read_fast(batch: RecordBatch) -> list[object] | str:
-    try:
-        return [record for part in read_records(batch, Texts()) for record in part]
-    except DecodeError as error:
-        return str(error)
-
-
 def _check_batch(data: bytes) -> None:
     """Without its checksum, no batch is read; with it, both readers read the same records."""
     sealed_size(data)
@@ -121,7 +92,7 @@ def _check_batch(data: bytes) -> None:
         decode_batch(data)
     with rejected_with(DecodeError):
         batch = decode_batch(resealed(data.ljust(HEADER_SIZE, b"\0")))
-        assert _read_fast(batch) == _read_general(batch)
+        assert read_fast(batch) == read_general(batch)
         for decode in (
             decode_snapshot_header,
             decode_snapshot_footer,

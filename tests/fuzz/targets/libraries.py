@@ -51,7 +51,7 @@ from authorizerd_client.following import Follower
 from authorizerd_client.protocol import Connection, Exchange, encode_request
 from authorizerd_client.values import Address, AnyQuestion
 from authorizerd_client.watch_values import AclEvent
-from tests.fuzz.target import SECRET, in_pieces, reader, rejected_with
+from tests.fuzz.target import SECRET, frame_contents, in_pieces, reader, rejected_with
 from tests.support.acls import acl
 
 _ADDRESS: Final = Address(None, "localhost", 8181)
@@ -110,7 +110,7 @@ def _check_stream(data: bytes) -> None:
     with suppress(AuthorizerdError):
         for piece in in_pieces(data):
             settled += connection.receive_data(piece)
-    frames = [*_frames(data)]
+    frames = [*frame_contents(data)]
     assert settled == exchanges[: len(settled)]
     for number, exchange in enumerate(settled, 1):
         with suppress(AuthorizerdError):
@@ -122,14 +122,6 @@ def _check_stream(data: bytes) -> None:
     if settled:
         hello, _, error, *_ = msgspec.msgpack.decode(frames[0])
         assert (hello, error) == ("hello", 0)
-
-
-def _frames(data: bytes) -> Iterator[bytes]:
-    """Yield the contents of frames, as their sizes say."""
-    while len(data) > 4:
-        end = 4 + int.from_bytes(data[:4])
-        yield data[4:end]
-        data = data[end:]
 
 
 _READERS: Final[tuple[Callable[[], FeedReader[Any]], ...]] = (order_reader, report_reader)

@@ -148,10 +148,7 @@ def _check_tokens(data: bytes) -> None:
 
 
 def _check_acl_text(data: bytes) -> None:
-    """A text is read by the format that it has, or its fault is named.
-
-    What was read and is written in any format is read again, except its losses.
-    """
+    """A text is read, or its fault is named. In any format, it reads back but for losses."""
     text = _text(data)
     written_as = [*FORMATS.values()][len(data) % len(FORMATS)]
     written_before: set[tuple[Acl, ...]] = set()

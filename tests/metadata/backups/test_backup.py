@@ -91,10 +91,7 @@ def write(folder: Path, state: LogState | None = None) -> Path:
     st.lists(strategies.colliding_cluster_changes(), max_size=40),
 )
 def test_backup_has_the_whole_state(acls: dict[bytes, Acl], changes: list[ClusterChange]) -> None:
-    """ACLs with their ids and unknown codes, features, topics, partitions, configs, credentials.
-
-    It is a checkpoint, too, which every command reads.
-    """
+    """ACLs with their ids and unknown codes, and all else. It is a checkpoint, too."""
     acls = {acl_id: acl for acl, acl_id in {acl: acl_id for acl_id, acl in acls.items()}.items()}
     cluster = CLUSTER
     for change in changes:

@@ -190,9 +190,7 @@ def test_checkpoint_that_differs_from_the_log_is_a_fault(name: str, tmp_path: Pa
 
 
 def test_renamed_checkpoint_is_a_fault(tmp_path: Path) -> None:
-    """Its header has another end offset. Kafka's header has none, but the time of the last record
-    differs from the log's.
-    """
+    """Ours has the end offset in its header. Kafka's has the time of the last record."""
     write_sound_log(tmp_path)
     records: list[MetadataRecord] = [METADATA_VERSION, *map(added, (2, 3, 4))]
     path = write_checkpoint(tmp_path, 9, records, epoch=2)

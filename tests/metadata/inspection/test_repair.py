@@ -59,9 +59,7 @@ def flip(path: Path, position: int) -> None:
 
 
 def spoil(base_offset: int, number: int, *, at: int = 70, checkpoints: bool = False) -> Damage:
-    """Return a function that writes the log with one byte of batch ``number`` of a segment
-    flipped.
-    """
+    """Return a function that writes the log with a flipped byte in batch ``number`` of one file."""
 
     def write(log_dir: Path) -> None:
         write_sound_log(log_dir, checkpoints=checkpoints)

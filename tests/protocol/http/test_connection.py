@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from authorizerd.protocol.http.connection import CONTINUE, Event, Pause, ServerConnection
 from authorizerd.protocol.http.messages import Request, Response, text_response
 from authorizerd.protocol.http.request_head import BadRequest, HttpLimits
+from tests.protocol.http.fields import fields
 
 LIMITS = HttpLimits(body_bytes_max=1024)
 TIGHT = HttpLimits(body_bytes_max=8, request_line_bytes_max=40, header_bytes_max=64, headers_max=3)
@@ -60,7 +61,6 @@ def refusal(data: bytes, limits: HttpLimits = LIMITS) -> BadRequest:
 
 @st.composite
 def written_requests(draw: st.DrawFn) -> tuple[bytes, Request]:
-    """A request, and one of its encodings."""
     path = "/" + draw(st.text("ab/%", max_size=5))
     query = draw(st.text("a=&?", max_size=5))
     body = draw(st.binary(max_size=20))
@@ -89,12 +89,6 @@ def written_requests(draw: st.DrawFn) -> tuple[bytes, Request]:
     head = b"\r\n".join([b"POST %b HTTP/1.1" % target.encode(), *lines, b"", b""])
     request = Request(method="POST", path=path, query=query, headers=headers, body=body)
     return draw(st.sampled_from([b"", b"\r\n", b"\r\n\r\n"])) + head + written, request
-
-
-def fields(event: Event) -> object:
-    if isinstance(event, Request):
-        return (event.method, event.path, event.query, dict(event.headers), event.body)
-    return event
 
 
 @given(st.lists(written_requests(), max_size=4), st.lists(st.integers(0, 500), max_size=6))

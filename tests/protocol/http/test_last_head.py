@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.protocol.http.connection import Event, ServerConnection
+from authorizerd.protocol.http.connection import ServerConnection
 from authorizerd.protocol.http.last_head import HEAD_BYTES_MAX, remember_head
 from authorizerd.protocol.http.messages import Request, Response
 from authorizerd.protocol.http.request_head import BadRequest, HttpLimits, parse_head
+from tests.protocol.http.fields import fields
 
 LIMITS = HttpLimits(body_bytes_max=20)
 TIGHT = HttpLimits(body_bytes_max=8, request_line_bytes_max=60, header_bytes_max=90, headers_max=4)
@@ -54,12 +55,6 @@ def read(connection: ServerConnection) -> tuple[list[object], list[bytes]]:
         if isinstance(event, (Request, BadRequest)):
             answers.append(connection.send(OK))
     return events, answers
-
-
-def fields(event: Event) -> object:
-    if isinstance(event, Request):
-        return (event.method, event.path, event.query, dict(event.headers), event.body)
-    return event
 
 
 @pytest.mark.parametrize("limits", [LIMITS, TIGHT])
@@ -116,7 +111,6 @@ def test_no_secret_is_kept() -> None:
 
 
 def reachable(start: object) -> bytes:
-    """Return all bytes and texts that are reachable from an object."""
     found, seen, left = [], set(), [start]
     while left:
         each = left.pop()

@@ -17,7 +17,7 @@ from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka import acl_types, codec
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.messages import count_items
-from tests.protocol.decoding import check_any, check_cuts
+from tests.protocol.decoding import check_cuts
 from tests.support.acl_messages import decode_create_acls, decode_delete_acls, decode_describe_acls
 from tests.support.kio_messages import request_type, written_by_kio
 from tests.support.strategies import acl_filters, acls, any_acls
@@ -181,15 +181,6 @@ def test_cut_request_is_rejected(version: int, acls: list[Acl], filter: AclFilte
     check_cuts(partial(decode_describe_acls, version), describe_body(version, filter))
     check_cuts(lambda cut: finish(decode_create_acls(version, cut)), create_body(version, acls))
     check_cuts(lambda cut: finish(decode_delete_acls(version, cut)), delete_body(version, [filter]))
-
-
-@each_version
-@some_examples
-@given(data=st.binary(max_size=60))
-def test_garbage_is_a_request_or_a_decode_error(version: int, data: bytes) -> None:
-    check_any(partial(decode_describe_acls, version), data)
-    check_any(lambda body: finish(decode_create_acls(version, body)), data)
-    check_any(lambda body: finish(decode_delete_acls(version, body)), data)
 
 
 @pytest.mark.parametrize(

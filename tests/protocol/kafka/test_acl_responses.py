@@ -60,7 +60,6 @@ def the_acl(resource: Any, entry: Any) -> Acl:  # noqa: ANN401 - of any version
 
 
 def check_listed(version: int, body: bytes, found: list[Acl]) -> None:
-    """Check that a listing has these ACLs, by pattern."""
     response = read_by_kio(ApiKey.DESCRIBE_ACLS, version, body)
     assert (response.error_code, response.error_message) == (0, "")
     assert response.throttle_time.total_seconds() == 0

@@ -146,10 +146,7 @@ def check_equal(read: Any, entity: object, body: bytes) -> None:  # noqa: ANN401
 
 
 def without_idle_texts(entity: Any) -> Any:  # noqa: ANN401 - any field
-    """Return an answer of kio without the texts of errors that did not happen.
-
-    As from a broker, that of a creation is empty.
-    """
+    """Return an answer of kio whose successes have a broker's texts: none, or an empty one."""
     if isinstance(entity, tuple):
         return tuple(without_idle_texts(each) for each in entity)
     if not is_dataclass(entity) or isinstance(entity, type):

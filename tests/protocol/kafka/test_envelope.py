@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from authorizerd.acl.model import (
     Acl,
-    AclFilter,
     Operation,
     PatternType,
     PermissionType,
@@ -17,10 +16,8 @@ from authorizerd.acl.model import (
 )
 from authorizerd.acl.steps import finish
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.framing import frame
 from authorizerd.protocol.kafka.acl_client import (
     encode_create_acls_request,
-    encode_delete_acls_request,
 )
 from authorizerd.protocol.kafka.api import APIS, ApiKey
 from authorizerd.protocol.kafka.envelope import (
@@ -32,13 +29,12 @@ from authorizerd.protocol.kafka.envelope import (
     open_envelope,
 )
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from authorizerd.protocol.kafka.server_connection import KafkaRequest, KafkaServerConnection
+from authorizerd.protocol.kafka.server_connection import KafkaRequest
 from tests.protocol.decoding import check_cuts
 from tests.support.acl_messages import decode_create_acls, encode_envelope_error
 from tests.support.envelopes import (
     ADDRESS,
     ALICE,
-    HEADER,
     JAVA_ALICE,
     JAVA_ANSWER_V1,
     JAVA_ANSWER_V3,
@@ -125,19 +121,6 @@ def test_envelope_reads_back(
     assert created(forwarded.request) == acls
 
 
-def test_envelope_may_arrive_byte_by_byte() -> None:
-    connection = KafkaServerConnection(1024)
-    head = HEADER.pack(ApiKey.ENVELOPE, 1, 7, -1) + b"\0"
-    requests = []
-    for byte in frame(head, envelope()):
-        connection.receive_data(bytes((byte,)))
-        if (request := connection.next_request()) is not None:
-            requests.append(request)
-    (request,) = requests
-    assert (request.api_key, request.api_version) == (ApiKey.ENVELOPE, 1)
-    assert created(finish(open_envelope(request.body)).request) == [READS_ORDERS]
-
-
 def test_cut_envelope_is_rejected() -> None:
     """Kafka closes the connection."""
     check_cuts(opened, envelope())
@@ -212,12 +195,6 @@ def test_forwardable_apis() -> None:
         "AlterUserScramCredentials",
         "DescribeQuorum",
     } == FORWARDABLE
-
-
-def test_deletion_is_forwarded_with_all_filters() -> None:
-    body = encode_delete_acls_request(3, [AclFilter()] * 3)
-    request = opened(envelope(inner(ApiKey.DELETE_ACLS, 3, body))).request
-    assert (request.api_key, bytes(request.body)) == (ApiKey.DELETE_ACLS, body)
 
 
 @pytest.mark.parametrize(

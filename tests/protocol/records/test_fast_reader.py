@@ -10,49 +10,19 @@ from authorizerd.acl.model import Acl, AclAdded
 from authorizerd.image.changes import FeatureLevel
 from authorizerd.metadata.directory import LogFiles, find_files
 from authorizerd.metadata.log import MetadataLog
-from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.primitives import unsigned_varint, varint
 from authorizerd.protocol.records import fast_reader as record_reader
-from authorizerd.protocol.records.batch import HEADER_SIZE, RecordBatch, decode_batch, read_record
+from authorizerd.protocol.records.batch import HEADER_SIZE, RecordBatch, decode_batch
 from authorizerd.protocol.records.fast_reader import RECORDS_PER_SLICE, Texts, read_records
 from authorizerd.protocol.records.metadata import (
     BeginTransaction,
     EndTransaction,
     MetadataRecord,
-    decode_value,
     encode_value,
 )
-from authorizerd.protocol.records.nodes import decode_node
 from tests.support.log_files import acl_id, added, data_batch, removed, resealed
+from tests.support.record_readers import read_fast, read_general
 from tests.support.strategies import metadata_records
-
-Outcome = list[MetadataRecord] | str
-
-
-def general(batch: RecordBatch) -> Outcome:
-    """Return the records of a batch by the general decoder, or its error."""
-    found = []
-    position = HEADER_SIZE
-    try:
-        for _ in range(batch.count):
-            place = read_record(batch.data, position)
-            start, end = place.value_start, place.value_end
-            record = decode_value(batch.data, start, end) or decode_node(batch.data, start, end)
-            if record is not None:
-                found.append(record)
-            position = place.next
-        if position != len(batch.data):
-            raise DecodeError("bytes follow the last record of the batch", position)
-    except DecodeError as error:
-        return str(error)
-    return found
-
-
-def fast(batch: RecordBatch) -> Outcome:
-    try:
-        return [record for piece in read_records(batch, Texts()) for record in piece]
-    except DecodeError as error:
-        return str(error)
 
 
 def with_body(count: int, body: bytes) -> RecordBatch:
@@ -62,9 +32,7 @@ def with_body(count: int, body: bytes) -> RecordBatch:
 
 
 def longer(encoded: bytes) -> bytes:
-    """Return the same varint with a byte more. Writers do not produce it, but readers may meet
-    it.
-    """
+    """Return the same varint with a byte more, as no writer does."""
     return encoded[:-1] + bytes((encoded[-1] | 0x80, 0))
 
 
@@ -114,7 +82,7 @@ def records(draw: st.DrawFn) -> bytes:
 @given(st.lists(records(), min_size=1, max_size=4), st.sampled_from([b"", b"", b"\0"]))
 def test_any_record_reads_as_by_the_general_decoder(records: list[bytes], trailing: bytes) -> None:
     batch = with_body(len(records), b"".join(records) + trailing)
-    assert fast(batch) == general(batch)
+    assert read_fast(batch) == read_general(batch)
 
 
 @given(
@@ -131,7 +99,7 @@ def test_any_damage_reads_as_by_the_general_decoder(
         body[position % len(body)] = byte
     body = body[:growth] if growth < 0 else body + bytes(growth)
     batch = with_body(len(records), bytes(body))
-    assert fast(batch) == general(batch)
+    assert read_fast(batch) == read_general(batch)
 
 
 @pytest.mark.parametrize("size", range(1, 13))
@@ -148,20 +116,18 @@ def test_deltas_of_any_size_read_as_by_the_general_decoder(size: int) -> None:
     ):
         record = b"\0" + body + rest
         batch = with_body(1, varint(len(record)) + record)
-        assert fast(batch) == general(batch)
-        assert (fast(batch) == [added(1)]) == is_read
+        assert read_fast(batch) == read_general(batch)
+        assert (read_fast(batch) == [added(1)]) == is_read
 
 
 def test_key_is_never_read_as_a_value() -> None:
-    """The record's size takes three bytes. A reader that took two would read the key, which looks
-    like an ACL, in place of the empty value.
-    """
+    """The record's size takes three bytes. After two, the key would look like an ACL."""
     key = encode_value(AclAdded(acl_id(1), Acl(2, "x" * 8150, 3, "User:a", "*", 3, 3)))
     record = b"\0\0\1" + varint(len(key)) + key + b"\0\0"
     assert varint(len(record)) == b"\x80\x80\1"
     batch = with_body(1, varint(len(record)) + record)
-    assert isinstance(general(batch), str)
-    assert fast(batch) == general(batch)
+    assert isinstance(read_general(batch), str)
+    assert read_fast(batch) == read_general(batch)
 
 
 SHIFTED = "User:".ljust(114, "x")
@@ -186,7 +152,7 @@ ACL still ends at the right place, so the length alone does not reveal the mista
 def test_size_of_several_bytes_is_never_read_as_one_byte(value: bytes) -> None:
     """Otherwise each of these would read as another ACL."""
     batch = decode_batch(data_batch(0, [value]))
-    assert fast(batch) == general(batch)
+    assert read_fast(batch) == read_general(batch)
 
 
 def test_each_byte_with_each_value_reads_as_by_the_general_decoder() -> None:
@@ -196,8 +162,8 @@ def test_each_byte_with_each_value_reads_as_by_the_general_decoder() -> None:
         for byte in range(256):
             data = batch[:position] + bytes((byte,)) + batch[position + 1 :]
             damaged = decode_batch(resealed(data))
-            found = fast(damaged)
-            assert found == general(damaged)
+            found = read_fast(damaged)
+            assert found == read_general(damaged)
             refused += isinstance(found, str)
     assert refused > 10_000
 
@@ -206,8 +172,8 @@ def test_cut_batch_is_rejected() -> None:
     body = data_batch(0, [added(1), removed(2), added(3)])[HEADER_SIZE:]
     for end in range(len(body)):
         batch = with_body(3, body[:end])
-        assert isinstance(fast(batch), str)
-        assert fast(batch) == general(batch)
+        assert isinstance(read_fast(batch), str)
+        assert read_fast(batch) == read_general(batch)
 
 
 def test_log_of_a_broker_reads_as_by_the_general_decoder(real_log_dir: Path) -> None:
@@ -216,7 +182,7 @@ def test_log_of_a_broker_reads_as_by_the_general_decoder(real_log_dir: Path) -> 
     batches += [each.placed.batch for each in segment.batches()]
     for batch in batches:
         if not batch.is_control:
-            assert fast(batch) == general(batch)
+            assert read_fast(batch) == read_general(batch)
 
 
 def test_common_acls_are_read_inline(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,7 +194,7 @@ def test_common_acls_are_read_inline(monkeypatch: pytest.MonkeyPatch) -> None:
     batch = decode_batch(data_batch(0, usual * 300))
     monkeypatch.delattr(record_reader, "read_record")
     monkeypatch.delattr(record_reader, "decode_value")
-    assert fast(batch) == usual * 300
+    assert read_fast(batch) == usual * 300
 
 
 def test_records_come_in_slices() -> None:
@@ -243,20 +209,20 @@ def test_records_come_in_slices() -> None:
 
 def test_bytes_after_the_last_record_are_rejected() -> None:
     batch = with_body(1, data_batch(0, [added(1), added(2)])[HEADER_SIZE:])
-    assert str(fast(batch)).startswith("bytes follow the last record of the batch")
+    assert str(read_fast(batch)).startswith("bytes follow the last record of the batch")
 
 
 def test_fault_has_its_position_in_the_batch() -> None:
     first = len(data_batch(0, [added(1)]))
     batch = decode_batch(data_batch(0, [added(1), b"\1\x12\1"]))
-    assert fast(batch) == (
+    assert read_fast(batch) == (
         f"ACCESS_CONTROL_ENTRY record: expected version 0, found 1 (at byte {first + 6})"
     )
 
 
 def test_transactions_keep_their_order() -> None:
     records: list[MetadataRecord] = [BeginTransaction("a"), added(1), EndTransaction(), added(2)]
-    assert fast(decode_batch(data_batch(0, records))) == records
+    assert read_fast(decode_batch(data_batch(0, records))) == records
 
 
 def test_texts_are_shared_and_limited(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,11 +232,11 @@ def test_texts_are_shared_and_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     assert texts.decode(b"host") is not name
     assert texts.decode(b"name") is name
     batch = decode_batch(data_batch(0, [added(n) for n in range(20)]))
-    assert [r for piece in read_records(batch, texts) for r in piece] == general(batch)
+    assert [r for piece in read_records(batch, texts) for r in piece] == read_general(batch)
     assert len(texts._by_bytes) <= 4
 
 
 def test_invalid_utf8_is_rejected_by_field() -> None:
     value = encode_value(AclAdded(acl_id(1), Acl(2, "ab", 3, "User:a", "*", 3, 3)))
-    found = fast(decode_batch(data_batch(0, [value.replace(b"ab", b"a\xff")])))
+    found = read_fast(decode_batch(data_batch(0, [value.replace(b"ab", b"a\xff")])))
     assert str(found).startswith("resource name: not UTF-8")
