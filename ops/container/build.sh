@@ -1,10 +1,10 @@
 #!/bin/sh
-# Build the image of the version in pyproject.toml, with buildah, and list what it has.
+# Build the image of the version in pyproject.toml, with buildah, and list its contents.
 #
 #   ops/container/build.sh [BUILDAH-OPTIONS…]
 #
-# The list is a bill of materials in CycloneDX's format, written by syft if it is installed. BUILDAH may
-# contain options, as in smoke.sh, and SOURCE is the URL of the sources in the image's labels.
+# The list is a bill of materials in CycloneDX format, written by syft if it is installed. BUILDAH may contain
+# options, as in smoke.sh, and SOURCE is the URL of the sources in the image's labels.
 set -eu
 cd "$(dirname "$(readlink -f "$0")")/../.."
 buildah=${BUILDAH:-buildah}

@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if variables:
         for name in variables:
             instead = f"write {_read_key(name)}=… into {parsed.parts[0]}, and remove the variable"
-            sys.stderr.write(f"prepare: {name}: {instead}: it would set nothing\n")
+            sys.stderr.write(f"prepare: {name}: has no effect in this image: {instead}\n")
         return 1
     try:
         configuration = join(parsed.parts, parsed.config)
@@ -59,10 +59,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def find_kafka_variables(environment: Mapping[str, str]) -> list[str]:
-    """Return the variables that set a key of the daemon in Kafka's images, and would not here.
+    """Return the variables that set a key of the daemon in Kafka's images, but have no effect here.
 
-    Kubernetes sets others with this prefix, such as ``KAFKA_SERVICE_HOST``, if a service has the
-    name ``kafka``.
+    Kubernetes sets other variables with this prefix, such as ``KAFKA_SERVICE_HOST``, if a Service
+    is named ``kafka``.
     """
     return sorted(
         name for name in environment if name.startswith(_PREFIX) and _is_known(_read_key(name))
@@ -70,7 +70,7 @@ def find_kafka_variables(environment: Mapping[str, str]) -> list[str]:
 
 
 def _read_key(variable: str) -> str:
-    """Return the key of a variable, by the rule of apache/kafka and Confluent's images."""
+    """Return the key that a variable sets, by the naming rule of Kafka's and Confluent's images."""
     name = variable.removeprefix(_PREFIX).lower()
     return re.sub("___|__|_", lambda match: _SEPARATORS[len(match[0])], name)
 

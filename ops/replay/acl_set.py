@@ -43,12 +43,12 @@ class AclSet(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def settings(self) -> AuthorizerSettings:
-        """The settings that judge requests: those that allow the least, where one is unknown."""
+        """The settings to judge requests by; an unknown one has the value that allows the least."""
         users = None if self.super_users is None else frozenset(self.super_users)
         return KnownSettings(users, self.allow_everyone_if_no_acl_found).least
 
     def with_acls(self, acls: Iterable[Acl], source: str) -> Self:
-        """Return a set of other ACLs with the same settings, without an offset."""
+        """Return a set of ``acls`` with the same settings and no offset."""
         dated = tuple(DatedAcl(acl) for acl in acls)
         return msgspec.structs.replace(
             self,
@@ -61,7 +61,7 @@ class AclSet(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def digest_of(acls: Iterable[Acl]) -> str:
-    """Return ``sha256:`` and the hash of the ACLs' canonical lines, sorted and without repeats."""
+    """Return ``sha256:`` and the hash of the ACLs' canonical lines, sorted, without duplicates."""
     hashed = hashlib.sha256()
     for line in sorted({msgspec.json.encode(acl) for acl in acls}):
         hashed.update(line)

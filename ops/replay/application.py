@@ -4,8 +4,9 @@
 
 ``authorizerd replay`` runs the same file with ``--plan FILE`` in place of a command.
 
-**Invariant:** only this module decides what a user sees of a fault: one line, with the trace in the
-log. It imports nothing that may be missing before it has checked the driver's Python.
+**Invariant:** only this module decides how a fault is shown to the user: as one line, with the
+traceback in the log. It imports nothing that may be missing before it has checked the driver's
+Python.
 """
 
 from __future__ import annotations
@@ -83,11 +84,11 @@ def _run_command(words: Sequence[str]) -> int:
 
 
 def _refusal(parsed: argparse.Namespace) -> str | None:
-    """Return why the arguments need ``authorizerd replay`` on a machine of its own, or None."""
+    """Return why these arguments only work with ``authorizerd replay`` itself, or None."""
     if getattr(parsed, "logs", None):
         return "--logs: expected --events: run the command ingest first"
     if getattr(parsed, "engine", None) == "local":
-        return "--engine local: expected auto or spark, since this is a program of Spark"
+        return "--engine local: expected auto or spark, since this program runs on Spark"
     for flag in ("acls", "baseline_acls"):
         source = getattr(parsed, flag, None)
         if source is not None and source.startswith("kafka://"):
@@ -106,7 +107,7 @@ def _run_plan_file(path: str) -> int:
 
 
 def _run(make_plan: Callable[[bool], Plan]) -> int:
-    """Start Spark, and run the plan that ``make_plan`` returns if the master is local, or not."""
+    """Start Spark, and run the plan from ``make_plan``, which gets whether the master is local."""
     from authorizerd.replay.spark.execution import run_plan
     from authorizerd.replay.spark.session import is_local, is_remote, send_code, session_builder
 

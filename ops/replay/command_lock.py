@@ -1,4 +1,4 @@
-"""The lock of a running command: its job ends with it, and a later command removes its files.
+"""The lock of a running command: the job ends with it, and a later command removes its files.
 
 **Invariant:** the kernel releases the lock when the command ends, even after ``kill -9``.
 """
@@ -26,7 +26,7 @@ def hold_lock(path: Path) -> None:
     new = path.with_suffix(".new")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
-    # Only now, so that nobody finds the file before it is locked.
+    # Rename it only now, so that the file is never found unlocked.
     new.rename(path)
 
 
@@ -47,8 +47,8 @@ def is_held(path: Path) -> bool:
 def end_with_command(path: Path) -> None:
     """Send SIGTERM to this process as soon as the lock's command has ended.
 
-    Without the file, this process does not depend on a command: it is on another machine, or a user
-    has started it.
+    If the file does not exist, this process does not depend on a command: it runs on another
+    machine, or a user started it.
     """
     try:
         file = path.open("rb")

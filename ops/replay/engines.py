@@ -1,4 +1,4 @@
-"""Choose what evaluates recorded traffic, this process or Spark, and run the command there.
+"""Choose where to evaluate recorded traffic, in this process or on Spark, and do it there.
 
 **Invariant:** both engines write the same summary, byte for byte. Standard error names the engine
 and the reason for it.
@@ -29,7 +29,7 @@ from authorizerd.replay.usage import evaluation as usage
 from authorizerd.replay.whatif import evaluation as whatif
 
 LOCAL_BYTES_MAX: Final = 4 * 1024 * 1024 * 1024
-"""Some ten million lines, which one process reads in a minute or two."""
+"""About ten million lines, which one process reads in a minute or two."""
 
 _MEBIBYTE: Final = 1024 * 1024
 _RESULTS: Final[dict[type[Plan], tuple[str, ...]]] = {

@@ -22,17 +22,17 @@ JOBS: Final = {
 }
 """The help of each command."""
 
-_OUT_OF_INGEST: Final = "directory of the table, which is made, or gets what is new in the inputs"
+_OUT_OF_INGEST: Final = "directory of the table, which is created, or extended by new inputs"
 _OUT: Final = "directory for the results; must be empty without --overwrite"
 
 
 def new_job_parser(
     prog: str, description: str, add_arguments: Callable[[str, argparse.ArgumentParser], None]
 ) -> tuple[CommandParser, Any]:
-    """Return a parser with the jobs as its commands, and the object that adds further commands.
+    """Return a parser with the jobs as its commands, and the object that adds more commands.
 
     Args:
-        add_arguments: adds the arguments of the job of this name, once it is chosen.
+        add_arguments: adds the arguments of the named job, once it is chosen.
     """
     parser = CommandParser(prog=prog, description=description, allow_abbrev=False)
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=LazyParser)

@@ -9,15 +9,15 @@ from __future__ import annotations
 from typing import Final
 
 MESSAGE: Final = "authorizerd replay: "  # to the user's standard error
-PROGRESS: Final = f"{MESSAGE}running: "  # likewise; on a terminal, each replaces the previous one
+PROGRESS: Final = f"{MESSAGE}running: "  # likewise; a terminal shows only the latest
 TRACE: Final = "authorizerd replay trace: "  # to the log file that is kept after a fault
 
 PLAN_FLAG: Final = "--plan"
-"""The first argument of the application if the second one is a plan file."""
+"""The application's first argument, if a plan file follows."""
 STOP_FILE: Final = "AUTHORIZERD_REPLAY_STOP"
 """The environment variable that names a file; a watch ends once the file exists."""
 
 EXIT_DONE: Final = 0
 EXIT_FAULT: Final = 1
-EXIT_ARGUMENTS: Final = 2  # argparse uses it; docs/command-line.md is compared with this list
+EXIT_ARGUMENTS: Final = 2  # argparse's own; a test compares docs/command-line.md with this list
 EXIT_DENIED: Final = 3

@@ -71,7 +71,7 @@ def resolve_output(text: str, *, is_local: bool, overwrite: bool) -> str:
 
 
 def _check_writable(text: str, path: Path) -> None:
-    """Check the directory, or the first one above it that exists."""
+    """Check the directory, or its closest existing parent."""
     found = next(parent for parent in (path, *path.parents) if os.path.lexists(parent))
     place = text if found == path else str(found)
     if not os.path.isdir(found):
@@ -84,13 +84,13 @@ def _check_writable(text: str, path: Path) -> None:
 
 
 def refuse(parsed: argparse.Namespace, text: str) -> NoReturn:
-    """End the command with exit code 2, because its options contradict each other."""
+    """End the command with exit code 2: its options contradict each other."""
     parsed.refuse(text)
     raise AssertionError(text)
 
 
 def parse_path(text: str) -> str:
-    """Parse a path or a URI. An empty one would name the working directory."""
+    """Parse a path or a URI. An empty path would name the working directory."""
     if not text:
         raise argparse.ArgumentTypeError("expected a path, found an empty text")
     return text

@@ -1,4 +1,4 @@
-"""Define the plan, which is the complete input of a Spark job.
+"""The plan: the complete input of a Spark job.
 
 The command makes and checks the plan, and passes it to the application as one JSON file. If
 spark-submit gets a command instead, the application makes the plan itself.
@@ -69,7 +69,7 @@ class FollowPlan(msgspec.Struct, frozen=True, kw_only=True, tag="whatif.follow")
     ``ingest`` has the topic, and says how its lines are read into the table of the watch.
 
     ``duration_s`` is None if only a signal ends the job. ``overwrite`` is always set, because
-    ``out`` may contain the same watch, which continues; ``is_anew`` removes it.
+    ``out`` may contain this watch, which then continues; ``is_anew`` removes it first.
     """
 
     out: str
@@ -89,8 +89,8 @@ class FollowPlan(msgspec.Struct, frozen=True, kw_only=True, tag="whatif.follow")
 class UsagePlan(msgspec.Struct, frozen=True, kw_only=True, tag="usage"):
     """The plan of ``usage``.
 
-    The window begins ``lookback_days`` before the last event, or at the first event if it is None.
-    For a wide grant that served at most ``names_max`` names, the job suggests literal ACLs.
+    The window begins ``lookback_days`` before the last event, or at the first event if that is
+    None. For a wide grant that served at most ``names_max`` names, the job suggests literal ACLs.
     ``assume_in_force`` treats ACLs of unknown age as older than the window.
     """
 

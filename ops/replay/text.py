@@ -52,12 +52,12 @@ def encode_json(value: Any) -> str:  # noqa: ANN401 - anything that msgspec enco
 
 
 def write_file(path: Path, text: str) -> None:
-    """Write or replace a file, so that no reader sees a part of it. Its permissions stay.
+    """Write or replace a file atomically. Its permissions are kept.
 
     Raises:
         OSError: it cannot be written.
     """
-    # Named by the process, because two of them may write the file at once.
+    # The name contains the process id, because two processes may write the file at once.
     aside = path.with_name(f"_{path.name}.{os.getpid()}.being-written")
     try:
         aside.touch(S_IMODE(path.stat().st_mode) if path.exists() else 0o666)

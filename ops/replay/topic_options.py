@@ -12,7 +12,7 @@ from authorizerd.config.providers import resolve_placeholders
 from authorizerd.replay.options import PathError
 
 _KEYS: Final = ("security.", "sasl.", "ssl.")
-"""Beginnings of the keys that matter; as for ``acls --command-config``, others are ignored."""
+"""Prefixes of the keys that are used; as with ``acls --command-config``, others are ignored."""
 _JAAS: Final = "sasl.jaas.config"
 
 

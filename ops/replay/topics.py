@@ -44,7 +44,7 @@ def parse_topic(text: str, settings: dict[str, str]) -> Topic:
     """
     found = _ADDRESS.fullmatch(text)
     if found is None:
-        shown = "an address with credentials, which belong in --command-config"
+        shown = "an address with credentials: put them into --command-config"
         if "@" not in text:
             shown = repr(text)
         raise ValueError(f"expected kafka://HOST:PORT[,HOST:PORT…]/TOPIC, found {shown}")

@@ -1,1 +1,1 @@
-"""Read sets of ACLs. The command reads each source once; the jobs never read one."""
+"""Read sets of ACLs. The command reads each source once; jobs never read a source."""

@@ -40,7 +40,7 @@ class LogState:
 
 
 def find_log(path: Path) -> Path:
-    """Return the log directory of a path, which may be that of the metadata topic in it."""
+    """Return the log directory for ``path``, which may also be the metadata topic's directory."""
     is_topic = path.name == METADATA_TOPIC_DIRECTORY and not (path / path.name).is_dir()
     return path.parent if is_topic else path
 
@@ -76,20 +76,20 @@ R = TypeVar("R", bound=_Reached)
 
 
 def read_earliest(files: LogFiles, read: Callable[[LogFiles], R], *, is_whole: bool) -> R:
-    """Return what ``read`` returns for the files from the earliest intact start on.
+    """Return the result of ``read`` for the files from the earliest intact starting point on.
 
     Args:
         is_whole: whether ``read`` reads to the end of the log.
 
     Raises:
-        MetadataLogError: no start is intact.
+        MetadataLogError: no starting point is intact.
     """
     # A log that ends below a checkpoint has lost its end. Reading both reports the error.
     end_min = max((checkpoint.end_offset for checkpoint in files.checkpoints), default=0)
     for start in _starts(files):
         try:
             state = read(start)
-        # Try a later start. If no start is intact, the last line raises the error.
+        # Try a later starting point. If none is intact, the last line raises the error.
         except MetadataLogError:
             continue
         if not is_whole or (state.offset is not None and state.offset + 1 >= end_min):

@@ -49,7 +49,7 @@ def add_acl_arguments(parser: argparse.ArgumentParser) -> None:
 def add_setting_arguments(
     parser: argparse.ArgumentParser, *, users: str, everyone: str, release: str
 ) -> None:
-    """Add the options for the authorizer's settings; the texts say what holds without each."""
+    """Add the options for the authorizer's settings; the texts describe their defaults."""
     parser.add_argument(
         "--super-users",
         type=_parse_super_users,

@@ -1,7 +1,7 @@
-"""The set of ACLs to which a plan of ``authorizerd acls plan`` leads.
+"""The set of ACLs that results from a plan of ``authorizerd acls plan``.
 
 **Invariant:** a plan is applied only to the ACLs that it was made for. So the result is the state
-that the plan itself names.
+that the plan describes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def apply_plan(path: Path, present: AclSet) -> tuple[AclSet, AclSet]:
         raise AclSourceError(
             present.source,
             f"expected the {plan.made_for.acls:,} ACLs that {path} was made for, found "
-            f"{len(acls):,} others: make the plan again",
+            f"{len(acls):,} different ones: make the plan again",
         )
     before = replace(
         present,

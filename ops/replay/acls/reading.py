@@ -84,7 +84,7 @@ def _read(source: str, as_of: str | None, command_config: Path | None) -> LogSta
     except (InvalidAsOfError, PastRangeError) as error:
         raise AclSourceError(source, str(error), "as of") from error
     except (MetadataLogError, ChangeError) as error:
-        # The source is named before the reason.
+        # AclSourceError names the source, so leave it out of the reason.
         raise AclSourceError(source, str(error).removeprefix(f"{path}: ")) from error
     except OSError as error:
         # In a log, the text of the error names the file.
@@ -102,7 +102,7 @@ def parse_moment(text: str) -> AsOf:
     try:
         return parse_as_of(text)
     except InvalidAsOfError:
-        # Unlike other commands, those of replay accept the times of Kafka's logs as they are.
+        # Unlike other commands, those of replay accept times as they appear in Kafka's logs.
         with suppress(ValueError, OverflowError):
             return AsOf(time_ms=parse_time(text))
         raise
@@ -111,7 +111,7 @@ def parse_moment(text: str) -> AsOf:
 def _parse(source: str, text: str, suffix: str) -> LogState:
     read = read_acl_text(text, suffix)
     for loss in read.losses:
-        # A report has no place for warnings, so it must not rest on a part of what a text says.
+        # A report cannot show warnings, so it must not be based on only part of the text.
         if loss.acl is None:
             raise AclSourceError(source, f"the file grants what ACLs cannot: {loss}")
     return LogState(sort_acls(map(DatedAcl, read.acls)))

@@ -8,7 +8,7 @@ A table is a directory:
     commits/00000001.json, …                  each describes the whole table
     ingest.json                               the totals of the newest commit
 
-**Invariant:** the newest commit alone says what the table contains. A run that it does not name is
+**Invariant:** the newest commit alone says what the table contains. A run that it does not list is
 not part of the table. Runs and commits are never changed, only removed once no commit needs them.
 """
 
@@ -28,7 +28,7 @@ SCHEMA_VERSION: Final = 1
 """The version of this layout. A commit of an earlier version is read with the defaults of the
 fields that it lacks, and the next ingest writes it in this version."""
 PARTS: Final = ("events", "set_aside", "tuples")
-"""The directories of a table that have one of each run."""
+"""The directories of a table that contain a subdirectory for each run."""
 
 _NAME: Final = re.compile(r"([0-9]{8})\.json")
 
@@ -61,7 +61,7 @@ class Content(msgspec.Struct, frozen=True, kw_only=True):
         last: the hash of the last row.
         ends_unreadable: True if the last row was set aside.
         run: the run that contains the rows after the first ``skipped_rows``.
-        skipped_rows: the number of first rows that an earlier run contains.
+        skipped_rows: the number of leading rows that an earlier run contains.
         skipped_digest: their digest.
     """
 
@@ -79,7 +79,7 @@ class Content(msgspec.Struct, frozen=True, kw_only=True):
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     """A live run: its id, the days of its events (YYYY-MM-DD, in UTC), and its own figures.
 
-    The figure ``tuples`` is that of the whole table, as of the run.
+    Its count of ``tuples`` is that of the whole table, as of the run.
     """
 
     id: str
@@ -100,12 +100,12 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     """The whole content of a table.
 
     Args:
-        number: 1 for the first commit; 0 for a table that has none yet.
+        number: 1 for the first commit; 0 for a table that has no commit yet.
         salt: the key of the hashes in ``contents``.
         runs: the live runs, oldest first.
-        tuples_run: the run whose ``tuples`` are those of all live runs; None without events.
+        tuples_run: the run whose ``tuples`` cover all live runs; None without events.
         inputs: the files that were read.
-        contents: what was read in them.
+        contents: what was read from them.
         offsets: the next offset to read, by partition, of each topic that was read.
         ingested: the totals.
     """
@@ -186,7 +186,7 @@ def read_newest_commit(
     """Return the newest commit of ``table``.
 
     Args:
-        numbers: those of its commits, newest first.
+        numbers: the numbers of its commits, newest first.
         read_text: reads a file of the table, or raises FileNotFoundError.
 
     Raises:
@@ -198,7 +198,7 @@ def read_newest_commit(
     try:
         return decode_commit(read_text(place).encode())
     except FileNotFoundError as error:
-        raise TableError(f"{place} does not exist any more: try again") from error
+        raise TableError(f"{place} no longer exists: try again") from error
     except DECODING_ERRORS as error:
         raise TableError(
             f"{place}: {describe_decoding_error(error)}: restore the file, or run ingest with "
@@ -209,7 +209,7 @@ def read_newest_commit(
 
 
 def check_complete(place: str, noun: str, *, expected: int, found: int | str) -> None:
-    """Reject a part of a table that has other rows than the commit says.
+    """Reject a part of a table whose rows do not match its commit.
 
     Args:
         place: its path, or a glob of its files.
@@ -232,6 +232,6 @@ def name_commit(number: int) -> str:
 
 
 def find_numbers(names: Iterable[str]) -> list[int]:
-    """Return the numbers of the commits among names of files, newest first."""
+    """Return the commit numbers found in ``names``, newest first."""
     found = (_NAME.fullmatch(name) for name in names)
     return sorted((int(match[1]) for match in found if match), reverse=True)

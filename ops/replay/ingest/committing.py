@@ -1,7 +1,8 @@
 """Create the commits of a table, and remove what no commit needs.
 
-**Invariant:** a commit appears complete, and of several writers of one number, one succeeds. On the
-driver's machine, what a commit names is on the disk before the commit appears.
+**Invariant:** a commit appears complete, and if several writers use the same number, only one
+succeeds. On the driver's machine, everything that a commit names is on disk before the commit
+appears.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ COMMITS_KEPT: Final = 5
 
 _RUN: Final = re.compile(r"run=(([0-9]{8})-[0-9a-f]+)")
 _NO_SYNC: Final = {errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
-"""What ``fsync`` returns if a file system cannot write a directory at once."""
+"""Errors of ``fsync`` on file systems that cannot sync a directory."""
 
 
 def create_commit(spark: SparkSession, table: str, commit: Commit) -> None:
@@ -65,8 +66,8 @@ def create_commit(spark: SparkSession, table: str, commit: Commit) -> None:
         is_created = _create_on_spark(spark, place, data.decode())
     if not is_created:
         raise JobError(
-            f"--out: {table}: another ingest has added commit {commit.number} meanwhile, and this "
-            "one has changed nothing: run it again"
+            f"--out: {table}: another ingest added commit {commit.number} in the meantime, so this "
+            "one changed nothing: run it again"
         )
 
 
@@ -86,7 +87,7 @@ def write_totals(spark: SparkSession, table: str, commit: Commit) -> None:
 
 
 def remove_unneeded(spark: SparkSession, table: str, commit: Commit, *, kept: int) -> None:
-    """Remove all but the ``kept`` newest commits, and the runs that these do not name.
+    """Remove all but the ``kept`` newest commits, and the runs that those do not name.
 
     Where only Spark can reach the table, remove the one commit that is now too old, and its tuples.
     """

@@ -1,8 +1,8 @@
-"""Tell which rows of a run the table has already.
+"""Find out which rows of a run the table already has.
 
 A file's content is the multiset of its rows, each of which has a hash. So a copy of a file has the
-same content, whatever its name and compression, and a log that has grown begins with its earlier
-one.
+same content, whatever its name and compression, and the content of a log that has grown begins with
+its earlier content.
 
 **Invariant:** a row is left out only if the table, or another file of the run, has the whole
 content to which it belongs. Equal lines of two different logs are two events.
@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from authorizerd.replay.ingest.commit import NO_ROWS, Content, Digest
 
 ALL: Final = 2**63 - 1
-"""Higher than each ``sequence``."""
+"""Higher than any ``sequence``."""
 
 
 class First(NamedTuple):
@@ -27,11 +27,11 @@ class First(NamedTuple):
 
 
 ReadFirst = Callable[[Content, int], First]
-"""Returns a number of the first rows that a content's run has of it."""
+"""Returns the given number of leading rows of a content, from its run."""
 
 
 class Shared(NamedTuple):
-    """The first rows of a content that ``file`` has too."""
+    """The leading rows of a content that ``file`` also has."""
 
     rows: int
     first: First
@@ -41,7 +41,7 @@ class Shared(NamedTuple):
 def match_contents(
     read: Iterable[Content], recorded: Iterable[Content], read_first: ReadFirst
 ) -> list[tuple[Content, Shared | None]]:
-    """Return the contents that a run has read, each with its rows that count already.
+    """Return the contents that a run has read, each with its rows that were already counted.
 
     Args:
         read: in the order of the inputs. Of equal contents, the first one counts.
@@ -51,7 +51,7 @@ def match_contents(
     for content in recorded:
         known.setdefault(content.first, []).append(content)
     matches = []
-    # The longest first, so that a shorter copy of it is left out, not the reverse.
+    # Longest first, so that the shorter copy is left out, not the longer one.
     for content in sorted(read, key=lambda content: -content.rows):
         alike = known.setdefault(content.first, [])
         shared = _match(content, alike, read_first)
@@ -62,10 +62,10 @@ def match_contents(
 
 
 def _match(content: Content, alike: Iterable[Content], read_first: ReadFirst) -> Shared | None:
-    """Return what ``content`` shares with one of ``alike``, whose first events begin alike."""
+    """Return what ``content`` shares with one of ``alike``, whose first events are similar."""
     for other in sorted(alike, key=lambda other: -other.rows):
         if content.first is None and other.rows != content.rows:
-            continue  # without an event, contents are too much alike to compare their beginnings
+            continue  # without an event, contents are too similar to compare their beginnings
         if other.rows <= content.rows and (shared := _share(content, other, read_first)):
             return Shared(*shared, other.file)
         if other.rows >= content.rows and _share(other, content, read_first):
@@ -74,10 +74,10 @@ def _match(content: Content, alike: Iterable[Content], read_first: ReadFirst) ->
 
 
 def _share(longer: Content, shorter: Content, read_first: ReadFirst) -> tuple[int, First] | None:
-    """Return the rows of ``shorter`` with which ``longer`` begins, if it begins with all of them.
+    """Return the rows of ``shorter`` if ``longer`` begins with all of them.
 
-    The last row of ``shorter`` may be a line that was being written when the file was read. It was
-    then set aside, or its event ends too early; ``longer`` has the complete line.
+    The last row of ``shorter`` may be a line that was being written when the file was read. If so,
+    it was set aside, or its event is cut short; ``longer`` has the complete line.
     """
     first = _find_first(longer, shorter.rows, read_first)
     if first is None or first.digest == shorter.digest:
@@ -92,7 +92,7 @@ def _share(longer: Content, shorter: Content, read_first: ReadFirst) -> tuple[in
 
 
 def _find_first(content: Content, rows: int, read_first: ReadFirst) -> First | None:
-    """Return the first rows, or None if the content's run has only later ones."""
+    """Return the leading rows, or None if the content's run has only later ones."""
     if rows == content.rows:
         return First(content.digest, ALL)
     further = rows - content.skipped_rows
@@ -103,10 +103,10 @@ def _find_first(content: Content, rows: int, read_first: ReadFirst) -> First | N
 
 
 def split_hash(value: int) -> tuple[int, int]:
-    """Return the halves of a hash, whose sums do not overflow."""
+    """Return both halves of a hash: sums of halves do not overflow."""
     return value & 0xFFFFFFFF, (value >> 32) & 0xFFFFFFFF
 
 
 def add_digests(one: Digest, other: Digest) -> Digest:
-    """Return the digest of the rows of both."""
+    """Return the digest of the rows of both operands."""
     return one[0] + other[0], one[1] + other[1], one[2] + other[2], one[3] + other[3]

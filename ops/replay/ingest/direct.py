@@ -1,10 +1,10 @@
-"""Read logs and write a run in the tasks themselves, where they reach the driver's files.
+"""Read logs and write a run in the tasks themselves, if they can reach the driver's files.
 
 Without this, every line goes from Spark to Python, and every event back, which takes most of the
-time of an ingest. Elsewhere there is no other way, because only Spark reaches the file system.
+time of an ingest. On other file systems, which only Spark can reach, that is the only way.
 
-**Invariant:** the run is what Spark would write. A task that runs again replaces its files. Rows of
-a file keep the order of its lines: parts of a file are read in ascending order of tasks. Memory is
+**Invariant:** the run equals what Spark would write. A task that runs again replaces its files.
+Rows of a file keep the order of its lines: later parts of a file go to later tasks. Memory is
 bounded: a task keeps ``FILES_MAX`` files open.
 """
 
@@ -43,16 +43,17 @@ _SEQUENCE_BITS: Final = 33  # as in Spark's monotonically_increasing_id
 _SCHEME: Final = "file:"
 _QUOTED: Final = re.compile(r"[^/A-Za-z0-9_.!~*'():@&=+$,;\u0080-\U0010ffff-]")
 _PACKED: Final = 10
-"""About how many times as large the content of an archive is."""
+"""Estimated ratio of an archive's content to its compressed size."""
 _ADDED: Final = [pyarrow.field("file", pyarrow.string()), ("sequence", pyarrow.int64())]
 _UNREAD: Final = [("line", pyarrow.string()), ("reason", pyarrow.string())]
-# As Spark's files, which have the lines set aside first, so that a table has one schema.
+# As in the files of Spark, which first writes the lines set aside there as well, so that a table
+# has one schema.
 _EVENTS: Final = pyarrow.schema([*map(SCHEMA.field, EVENT_COLUMNS), *_ADDED, *_UNREAD])
 _SET_ASIDE: Final = pyarrow.schema([*_UNREAD, *_ADDED])
 
 
 class Part(NamedTuple):
-    """Bytes of a plain file; of an archive, all of them."""
+    """A range of bytes of a plain file, or all bytes of an archive."""
 
     path: Path
     begin: int
@@ -76,12 +77,12 @@ def are_here(inputs: Inputs) -> bool:
 def plan_tasks(inputs: Inputs, cores: int) -> list[list[Part]]:
     """Return the parts that each task reads; all inputs ``are_here``.
 
-    Few tasks are better, because each of them sums up the events of a tuple on its own.
+    Fewer tasks are better, because each one produces its own sums for a tuple.
 
     Raises:
         OSError: a file does not exist.
     """
-    # Without the scheme, a URI is a path as it is.
+    # Without its scheme, a URI is a plain path: nothing is encoded.
     plain, packed = (
         [(path, path.stat().st_size) for path in (Path(uri.removeprefix(_SCHEME)) for uri in uris)]
         for uris in (inputs.plain, inputs.packed)
@@ -144,7 +145,7 @@ def write_parts(
     """Write the rows of ``parts``, and yield the parts of their tuples."""
     sums = TextSums(reader.texts)
     for part in parts:
-        # As Spark writes it, so that a table names a file in one way.
+        # The same form that Spark writes, so that a table always names a file in the same way.
         uri = "file://" + _QUOTED.sub(lambda found: f"%{ord(found[0]):02X}", str(part.path))
         with part.path.open("rb") as file:
             if part.is_packed:
@@ -161,7 +162,7 @@ def write_parts(
 
 
 class PartFiles:
-    """The files of one task: events by day, and the other lines apart."""
+    """The files of one task: events by day, and the other lines separately."""
 
     def __init__(self, places: Places, task: int) -> None:
         self._places = places
@@ -186,7 +187,7 @@ class PartFiles:
         days = compute.unique(events["day"]).to_pylist()
         for day in days:
             of_day = events
-            if len(days) > 1:  # a filter copies all rows
+            if len(days) > 1:  # filtering would copy all rows
                 of_day = events.filter(compute.equal(events["day"], day))
             self._append(
                 self._places.events / f"day={day}", of_day.select(_EVENTS.names).cast(_EVENTS)
@@ -221,7 +222,8 @@ def _open_file(path: Path, schema: pyarrow.Schema) -> parquet.ParquetWriter:
         schema,
         compression="snappy",
         use_dictionary=[field.name for field in schema if field.type == pyarrow.string()],
-        # Rules are long and numerous: with the default, their dictionary would be abandoned.
+        # Rules are long and numerous: with the default size, Parquet would abandon their
+        # dictionary.
         dictionary_pagesize_limit=16 * 1024 * 1024,
         write_statistics=["at"] if "at" in schema.names else False,
         store_schema=False,

@@ -26,7 +26,7 @@ _TABLE_FILE: Final = re.compile(
     r"(?s)(.*?)/(?:commits/[0-9]{8}\.json(?:/[^/]*)?"
     r"|events/run=[^/]+/day=[^/]+/[^/]+\.parquet)"
 )
-"""A file of a table. Without a commit, it is one of a run that died."""
+"""A file of a table. If no commit lists it, it belongs to a run that died."""
 _PLACE: Final = re.compile(r"(?s)([^:/]+:(?://([^:/]*)[^/]*)?)?(.*)")
 
 
@@ -45,7 +45,7 @@ def find_inputs(spark: SparkSession, inputs: Iterable[str]) -> tuple[Input, ...]
         JobError: an input matches no file, a file that cannot be read, or a table that has lost
             files.
     """
-    found: dict[str, Input] = {}  # a dict: in order, and each file once
+    found: dict[str, Input] = {}  # a dict keeps the order, and each file once
     for text in inputs:
         try:
             files = _keep_live(spark, sorted(_list(spark, text), key=lambda file: file.uri))
@@ -81,14 +81,14 @@ def check_apart(files: Iterable[Input], out: str) -> None:
         host, path = _place(file.uri)
         # A path without a scheme may be on any host.
         if path.startswith(f"{folder.rstrip('/')}/") and (host == out_host or out_host is None):
-            raise JobError(f"{file.uri}: is inside --out {out}: expected files outside of it")
+            raise JobError(f"{file.uri} is inside --out {out}: expected files outside it")
 
 
 def check_sources(files: Iterable[Input], topics: Iterable[str]) -> None:
     """Check that a table is read alone, or with Parquet of other tools.
 
-    Its events name the logs and topics from which they are. So those of another source of the same
-    name would become one content with them, so that neither is recognized.
+    Its events name their original logs and topics. Events from another source with the same name
+    would be merged into one content with them, and neither would be recognized later.
 
     Raises:
         JobError: there is another table, a log or a topic besides a table.
@@ -100,14 +100,16 @@ def check_sources(files: Iterable[Input], topics: Iterable[str]) -> None:
     if others:
         raise JobError(
             f"--input: {table}: expected no other source besides a table, found {others[0]}: its "
-            "lines may be in the table, and would count twice. Ingest one after the other"
+            "lines may already be in the table, and would be counted twice. Ingest them one after "
+            "the other"
         )
 
 
 def _place(uri: str) -> tuple[str | None, str]:
     """Return the host, None without a scheme, and the path of a URI.
 
-    Scheme and port do not count: s3 and s3a name the same place, and the port is optional.
+    The scheme and the port are ignored: s3 and s3a name the same location, and the port is
+    optional.
     """
     found = _PLACE.fullmatch(uri)
     assert found is not None, "every text is a path"
@@ -136,7 +138,7 @@ def _list(spark: SparkSession, text: str) -> Iterator[Input]:
 def _describe(path: Path) -> Input:
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
-        # The size of a pipe is 0, so nothing would be read.
+        # A pipe has size 0, so nothing would be read.
         raise JobError(f"{path}: expected a regular file: copy its content to a file first")
     uri = f"file:{path.absolute()}"
     try:
@@ -147,7 +149,7 @@ def _describe(path: Path) -> Input:
 
 
 def _keep_live(spark: SparkSession, files: list[Input]) -> list[Input]:
-    """Return the files without those of tables, except the events of live runs."""
+    """Return the files; of a table's files, keep only the events of live runs."""
     found = (_TABLE_FILE.fullmatch(file.uri) for file in files)
     for root in sorted({match[1] for match in found if match}):
         table = open_table(spark, root, option="--input")

@@ -1,8 +1,8 @@
 """The job of ``replay ingest``: read audit logs, and add their events to a table.
 
 **Invariant:** every line is an event, blank, or set aside with its reason. A run counts from the
-moment its commit exists; before that, readers see the table as it was. Lines that the table has
-already do not count again.
+moment its commit exists; before that, readers see the table as it was. Lines that the table already
+has are not counted again.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class NotAcceptedError(JobError):
 
 
 class _Tuples(NamedTuple):
-    """The number of all tuples of the table, and that of the events that they sum up."""
+    """The number of all tuples of the table, and the number of events that they cover."""
 
     number: int
     events: int
@@ -75,7 +75,7 @@ def run(spark: SparkSession, plan: IngestPlan) -> int:
 
     Raises:
         JobError: an input does not exist or cannot be read, ``out`` cannot be a table, or another
-            ingest has added a run meanwhile.
+            ingest has added a run in the meantime.
     """
     try:
         find_zone(plan.layout.time_zone)
@@ -92,7 +92,7 @@ def run(spark: SparkSession, plan: IngestPlan) -> int:
         write_totals(spark, plan.out, before)
         count = len(found) + len(topics)
         inputs = "the input" if count == 1 else f"all of the {count:,} inputs"
-        print(f"nothing new: the table has {inputs} already")
+        print(f"nothing new: the table already has {inputs}")
         return EXIT_DONE
     check_sources(files, [new.name for new in records])
     ingest = _Ingest(spark, plan, before, files, records)
@@ -126,11 +126,11 @@ class _Ingest:
         self._files = files
         self._records = records
         self._runs = Runs(spark, plan.out, self._before.salt)
-        self._tuples: dict[str, _Tuples] = {}  # of the runs with which they were written
+        self._tuples: dict[str, _Tuples] = {}  # by the run that wrote them
         self._read: set[str] = set()
 
     def write(self) -> tuple[RunSummary, dict[str, Shared]]:
-        """Write a run, and return it with what was left out of each file.
+        """Write a run, and return it with the rows that were left out of each file.
 
         Raises:
             NotAcceptedError: too many lines were set aside.
@@ -165,20 +165,20 @@ class _Ingest:
         return summary._replace(contents=contents)
 
     def _check_sums(self, summary: RunSummary) -> None:
-        """Check that the rows of the run are those that its tasks have summed up."""
+        """Check that the run contains the rows that its tasks have summed up."""
         run, read = summary.run, summary.ingested.events
         expected = self._before.ingested.events + read
         if run in self._tuples and self._tuples[run].events != expected:
             summed = self._tuples[run].events - self._before.ingested.events
             self._runs.discard(run)
             raise JobError(
-                f"--out: {self._plan.out}: expected the {summed} events that the tasks have read, "
-                f"found {read} in events/run={run}: check that all tasks run on this machine, and "
+                f"--out: {self._plan.out}: expected the {summed} events that the tasks read, found "
+                f"{read} in events/run={run}: check that all tasks run on this machine, and "
                 "that nothing else writes there. The table is as it was"
             )
 
     def _leave_out(self, first: RunSummary) -> tuple[RunSummary, dict[str, Shared]]:
-        """Return the run without the rows that the table has; it is written again if needed."""
+        """Return the run without the rows that the table already has; it is rewritten if needed."""
         matches = match_contents(first.contents, self._before.contents, self._runs.read_first)
         shared = {content.file: found for content, found in matches if found is not None}
         if not shared and not self._runs.is_scattered(first):
@@ -221,13 +221,13 @@ class _Ingest:
             offsets=before.offsets | {new.name: new.ends for new in self._records},
             ingested=replace(
                 add_up([run.ingested for run in runs] or [ingested], tuples),
-                # An archive that was damaged may have been replaced by a sound one.
+                # A damaged archive may have been replaced by an intact one.
                 damaged=(*sorted({*before.ingested.damaged} - self._read), *ingested.damaged),
             ),
         )
 
     def _write_tuples(self, run: str, added: DataFrame) -> _Tuples:
-        """Write the tuples of the table and of ``added``, and return their figures."""
+        """Write the tuples of the table and of ``added``, and return their counts."""
         out = self._plan.out
         earlier = split_tuples(Table(self._spark, out, self._before).tuples())
         merged = sum_tuples(added.unionByName(earlier).repartition(*TUPLE))
@@ -239,7 +239,7 @@ class _Ingest:
         return _Tuples(number, summed)
 
     def _new_run(self) -> str:
-        # A killed run of the same number may have left its directories.
+        # A killed run with the same number may have left its directories behind.
         return f"{self._before.number + 1:08d}-{secrets.token_hex(4)}"
 
     def _summarize(self, run: str) -> RunSummary:
@@ -248,7 +248,7 @@ class _Ingest:
 
 def _print(summary: RunSummary, left_out: Mapping[str, Shared], commit: Commit) -> None:
     for file, shared in islice(left_out.items(), _FILES_NAMED_MAX):
-        print(f"left out {shared.rows} lines of {file}: the table has them of {shared.file}")
+        print(f"left out {shared.rows} lines of {file}: the table has them from {shared.file}")
     if len(left_out) > _FILES_NAMED_MAX:
         print(f"… and of {len(left_out) - _FILES_NAMED_MAX} more files")
     if len(commit.runs) > 1 or not summary.ingested.lines:

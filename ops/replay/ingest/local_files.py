@@ -21,19 +21,19 @@ def needs_hadoop(text: str) -> bool:
 def find_files(text: str) -> Iterator[Path]:
     """Yield the files that a path or a glob names, and those below directories, in order.
 
-    Hidden files are left out. A path without a file is yielded as it is.
+    Hidden files are left out. A path that does not exist is yielded unchanged.
     """
     is_glob = _GLOB.search(text) is not None and not Path(text).exists()
     for path in map(Path, sorted(glob(text)) if is_glob else [text]):
-        # A name of .. looks hidden, and Hadoop removes it without following links.
+        # The name .. looks hidden, and Hadoop removes it without following links.
         yield from _find_below(path.resolve() if ".." in path.parts else path)
 
 
 def _find_below(path: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
     if path.name.startswith(("_", ".")) or path.name.endswith("._COPYING_"):
-        return  # as Spark skips it
+        return  # Spark skips it as well
     if not path.is_dir():
         yield path
-    elif (folder := path.resolve()) not in above:  # the files of a folder above are found anyway
+    elif (folder := path.resolve()) not in above:  # a link to a folder above adds no files
         for below in sorted(path.iterdir()):
             yield from _find_below(below, above | {folder})

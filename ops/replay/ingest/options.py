@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say how the lines of audit logs are read."""
+    """Add the options for reading the lines of audit logs."""
     parser.add_argument(
         "--format",
         default=_READING_DEFAULTS["format"],
@@ -62,7 +62,7 @@ def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
         default=_READING_DEFAULTS["tz"],
         type=_zone,
         metavar="ZONE",
-        help="time zone of times that name none; default %(default)s",
+        help="time zone of times without one; default %(default)s",
     )
     parser.add_argument(
         "--line-field",
@@ -99,13 +99,13 @@ def add_recorded_arguments(parser: argparse.ArgumentParser, *, is_followed: bool
         recorded.add_argument(
             "--follow",
             metavar="TOPIC",
-            help="a topic of audit lines, kafka://HOST:PORT[,HOST:PORT]/TOPIC: report as they come",
+            help="a topic of audit lines, kafka://HOST:PORT[,HOST:PORT]/TOPIC; reports repeatedly",
         )
     parser.add_argument(
         "--engine",
         default="auto",
         choices=("auto", "local", "spark"),
-        help="what evaluates them: this process (local) or Spark; default: auto, by their size",
+        help="where to evaluate: this process (local) or Spark; default: auto, by their size",
     )
     add_reading_arguments(parser)
 
@@ -127,7 +127,7 @@ def make_plan(parsed: argparse.Namespace, *, is_local: bool) -> IngestPlan:
         refuse(parsed, f"--input: {error}")
     files = (text for text in parsed.input if not text.startswith(SCHEME))
     inputs = tuple(resolve_input(text, is_local=is_local) for text in files)
-    # The job checks what is in it: a table that exists gets further events.
+    # The job checks the directory's content: an existing table gets more events.
     out = resolve_output(parsed.out, is_local=is_local, overwrite=True)
     return make_ingest_plan(parsed, inputs, out, topics)
 
@@ -170,7 +170,7 @@ def resolve_events(parsed: argparse.Namespace, *, is_local: bool) -> str:
     for flag, default in _READING_DEFAULTS.items():
         if getattr(parsed, flag) != default:
             name = flag.replace("_", "-")
-            refuse(parsed, f"--{name}: expected --logs: the ingest that wrote --events decided it")
+            refuse(parsed, f"--{name}: expected --logs: fixed by the ingest of --events")
     return resolve_input(parsed.events, is_local=is_local)
 
 

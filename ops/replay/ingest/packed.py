@@ -1,7 +1,7 @@
 """Read compressed files as streams of bytes, on any file system of Spark.
 
-**Invariant:** a task holds a few rows of a compressed file, never the whole file. The rows give its
-exact bytes; if some are missing, the file counts as damaged.
+**Invariant:** a task holds a few rows of a compressed file, never the whole file. The rows
+reproduce its exact bytes; if any are missing, the file counts as damaged.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from authorizerd.replay.ingest.parse.logs import PIECE_BYTES, BinaryFile, find_s
 from authorizerd.replay.spark.files import escape_glob
 
 ROW_BYTES_MAX: Final = 16 * 1024 * 1024
-"""Maximum length of a row; Hadoop drops a longer one. Packed bytes contain a line feed about every
-256 bytes."""
+"""Hadoop drops longer rows. Compressed data contains a line feed about every 256 bytes."""
 _PASSED_THROUGH: Final = (
     "io.compress.passthrough.extension",
     # The build of Hadoop that Spark contains renames the key.
@@ -53,7 +52,7 @@ def packed_files(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[tuple[str, 
     )
     rows = chain.from_iterable(zip(*column, strict=True) for column in columns)
     for (file, size), of_file in groupby(rows, itemgetter(0, 1)):
-        # The last row of a file may lack its line feed: the size tells.
+        # The last row of a file may lack its line feed; the file's size shows this.
         unpacked = _PackedFile((packed + b"\n" for _, _, packed in of_file), size)
         yield file, io.BufferedReader(unpacked, PIECE_BYTES)
 
@@ -63,7 +62,7 @@ def _suffix_of(uri: str) -> str:
 
 
 def _rows(spark: SparkSession, suffix: str, uris: tuple[str, ...]) -> DataFrame:
-    # This codec leaves the bytes as they are, and files with a codec are not split.
+    # This codec leaves the bytes unchanged, and Hadoop never splits a file that has a codec.
     reading = spark.read.option(
         "io.compression.codecs", "org.apache.hadoop.io.compress.PassthroughCodec"
     ).option("mapreduce.input.linerecordreader.line.maxlength", ROW_BYTES_MAX)

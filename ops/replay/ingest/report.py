@@ -24,9 +24,9 @@ class Ingested(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The figures of one ingest.
 
     ``accepted`` is False if more than ``bad_ratio_max`` of the lines were set aside: later jobs
-    reject such events. Times are ISO 8601 in UTC, or None without events. ``damaged`` are archives
-    that could not be read to their ends. ``explanations`` are lines of AclAuthorizer about
-    decisions that other lines record.
+    reject such events. Times are ISO 8601 in UTC, or None without events. ``damaged`` lists the
+    archives that could not be read to their ends. ``explanations`` counts lines of AclAuthorizer
+    about decisions that other lines record.
     """
 
     accepted: bool
@@ -82,7 +82,7 @@ def count_lines(
         levels: the number of events by level.
         reasons: the number of lines by reason.
         first_ms: the time of the first event in milliseconds since 1970, None without events.
-        bad_ratio_max: the greatest share of lines set aside with which an ingest is accepted.
+        bad_ratio_max: an ingest is accepted if at most this share of its lines was set aside.
     """
     bad = Counter({name: count for name, count in reasons.items() if name != Reason.EXPLANATION})
     events, set_aside = levels.total(), bad.total()
@@ -109,9 +109,9 @@ def count_lines(
 
 
 def are_readable(ingested: Ingested, bad_ratio_max: float) -> bool:
-    """Return True if no greater share of lines is set aside; explanations count as no lines.
+    """Return True if at most this share of lines is set aside; explanations do not count.
 
-    No share permits that ``lacks_field`` is True.
+    Whatever the share, ``lacks_field`` must be False.
     """
     # Multiply instead of dividing, because there may be no lines.
     are_few = ingested.set_aside <= bad_ratio_max * (ingested.lines - ingested.explanations)
@@ -119,7 +119,7 @@ def are_readable(ingested: Ingested, bad_ratio_max: float) -> bool:
 
 
 def lacks_field(ingested: Ingested) -> bool:
-    """Return True if no event was read, and lines lack the JSON field that the user has named."""
+    """Return True if no event was read, and lines lack the JSON field that the user named."""
     return not ingested.events and Reason.NO_LINE_FIELD in ingested.reasons
 
 
@@ -151,7 +151,7 @@ def add_up(figures: Sequence[Ingested], tuples: int) -> Ingested:
 
 
 def by_frequency(counts: Counter[str]) -> dict[str, int]:
-    """Return the counts, highest first, and equal ones in the order of their names."""
+    """Return the counts, highest first, and equal ones by name."""
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 

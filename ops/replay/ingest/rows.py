@@ -1,8 +1,8 @@
 """Read files as rows: lines of logs, and events that an earlier ingest wrote.
 
-**Invariant:** a row holds what ``parse.line.parse_line`` reads in its line. Rows of a file keep the
-order of its lines: Spark reads the splits of a file in order, and no step here moves a row. A row's
-number in the run therefore gives the recorded order.
+**Invariant:** a row holds what ``parse.line.parse_line`` reads from its line. Rows of a file keep
+the order of its lines: Spark reads the splits of a file in order, and no step here moves a row. A
+row's number in the run therefore gives the recorded order.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ def read_rows(spark: SparkSession, inputs: Inputs, layout: LineLayout) -> DataFr
 
 
 def parse_lines(lines: DataFrame, layout: LineLayout) -> DataFrame:
-    """Return the columns of ``SCHEMA`` for rows of ``line``, and the other columns as they are.
+    """Return the columns of ``SCHEMA`` for rows of ``line``, and the other columns unchanged.
 
     Lines need not be valid UTF-8.
     """
     line = sql.coalesce(sql.col("line").cast("binary"), sql.lit(b""))
-    # A line that is too long is set aside anyway, so only its beginning is kept.
+    # Keep only the beginning of a line that is too long: it is set aside anyway.
     is_long = sql.octet_length(line) > LINE_BYTES_MAX
     cut = sql.when(is_long, sql.substring(line, 1, LINE_BYTES_MAX + 1)).otherwise(line)
     others = [field for field in lines.schema.fields if field.name != "line"]
@@ -104,12 +104,12 @@ def _read_archives(batches: Batches, layout: LineLayout) -> Batches:
 
 
 def _parquet(spark: SparkSession, uris: tuple[str, ...]) -> DataFrame:
-    """Return the events of Parquet files that name their columns as an ingest does."""
+    """Return the events of Parquet files that have the column names of an ingest."""
     # Without mergeSchema, a column that the first file lacks is lost in all files.
     merging = spark.read.option("mergeSchema", "true")
     rows = merging.parquet(*(escape_glob(uri) for uri in uris))
     _check_columns(uris, rows)
-    if "sequence" in rows.columns:  # the files of an ingest are not in the recorded order
+    if "sequence" in rows.columns:  # an ingest's files do not keep the recorded order
         run = sql.regexp_extract("_metadata.file_path", "/run=([^/]+)/", 1)
         rows = rows.orderBy(run, "sequence")
     is_missing = reduce(Column.__or__, (sql.col(name).isNull() for name in _REQUIRED))

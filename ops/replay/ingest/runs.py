@@ -30,7 +30,7 @@ from authorizerd.replay.spark.session import is_local
 _ASIDE_SCHEMA: Final = "line string, reason string, file string, sequence long"
 _ASIDE: Final = ("line", "reason", "file", "sequence")
 _EVENT: Final = (*EVENT_COLUMNS, "file", "sequence")
-# Rules are long and numerous: Parquet would abandon their dictionary half way.
+# Rules are long and numerous: with the default size, Parquet would abandon their dictionary.
 _WRITING: Final = {"parquet.enable.dictionary#rule": "false"}
 _BUCKET_BITS: Final = 16
 _FILES_A_DAY_MAX: Final = 8
@@ -38,7 +38,7 @@ _ROWS_A_FILE_MIN: Final = 100_000
 
 
 class RunSummary(NamedTuple):
-    """The content of a run: its figures, without ``tuples``, its days, and each file's content."""
+    """A run's figures (without ``tuples``), its days, and the content of each of its files."""
 
     run: str
     ingested: Ingested
@@ -63,11 +63,12 @@ class Runs:
         }
 
     def write(self, run: str, rows: DataFrame) -> None:
-        """Write ``rows`` in one pass: the events by day, and the other lines apart."""
+        """Write ``rows`` in one pass: the events by day, and the other lines separately."""
         observation = Observation("unread")
         is_event = sql.col("reason").isNull()
         counted = rows.observe(observation, sql.count_if(~is_event).alias("lines"))
-        # Some lines are set aside because they are not valid UTF-8, but a string column must be.
+        # Some lines are set aside because they are not valid UTF-8, but a string column must be
+        # valid.
         line = sql.make_valid_utf8("line").alias("line")
         day = sql.when(is_event, sql.col("day")).alias("day")
         self._write_events(counted.select(*_EVENT, line, "reason", day), run)
@@ -80,9 +81,9 @@ class Runs:
         remove_parquet(self._spark, unread)
 
     def write_directly(self, run: str, inputs: Inputs, layout: LineLayout) -> DataFrame | None:
-        """Return the parts of the run's tuples, which write the run when they are computed.
+        """Return the parts of the run's tuples; computing them writes the run.
 
-        Return None unless the tasks can read and write the files themselves.
+        Return None if the tasks cannot read and write the files themselves.
         """
         folder = local_path(self._spark, self._table)
         if folder is None or not are_here(inputs) or not is_local(self._spark):
@@ -92,13 +93,13 @@ class Runs:
         return write_run(self._spark, tasks, places, layout)
 
     def is_scattered(self, summary: RunSummary) -> bool:
-        """Return True if the events are in too many files for their number and days."""
+        """Return True if the run has too many files for its number of events and days."""
         files = len(read_events(self._spark, self._table, [summary.run]).inputFiles())
         expected = len(summary.days) * _FILES_A_DAY_MAX
         return files > expected + summary.ingested.events // _ROWS_A_FILE_MIN
 
     def rewrite(self, old: str, new: str, cuts: Mapping[str, int]) -> None:
-        """Replace the run ``old`` by ``new``, clustered by day.
+        """Replace the run ``old`` with ``new``, clustered by day.
 
         Args:
             cuts: the ``sequence`` of the last row of a file to leave out.
@@ -135,7 +136,7 @@ class Runs:
         )
 
     def read_first(self, content: Content, rows: int) -> First:
-        """Return a number of the first rows that the content's run has of it."""
+        """Return the given number of leading rows of a content, from its run."""
         is_of_file = sql.col("file") == content.file
         events = read_events(self._spark, self._table, [content.run]).withColumns(self._hash_event)
         lines = self._read_set_aside(content.run).where(sql.col("reason") != BLANK)
@@ -145,7 +146,7 @@ class Runs:
             for frame in (events, lines.withColumns(self._hash_line))
         )
         frame = reduce(DataFrame.unionByName, parts)
-        # Whole buckets of consecutive rows, so that only the rows of the last one are sorted.
+        # Add up whole buckets of consecutive rows, so that only the last bucket has to be sorted.
         digest, left, bucket = NO_ROWS, rows, 0
         for row in frame.groupBy("bucket").agg(*_sum_hashes()).orderBy("bucket").collect():
             bucket = row.bucket
@@ -158,7 +159,7 @@ class Runs:
         return First(add_digests(digest, _digest_of([last])), last.ends)
 
     def discard(self, run: str) -> None:
-        """Remove what was written for ``run``."""
+        """Remove everything that was written for ``run``."""
         for part in PARTS:
             remove_parquet(self._spark, self._uri(part, run))
 
@@ -186,7 +187,7 @@ def _sum_hashes() -> list[Column]:
     digest = [
         sql.coalesce(sql.sum(half), sql.lit(0))
         for name in ("hash", "head")
-        # The halves of the hashes, whose sums do not overflow.
+        # Sum the halves of the hashes, because their sums do not overflow.
         for half in (sql.col(name).bitwiseAND(0xFFFFFFFF), sql.shiftrightunsigned(name, 32))
     ]
     return [
@@ -198,7 +199,7 @@ def _sum_hashes() -> list[Column]:
 
 
 def _digest_of(rows: Iterable[Row]) -> Digest:
-    """Return the sum of the digests that ``_sum_hashes`` has computed."""
+    """Return the sum of the digests that ``_sum_hashes`` computed."""
     return reduce(add_digests, (tuple(row.digest) for row in rows), NO_ROWS)
 
 

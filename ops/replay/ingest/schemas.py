@@ -1,4 +1,4 @@
-"""The columns of an events table, with the types that Spark calls them.
+"""The columns of an events table, with Spark's names of their types.
 
 **Invariant:** each column of an event has the type of ``parse.columns``, stated only there.
 """

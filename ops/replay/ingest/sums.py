@@ -18,18 +18,18 @@ from authorizerd.replay.ingest.schemas import SUMMED_BY, TUPLE
 _FIGURES: Final = ("events", "first_at", "last_at", "rule")
 _ROWS_A_BATCH: Final = 50_000
 _MERGED: Final = 16
-"""Merging the sums of so many batches costs little, and memory for them is bounded."""
+"""The number of batches whose sums are merged at once: this costs little, and bounds memory."""
 
 
 class TextSums:
-    """Sums up events by the numbers of their ``texts``, which costs less than by tuple."""
+    """Sums up events by the numbers of their ``texts``, which is cheaper than by tuple."""
 
     def __init__(self, texts: Texts) -> None:
         self.texts = texts
         self._parts: list[pyarrow.Table] = []
 
     def add(self, at: pyarrow.TimestampArray, numbers: pyarrow.Int64Array) -> None:
-        """Add lines; ``at`` is null for those without event."""
+        """Add lines; ``at`` is null for lines without an event."""
         lines = pyarrow.table([numbers, at], ["number", "at"])
         events = lines if not at.null_count else lines.filter(at.is_valid())
         self._parts.append(_sum(events, ([], "count_all"), ("at", "min"), ("at", "max")))
@@ -37,7 +37,7 @@ class TextSums:
             self._parts = [self._merge()]
 
     def take(self) -> Iterator[pyarrow.RecordBatch]:
-        """Yield the parts of tuples (``SUMS_SCHEMA``) that were added."""
+        """Yield the parts of the tuples (``SUMS_SCHEMA``) added so far."""
         if self._parts:
             sums = self._merge()
             values = self.texts.look_up(sums["number"].combine_chunks())
@@ -88,7 +88,7 @@ def split_tuples(tuples: DataFrame) -> DataFrame:
 def _sum_answer(answer: str, is_answer: Column) -> Iterator[Column]:
     """Yield the figures of one answer.
 
-    If several rules were used last at the same time, the greatest one is kept.
+    If several rules share the latest time, the greatest one is kept.
     """
     last = sql.when(is_answer, sql.struct("last_at", "rule"))
     for name, value in (

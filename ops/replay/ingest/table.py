@@ -38,7 +38,7 @@ from authorizerd.replay.text import format_time
 class Table:
     """The content of a table, as of its newest commit when it was opened.
 
-    ``option`` is the one that names it in errors.
+    ``option`` is the command-line option that errors mention.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Table:
         found: int | str = "no files of a run"
         try:
             frame = read()
-            found = frame.count()  # without columns: it reads only the ends of the files
+            found = frame.count()  # without columns, this reads only the footers of the files
         except AnalysisException as error:
             if error.getCondition() != PATH_NOT_FOUND:
                 raise
@@ -124,7 +124,7 @@ def find_table(spark: SparkSession, uri: str, *, overwrite: bool) -> Table:
     """Return the table to which an ingest adds a run; it is empty if there is none yet.
 
     Args:
-        overwrite: the table is to become empty: return only the number of its newest commit.
+        overwrite: the table will be emptied: return only the number of its newest commit.
 
     Raises:
         JobError: the directory contains other files, or the newest commit cannot be read.
@@ -170,5 +170,5 @@ def _list_commits(spark: SparkSession, table: str) -> list[int]:
     if folder is not None:
         return commits.list_commits(folder)
     paths = (file.path for file in list_files(spark, f"{escape_glob(table)}/commits/*.json"))
-    # A text that Spark writes is a directory of one file: NUMBER.json/part-….
+    # Spark writes a text as a directory with one file: NUMBER.json/part-….
     return find_numbers(name for path in paths for name in path.rsplit("/", 2)[1:])

@@ -1,7 +1,7 @@
 """Read the records of Kafka topics that a table does not have yet.
 
-**Invariant:** each record counts once. A commit has the next offset of each partition, and the next
-ingest reads from there up to offsets that it looked up before.
+**Invariant:** each record counts once. A commit has the next offset of each partition. The next
+ingest reads from there up to end offsets that it looked up beforehand.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Offsets = Mapping[str, Mapping[int, int]]
 class NewRecords(NamedTuple):
     """The records of a topic from ``begins`` up to ``ends``, by partition.
 
-    ``name`` is the address with which the topic was read first.
+    ``name`` is the address under which the topic was first read.
     """
 
     topic: Topic
@@ -37,7 +37,7 @@ class NewRecords(NamedTuple):
 
     @property
     def is_recorded(self) -> bool:
-        """True if the table has all records; False for a topic that it has never read."""
+        """True if the table has all records; False for a topic that was never read."""
         return self.begins == self.ends
 
 
@@ -47,7 +47,7 @@ def find_records(
     """Return the new records of each topic; blocks.
 
     Raises:
-        JobError: a topic cannot be read, or is not the one that was read before.
+        JobError: a topic cannot be read, or is not the topic that was read before.
     """
     found = []
     known = dict(recorded)
@@ -65,12 +65,12 @@ def find_records(
 
 
 def find_recorded(topic: Topic, recorded: Iterable[str]) -> str:
-    """Return the address under which a table has the topic, or that of the topic.
+    """Return the address under which the table recorded the topic, or the topic's own.
 
-    Addresses with a server in common name the same cluster.
+    Addresses that have a server in common name the same cluster.
 
     Raises:
-        JobError: the table has a topic of this name, perhaps of another cluster.
+        JobError: the table has a topic of the same name, perhaps from another cluster.
     """
     servers = set(topic.servers.split(","))
     for address in recorded:
@@ -78,8 +78,8 @@ def find_recorded(topic: Topic, recorded: Iterable[str]) -> str:
         if other.name == topic.name:
             if servers.isdisjoint(other.servers.split(",")):
                 raise JobError(
-                    f"{topic.uri}: the table has records of {address}, which may be the same ones: "
-                    "expected one of its servers in --input. For the topic of another cluster, use "
+                    f"{topic.uri}: the table has records from {address}, which may be the same: "
+                    "expected one of its servers in --input. For a topic of another cluster, use "
                     "another --out"
                 )
             return address
@@ -87,18 +87,18 @@ def find_recorded(topic: Topic, recorded: Iterable[str]) -> str:
 
 
 def check_continues(topic: Topic, begins: Mapping[int, int], ends: Mapping[int, int]) -> None:
-    """Check that the topic still has the partitions that were read, and at least their records.
+    """Check that the topic still has the partitions and the records that were read.
 
     Raises:
-        JobError: it was created again since.
+        JobError: the topic has been recreated.
     """
     for partition, begin in begins.items():
         end = ends.get(partition, 0)
         if end < begin:
             raise JobError(
                 f"{topic.uri}: partition {partition} ends at offset {end}, but the table has its "
-                f"records up to offset {begin}: the topic was created again: use another --out, or "
-                "start again with --overwrite"
+                f"records up to offset {begin}: the topic was recreated: use another --out, or "
+                "start over with --overwrite"
             )
 
 
@@ -116,6 +116,6 @@ def read_new_rows(spark: SparkSession, new: NewRecords, layout: LineLayout) -> D
 def leave_out_topics(
     contents: Iterable[Content], records: Iterable[NewRecords]
 ) -> tuple[Content, ...]:
-    """Return the contents of files, which may be copies; offsets tell records apart."""
+    """Return the contents of files only: these may be copies, but records have offsets."""
     topics = tuple(f"{new.name}/" for new in records)
     return tuple(content for content in contents if not content.file.startswith(topics))

@@ -1,6 +1,7 @@
-"""Which recorded tuples a set of ACLs can decide, and the codes of their words.
+"""Which recorded tuples a set of ACLs can decide, and the codes of their names.
 
-**Invariant:** ``unasked_reason`` is the only such rule: every command that judges or asks uses it.
+**Invariant:** ``unasked_reason`` is the only place with this rule: every command that judges or
+asks uses it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The index of a set of ACLs, by which recorded requests are judged in this process or on Spark.
+"""The index of a set of ACLs, which judges recorded requests in this process or on Spark.
 
 **Invariant:** a pickled index contains packed ACLs, and a process that unpickles it several times
 builds it once. Unpacking 505,000 ACLs and building the index takes no longer than unpickling an
@@ -39,8 +39,8 @@ _ID_BYTES: Final = 16
 class AclIndex:
     """An index of ACLs and the authorizer's settings; ``acls`` has each ACL once, in order.
 
-    The index is built when it is first asked. ``snapshot`` is an index that exists already.
-    ``releases`` are the Kafka releases that may judge, by whose rules each request is judged.
+    The index is built on first use, unless ``snapshot`` is given. Each request is judged by the
+    rules of every one of ``releases``, the Kafka releases that may be in force.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class AclIndex:
 
     @cached_property
     def depends_on_release(self) -> bool:
-        """Whether releases may differ: an ACL's host is a range of addresses."""
+        """Whether releases may differ, because an ACL's host is a range of addresses."""
         return any(find_range(acl.host) is not None for acl in self.acls)
 
     @cached_property
@@ -115,7 +115,7 @@ class AclIndex:
     def matching(self, asked: Asked) -> Iterator[int]:
         """Yield the number of each ACL that matches a request of an ordinary user, by any release.
 
-        What a release matches, each later one also matches.
+        Later releases match everything that earlier ones match.
         """
         return (self.numbers[acl] for acl in matching_acls(self.states[-1], question_of(asked)))
 

@@ -1,4 +1,4 @@
-"""Parts that several results contain: counts of tuples, and the ACLs that judged them."""
+"""Parts shared by several results: counts of tuples, and the ACLs that judged them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from authorizerd.replay.text import format_time
 
 
 class Count(msgspec.Struct, frozen=True, kw_only=True):
-    """A number of distinct tuples, and of the events that they stand for."""
+    """A number of distinct tuples, and the number of events that they stand for."""
 
     events: int = 0
     tuples: int = 0
@@ -24,8 +24,8 @@ class Count(msgspec.Struct, frozen=True, kw_only=True):
 class JudgedBy(msgspec.Struct, frozen=True, kw_only=True):
     """The set of ACLs that judged the requests, and the authorizer's settings; None if unknown.
 
-    ``kafka_releases`` are the releases that may judge; unset if no ACL's host is a range, since
-    then they do not differ.
+    ``kafka_releases`` are the releases that may judge; unset if no ACL's host is a range, because
+    then all releases agree.
     """
 
     source: str
@@ -54,7 +54,7 @@ class JudgedBy(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def known(self) -> KnownSettings:
-        """The settings as far as they are known."""
+        """The known settings."""
         users = None if self.super_users is None else frozenset(self.super_users)
         return KnownSettings(users, self.allow_everyone_if_no_acl_found)
 
@@ -72,8 +72,8 @@ class JudgedBy(msgspec.Struct, frozen=True, kw_only=True):
         releases = self.kafka_releases
         if releases is not msgspec.UNSET and len(releases) > 1:
             yield (
-                "the Kafka release is unknown, and some ACLs have ranges of addresses as hosts, "
-                "which only 4.4 matches: pass --kafka-release"
+                "the Kafka release is unknown, and some ACLs have address ranges as hosts, which "
+                "only 4.4 matches: pass --kafka-release"
             )
 
 

@@ -2,5 +2,5 @@
 
 ``options`` makes the plan, ``checks`` validates it, and ``job`` runs it on Spark: ``plan`` packs
 all questions into timed frames, then ``lanes`` sends them and measures the answers. ``results``
-sums up the lanes and judges them by the ``thresholds``. ``report`` defines ``load.json``.
+combines the results of the lanes and checks the ``thresholds``. ``report`` defines ``load.json``.
 """

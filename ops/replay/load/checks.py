@@ -18,7 +18,7 @@ MODES: Final = ("open", "closed")
 
 
 class NumberOption(NamedTuple):
-    """An option with a number: the field of the plan, its limits, its unit, and its help."""
+    """A numeric option: its field in the plan, its limits, its unit, and its help text."""
 
     option: str
     field: str

@@ -63,7 +63,7 @@ def _run_lanes(spark: SparkSession, plan: LoadPlan, planned: PlannedLoad) -> Loa
             raise
         reason = f"the sending stage failed, so it is unknown how much it sent: {one_line(error)}"
         failed = {"valid": False, "invalid_reasons": [reason]}
-        # Before packing again, which Spark cannot do if it has lost its executors.
+        # Before packing again, which fails if Spark has lost its executors.
         _write(spark, plan, msgspec.structs.replace(_report(plan, planned, []), **failed))
         report = _report(plan, planned, _pack_again(spark, plan, planned))
         return msgspec.structs.replace(report, **failed)
@@ -84,7 +84,7 @@ def _write(spark: SparkSession, plan: LoadPlan, report: LoadReport) -> None:
 
 
 def _pack_again(spark: SparkSession, plan: LoadPlan, planned: PlannedLoad) -> list[LaneResult]:
-    """Return the planned lanes, which a failed sending stage does not; none if this also fails."""
+    """Return the planned lanes after the sending stage failed; none if packing fails as well."""
     try:
         with _time_limit(spark):
             return run_lanes(msgspec.structs.replace(plan, dry_run=True), planned)
@@ -94,11 +94,11 @@ def _pack_again(spark: SparkSession, plan: LoadPlan, planned: PlannedLoad) -> li
 
 @contextmanager
 def _time_limit(spark: SparkSession) -> Iterator[None]:
-    """Interrupt the session's jobs after a time; without executors, Spark waits for some."""
+    """Interrupt the session's jobs after a time; without executors, Spark would wait forever."""
     is_over = threading.Event()
 
     def interrupt() -> None:
-        # Tags would not do: Spark 4.1 knows them only in the thread that has added them.
+        # Job tags would not work: in Spark 4.1, they apply only to the thread that added them.
         while not is_over.wait(JOB_SECONDS_MAX):
             spark.interruptAll()
 

@@ -43,10 +43,10 @@ class LoadSettings(msgspec.Struct, frozen=True, kw_only=True):
 class PlanReport(msgspec.Struct, frozen=True, kw_only=True):
     """The planned questions.
 
-    ``hash`` covers every frame and its time, so equal plans have equal hashes. If Spark failed so
-    that the plan is lost, it is empty, and the sizes are 0.
-    ``not_asked`` counts events that cannot be asked, by reason. ``rounds`` is the number of times
-    that the events are asked. ``planned_s`` is when the last frame is due.
+    ``hash`` covers every frame and its time, so equal plans have equal hashes. If a failure of
+    Spark lost the plan, it is empty, and the sizes are 0. ``not_asked`` counts events that cannot
+    be asked, by reason. ``rounds`` is the number of times that the events are asked. ``planned_s``
+    is when the last frame is due.
     """
 
     hash: str

@@ -37,7 +37,7 @@ def planned_report(
     rounds: int,
     not_asked: dict[str, int],
 ) -> LoadReport:
-    """Return the report of the plan whose lanes have these results; none if they are not known."""
+    """Return the report of the plan whose lanes have these ``results``, which may be empty."""
     lanes = sorted((result.planned for result in results), key=lambda lane: lane.lane)
     return LoadReport(
         run_id=plan.run_id,

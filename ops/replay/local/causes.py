@@ -1,4 +1,4 @@
-"""Find the ACLs of a change that are the reason why requests are decided differently.
+"""Find which ACLs of a change cause requests to be decided differently.
 
 **Invariant:** each changed decision has at least one cause: an ACL that is removed, or one that is
 added.
@@ -24,13 +24,13 @@ from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.whatif.report import Detail
 
 OF_RESOURCE_MAX: Final = 10
-"""The most causes of one request that only share its resource."""
+"""Maximum number of causes of one request that only share its resource."""
 
 
 class ChangedAcls:
-    """The ACLs that a change removes, and those that it adds, of those before and after it.
+    """The ACLs that a change removes and adds, compared with the sets before and after it.
 
-    ``releases`` are the Kafka releases that may judge: a cause is what any of them matches.
+    ``releases`` are the Kafka releases that may judge: an ACL that any of them matches is a cause.
     """
 
     def __init__(
@@ -44,10 +44,10 @@ class ChangedAcls:
         self._added = _Side(new - old, releases)
 
     def find_causes(self, changes: Iterable[Detail], *, are_allowed: bool) -> list[TrafficCause]:
-        """Return the causes of all changes: those of most events first, then by the ACL's text.
+        """Return the causes of all changes, sorted by events (most first), then by the ACL's text.
 
-        The causes of a new denial are the added DENYs. Only if there are none, they are the removed
-        ALLOWs, any of which would allow it. A new permission is caused by removed DENYs and added
+        The causes of a new denial are the added DENYs, or if there are none, the removed ALLOWs,
+        any of which would allow the request. A new permission is caused by removed DENYs and added
         ALLOWs.
 
         With allow.everyone.if.no.acl.found, the cause may be ACLs that only share the request's
@@ -87,7 +87,7 @@ class _Side:
 
     def __init__(self, acls: Iterable[Acl], releases: tuple[Release, ...]) -> None:
         index = AclIndex(acls, AuthorizerSettings(), releases=releases)
-        # What a release matches, each later one also matches.
+        # Later releases match everything that earlier ones match.
         self._snapshot = index.states[-1]
         self._by_pattern: dict[tuple[int, bool, str], list[Acl]] = defaultdict(list)
         for acl in index.acls:

@@ -11,11 +11,11 @@ USE_SPARK: Final = (
 
 
 class TrafficError(Exception):
-    """Recorded traffic that cannot be evaluated; the text names the file, and what to do."""
+    """Recorded traffic cannot be evaluated; the text names the file, and what to do."""
 
 
 class NeedsSparkError(TrafficError):
-    """Recorded traffic that Spark can evaluate, but not one process; ``reason`` says why."""
+    """Spark can evaluate this recorded traffic, but one process cannot; ``reason`` says why."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"{reason}: {USE_SPARK}")

@@ -1,7 +1,7 @@
 """Find the changed decisions of recorded traffic, from audit logs or from a Spark job's report.
 
-**Invariant:** evidence is only made of accepted traffic that was judged by exactly the ACLs and
-settings before and after the plan. Otherwise there is an error, never evidence that shows nothing.
+**Invariant:** evidence comes only from accepted traffic that was judged by exactly the ACLs and
+settings before and after the plan. Anything else is an error, never evidence that shows nothing.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def judge_traffic(
     changes: list[Change] = []
     contradicted: list[Change] = []
     judged = differing = 0
-    for one in traffic.tuples:  # one by one, since an index keeps its answers to the last one
+    for one in traffic.tuples:  # one by one: an index caches only its last answers
         changes += find_changes((one,), planned, present)
         contradicted += find_changes((one,), present, None)
         for each in find_judged((one,), present):
@@ -129,11 +129,11 @@ def judge_traffic(
 def read_report(
     path: Path, before: AclSnapshot, after: AclSnapshot, known: KnownSettings
 ) -> TrafficEvidence:
-    """Return what changes for traffic that a Spark job judged: the file is its ``whatif.json``.
+    """Return what changes for the traffic that a Spark job judged in its ``whatif.json``.
 
     Raises:
-        TrafficError: the file is no such report, or it is about other ACLs or settings; or it is
-            unknown what allow.everyone.if.no.acl.found allows, which a report does not show.
+        TrafficError: the file is not such a report, or is about other ACLs or settings; or the
+            value of allow.everyone.if.no.acl.found is unknown, which a report does not show.
     """
     if known.allow_everyone_if_no_acl_found is None:
         raise TrafficError(
@@ -174,7 +174,7 @@ def read_report(
         (allowed, allowed.details),
         report.not_evaluated,
         warnings=(
-            f"the ACLs that newly deny requests are those of the {len(denied.details):,} most "
+            f"the ACLs that newly deny requests are known for the {len(denied.details):,} most "
             f"frequent requests only: the report leaves out {denied.details_left_out:,} others",
         )
         * bool(denied.details_left_out),
@@ -199,7 +199,7 @@ def _check_ingested(ingested: Ingested) -> None:
     if ingested.lines > ingested.blank_lines == ingested.lines - ingested.set_aside:
         names = ", ".join(ingested.inputs)
         raise TrafficError(
-            f"{names}: no line is of an audit log ({reasons}): name a log of Kafka's "
+            f"{names}: no line belongs to an audit log ({reasons}): name a log of Kafka's "
             "kafka.authorizer.logger, or of authorizerd's audit"
         )
     if not ingested.accepted:
@@ -216,7 +216,7 @@ def _check_recorded(events: int) -> None:
 
 
 def _find_difference(found: JudgedBy, index: AclIndex, known: KnownSettings) -> str | None:
-    """Return what differs between ``found`` and ``index``; None if they decide alike."""
+    """Return the difference between ``found`` and ``index``; None if they decide alike."""
     if found.digest != digest_of(index.acls):
         return "ACLs"
     if found.kafka_releases != name_releases(index.acls, index.releases):
@@ -234,7 +234,7 @@ def _make_evidence(
     warnings: tuple[str, ...],
     **more: Any,  # noqa: ANN401 - the other fields of the evidence
 ) -> TrafficEvidence:
-    """Return the evidence of sums and of the changes whose causes are named."""
+    """Return the evidence, from sums and from the changes whose causes are named."""
     evidence = TrafficEvidence(
         events=figures.events,
         allowed_events=figures.allowed_events,
@@ -275,7 +275,8 @@ def _describe_drift(contradicted: Sequence[Change]) -> Iterator[str]:
     most = nsmallest(CONTRADICTED_MAX, contradicted, key=by_frequency)
     yield (
         f"the present ACLs decide {format_count(sum(one.events for one in contradicted), 'event')} "
-        f"otherwise than recorded, most often {', '.join(map(_describe_contradicted, most))}: the "
+        f"differently from the record, most often "
+        f"{', '.join(map(_describe_contradicted, most))}: the "
         "log was recorded under other ACLs, or under other settings than those of --super-users "
         "and --allow-everyone-if-no-acl-found"
     )

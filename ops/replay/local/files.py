@@ -1,10 +1,10 @@
 """Find and read the files of audit logs on this machine.
 
-**Invariant:** an input selects the files that ``replay ingest`` finds for it, and a file gives the
-same lines. An input that only Spark can find or read raises ``NeedsSparkError``. A file that cannot
-be read to its end raises an error that names it. A log is a copy only if another begins with
-all of its lines, of which the last may be incomplete: ``x.log`` next to ``x.log.gz``, or before it
-grew.
+**Invariant:** an input selects the same files as in ``replay ingest``, and a file gives the same
+lines. An input that only Spark can find or read raises ``NeedsSparkError``. A file that cannot be
+read to its end raises an error that names it. A log is a copy only if another log begins with all
+of its lines, except that its last line may be incomplete: ``x.log`` next to ``x.log.gz``, or an
+earlier state of a growing log.
 """
 
 from __future__ import annotations
@@ -33,20 +33,21 @@ from authorizerd.replay.options import is_uri
 
 FILES_MAX: Final = 10_000
 PACKED_FACTOR: Final = 20
-"""Audit logs repeat the same requests, so archives of them have a twentieth of their size."""
+"""Audit logs repeat the same requests, so they compress to about a twentieth of their size."""
 
 _OPENING_LINES: Final = 1_000
 _IN_EVENTS: Final = b"rincipal"
-"""In the events of every format. Other first lines, such as a header, are alike in all logs."""
+"""Occurs in events of every format. Other first lines, such as headers, are alike in all logs."""
 
 
 def find_logs(inputs: Iterable[str]) -> tuple[Path, ...]:
-    """Return the files that paths and globs name, and all below directories, in order, each once.
+    """Return the files that the inputs name, and all files below directories, in order, each once.
 
     Raises:
         NeedsSparkError: an input is a URI, Parquet, or a glob with braces or brackets, or there are
             too many files.
-        TrafficError: an input is missing or unreadable, has no files, or has files of another kind.
+        TrafficError: an input is missing or unreadable, has no files, or has files of the wrong
+            kind.
     """
     found: dict[Path, Path] = {}  # in order, by the absolute path
     for text in inputs:
@@ -65,16 +66,16 @@ def find_logs(inputs: Iterable[str]) -> tuple[Path, ...]:
 
 
 def _find(text: str) -> Iterator[Path]:
-    """Yield the files that an input names."""
+    """Yield the files of an input."""
     if is_uri(text):
         raise NeedsSparkError(f"{text}: expected a path on this machine, found a URI")
     if needs_hadoop(text):
-        raise NeedsSparkError(f"{text}: expected a glob of * and ? only")
+        raise NeedsSparkError(f"{text}: expected a glob with only * and ?")
     yield from find_files(text)
 
 
 def _check(file: Path) -> None:
-    """Raise an error if the file is missing, or not a log."""
+    """Raise an error if the file is missing, or is not a log."""
     try:
         mode = file.stat().st_mode
     except OSError as error:
@@ -150,7 +151,7 @@ class LogReader(io.RawIOBase):
 
 
 def find_copies(files: Iterable[Path]) -> dict[Path, Path]:
-    """Return the logs that need not be read, each with the one that has its lines. Blocks.
+    """Return the logs that need not be read, each with the log that has its lines. Blocks.
 
     Raises:
         TrafficError: a log cannot be read.
@@ -177,7 +178,7 @@ def find_copies(files: Iterable[Path]) -> dict[Path, Path]:
 
 
 def _find_shorter(path: Path, other: Path) -> Path | None:
-    """Return the log with whose lines the other one begins, ``path`` if they are equal, or None."""
+    """Return whichever log the other one begins with, ``path`` if they are equal, else None."""
     pairs = zip_longest(_read_lines(path), _read_lines(other), fillvalue=b"")
     for line, beside in pairs:
         if line != beside:
@@ -189,7 +190,7 @@ def _find_shorter(path: Path, other: Path) -> Path | None:
 
 
 def _read_lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines that are not blank; damage ends an archive."""
+    """Yield the lines that are not blank; stop at damage in an archive."""
     with suppress(DamagedArchiveError):
         for lines in LogReader(path).lines():
             yield from filter(None, map(bytes.rstrip, lines))

@@ -1,6 +1,6 @@
 """Evaluate the output of an ingest with pyarrow, in this process.
 
-**Invariant:** the tuples are those that Spark reads in the same table: only live runs count. A
+**Invariant:** the tuples are those that Spark reads from the same table: only live runs count. A
 table that has lost files is rejected.
 """
 
@@ -31,7 +31,7 @@ R = TypeVar("R", bound=Row)
 
 TUPLES_MAX: Final = 2_000_000
 WINDOW_BYTES_MAX: Final = 1024 * 1024 * 1024
-"""The Parquet files of a window that one process sums up: about a hundred million events."""
+"""Maximum size of the Parquet files in a window: about a hundred million events."""
 
 _KEY: Final = Part._fields[:7]
 """A tuple and its answer."""
@@ -124,7 +124,8 @@ class TableEngine(LocalEngine):
         for run in self._commit.runs:
             if run.may_contain(first_day):
                 files = sorted(self._folder.glob(run.events_glob))
-                # Only the ends of the files: the commit counts the events of a run, not of a day.
+                # Read only the footers of the files: the commit counts the events of a run, not of
+                # a day.
                 rows = 0
                 for file in files:
                     with _naming(file):
@@ -142,7 +143,7 @@ class TableEngine(LocalEngine):
 
 @contextmanager
 def _naming(file: Path) -> Iterator[None]:
-    """Turn errors into those of the file."""
+    """Turn errors into a TrafficError that names the file."""
     try:
         yield
     except (OSError, pa.ArrowException) as error:
@@ -152,7 +153,7 @@ def _naming(file: Path) -> Iterator[None]:
 def _sum_events(files: Iterable[Path], since_ms: int) -> list[RecordedTuple]:
     """Return the tuples of the events since a time, without rules."""
     sums = pa.concat_tables([_NO_SUMS, *(_sum_file(file, since_ms) for file in files)])
-    # Summed again in Arrow, since a tuple is in the sums of many files.
+    # Sum again in Arrow, since a tuple occurs in the sums of many files.
     again = [("events", "sum"), ("first_at", "min"), ("last_at", "max")]
     merged = sums.group_by(list(_KEY)).aggregate(again).select([*_KEY, *map("_".join, again)])
     merged = merged.rename_columns(_NO_SUMS.column_names)
@@ -173,7 +174,7 @@ def _sum_file(file: Path, since_ms: int) -> pa.Table:
         ]
         steps = (
             ("scan", acero.ScanNodeOptions(events, columns=[*_KEY, "at"], filter=within)),
-            ("filter", acero.FilterNodeOptions(within)),  # the scan only skips parts of the file
+            ("filter", acero.FilterNodeOptions(within)),  # the scan only skips row groups
             ("aggregate", acero.AggregateNodeOptions(figures, keys=list(_KEY))),
         )
         declarations = [acero.Declaration(name, options) for name, options in steps]

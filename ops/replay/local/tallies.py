@@ -1,11 +1,11 @@
 """Sum up the events of audit logs by tuple, answer and rule, line by line; if asked, also by time.
 
 **Invariant:** every line is counted as blank, as an event, or under the reason why it was set
-aside, and its event is what ``parse_line`` reads in it. Lines that differ only in a plain beginning
-are parsed once. Memory is bounded by ``TALLIES_MAX`` and ``TEXT_BYTES_MAX``.
+aside, and its event is what ``parse_line`` reads from it. Lines that differ only in a plain
+beginning are parsed once. Memory is bounded by ``TALLIES_MAX`` and ``TEXT_BYTES_MAX``.
 
 Why not parse each line? A log repeats the same few requests: looking up the text after the time
-takes a microsecond, parsing it 15.
+takes 1 µs, parsing it 15 µs.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ V = TypeVar("V")
 
 TALLIES_MAX: Final = 2_000_000
 TEXT_BYTES_MAX: Final = 1024 * 1024 * 1024
-"""The bytes of one line for each tally; names and rules may be long."""
+"""Maximum total of one line's bytes per tally; names and rules may be long."""
 TAILS_MAX: Final = 200_000
 SECONDS_MAX: Final = 100_000
 KEPT_BYTES_MAX: Final = 1024
-"""Longer lines are parsed each time, so that memory for tails is bounded."""
+"""Longer lines are parsed every time, so that memory for tails is bounded."""
 
 _match_container: Final = re.compile(CONTAINER.encode()).match
 _UTC: Final = "2[0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}"
@@ -60,7 +60,7 @@ _MILLISECONDS: Final = {b"%03d" % number: number for number in range(1000)}
 _is_sampled: Final = re.compile(
     rb' \[sampleRate=[^\]]{1,20}\](?:\r*$|(?:\\+[nr])*\\*")|"sample_rate\\*":(?!1(?:\.0)?[,}])'
 ).search
-"""This daemon's lines of a sample, in Kafka's format and in JSON, also in the text of a wrapper."""
+"""Matches this daemon's sampled lines, in Kafka's format and in JSON, also inside a wrapper."""
 
 
 class Summand(NamedTuple):
@@ -80,8 +80,8 @@ class Summand(NamedTuple):
 class Tally(msgspec.Struct, gc=False):
     """A number of lines, and the first and last of their times, in milliseconds since 1970.
 
-    With ``breaks``, the lines are in ``parts`` instead: by file, and by how many breaks are not
-    later than their time.
+    With ``breaks``, the lines are in ``parts`` instead: by file, and by the number of breaks up to
+    their time.
     """
 
     lines: int = 0
@@ -109,10 +109,10 @@ Counted: TypeAlias = Summand | Reason | None
 
 
 class _Memory(dict[bytes, V | None], Generic[V]):
-    """What ``find`` returns for the keys that have occurred, except None.
+    """A cache of what ``find`` returns for each key, except None.
 
-    A full memory begins again: what repeats soon comes back. ``lru_cache`` would take longer for a
-    key than all the other steps of a line.
+    A full cache is emptied: what repeats soon comes back. ``lru_cache`` would take longer for a key
+    than all other steps of a line together.
     """
 
     def __init__(self, find: Callable[[bytes], V | None], size_max: int) -> None:
@@ -136,7 +136,7 @@ class Tallies:
 
     ``find_breaks`` returns the times, in order, at which the tally of a key is split.
 
-    ``is_sampled`` is True once a line says that only a sample of the decisions was logged.
+    ``is_sampled`` is True once a line shows that only a sample of the decisions was logged.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class Tallies:
         self.is_sampled = False
 
     def __iter__(self) -> Iterator[tuple[Counted, Tally]]:
-        """Yield what was counted, each once, or each part of it."""
+        """Yield each result once with its tally, or with each of its parts."""
         for counted, tally in self._tallies.items():
             if tally.breaks is None:
                 yield counted, tally
@@ -170,7 +170,7 @@ class Tallies:
                 yield from ((counted, part) for part in tally.parts.values())
 
     def begin_file(self, name: str) -> None:
-        """Say that the next line is the first one of a file."""
+        """Note that the next line is the first one of a file."""
         self._file, self._lines = name, 0
 
     def add(self, lines: Iterable[bytes]) -> None:
@@ -181,7 +181,7 @@ class Tallies:
         """
         number = self._lines
         for number, line in enumerate(lines, self._lines + 1):
-            # A container's timestamp differs in each line, so no memory would help.
+            # A container's timestamp differs in each line, so caching would not help.
             container = _match_container(line) if line[:1] == b"2" else None
             own = line if container is None else line[container.end() :]
             head, _, rest = own.partition(b"." if own[:1] == b"{" else b",")
@@ -195,7 +195,7 @@ class Tallies:
                 continue
             if tally.breaks is not None:
                 tally = self._part_of(tally, at_ms, number)
-            # Not a method of the tally: its call would take as long as all the other steps.
+            # Not a method of the tally: the call would take as long as all the other steps.
             tally.lines += 1
             if at_ms > tally.last_ms:
                 tally.last_ms = at_ms
@@ -220,9 +220,9 @@ class Tallies:
             tally.first_ms = min(tally.first_ms, parsed.at_ms)
 
     def _parse_head(self, head: bytes) -> tuple[int, _Memory[Tally]] | None:
-        """Return when the second of a head begins, and the tallies of the lines of its kind."""
+        """Return the start of the head's second, and the tallies for lines of this kind."""
         found = _match_head(head)
-        # A named field may hold a line with a time of its own in any JSON line.
+        # With a named field, any JSON line may hold a line that has its own time.
         if found is None or (found["utc"] and self._field is not None):
             return None
         utc = found["utc"]
@@ -250,7 +250,7 @@ class Tallies:
         """Return the tally of a line with ``size`` bytes."""
         key: Counted
         if isinstance(parsed, Event):
-            share = self._values.setdefault  # equal texts are share object
+            share = self._values.setdefault  # equal texts share one object
             key = Summand._make(share(value, value) for value in _get_summand(parsed))
         else:
             key = parsed

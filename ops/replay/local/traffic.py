@@ -151,7 +151,7 @@ class LocalEngine:
         self._out = Path(out)
 
     def write_text(self, name: str, text: str, /) -> None:
-        """Write a file, so that no reader sees a part of it, and create its directories.
+        """Write a file atomically, and create its directories.
 
         Raises:
             TrafficError: it cannot be written.

@@ -1,6 +1,6 @@
-"""Whether recorded answers are those of a set of ACLs: if not, they prove nothing about the set.
+"""Check whether recorded answers are those of a set of ACLs: if not, they prove nothing about it.
 
-**Invariant:** every command that draws conclusions from a record asks ``describe_contradiction``.
+**Invariant:** every command that draws conclusions from a record calls ``describe_contradiction``.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.recorded.tuples import Figures, RecordedTuple
 
 DISAGREEING_SHARE_MAX: Final = 0.05
-"""Greatest share of the events that ACLs may decide otherwise than recorded.
+"""Maximum share of the events that ACLs may decide differently from the record.
 
-Some always do, because ACLs change while a log is written. Many mean that the log is of another
-cluster, time or setting, or that its names were misread.
+A few such events are normal, because ACLs change while a log is written. Many mean that the log is
+from another cluster, time or configuration, or that its names were misread.
 """
 
 
 class Judged(NamedTuple):
-    """The events that ACLs decide, without those of super users: as recorded, or otherwise."""
+    """The events that ACLs decide, except those of super users: as recorded, or differently."""
 
     agrees: bool
     events: int
@@ -40,7 +40,7 @@ def find_judged(tuples: Iterable[RecordedTuple], index: AclIndex) -> Iterator[Ju
 
 
 def find_differing(one: RecordedTuple, index: AclIndex) -> Figures | None:
-    """Return the events that every release decides otherwise than recorded."""
+    """Return the events that every release decides differently from the record."""
     answers = set(index.answers(one))
     if len(answers) > 1:
         return None
@@ -48,17 +48,17 @@ def find_differing(one: RecordedTuple, index: AclIndex) -> Figures | None:
 
 
 def describe_contradiction(differing: int, judged: int) -> str | None:
-    """Return why a record proves nothing about ACLs, and what to do; or None.
+    """Return why a record proves nothing about ACLs, and what to do; None if it proves something.
 
     Args:
-        differing: the events that the ACLs decide otherwise than recorded.
-        judged: the events that the ACLs decide, without those of super users.
+        differing: the events that the ACLs decide differently from the record.
+        judged: the events that the ACLs decide, except those of super users.
     """
     if differing <= DISAGREEING_SHARE_MAX * judged:
         return None
     return (
-        f"the ACLs decide {differing:,} of {judged:,} events ({differing / judged:.1%}) otherwise "
-        f"than recorded, more than the {DISAGREEING_SHARE_MAX:.0%} up to which a record proves "
-        "anything: pass --super-users and --allow-everyone-if-no-acl-found as the brokers have "
+        f"the ACLs decide {differing:,} of {judged:,} events ({differing / judged:.1%}) "
+        f"differently from the record; above {DISAGREEING_SHARE_MAX:.0%}, a record proves "
+        "nothing: pass --super-users and --allow-everyone-if-no-acl-found as the brokers have "
         "them, and use a log that these brokers wrote under these ACLs"
     )

@@ -1,7 +1,7 @@
 """Convert named tuples to Arrow and back.
 
-A field is a text, a whole number or a truth value. A time ``x_ms``, in milliseconds since 1970, is
-a timestamp in the column ``x_at``.
+A field is a string, an integer or a boolean. A time ``x_ms``, in milliseconds since 1970, is a
+timestamp in the column ``x_at``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Sum up the rows that a function yields for other rows: the interface, and this process's way.
+"""Sum up the rows that a function yields for other rows: the interface, and its local version.
 
 A row is a named tuple. A row of sums begins with its key, and ends with some of ``FIGURES``.
 
-**Invariant:** the sums of parts, summed again, are those of the whole. So each engine returns equal
-rows in the same order: one for each key, by key, with None first and texts by code point.
+**Invariant:** the sums of parts, summed again, are those of the whole. So all engines return equal
+rows in the same order: one row per key, sorted by key, with None first and texts by code point.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from operator import add
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
 Row: TypeAlias = Any
-"""A named tuple; Python has no type for all of them."""
+"""A named tuple; Python has no type for all named tuples."""
 T = TypeVar("T")
 R = TypeVar("R", bound=Row)
 T_co = TypeVar("T_co", covariant=True)
@@ -27,17 +27,17 @@ FIGURES: Final[dict[str, Callable[[int, int], int]]] = {
     "last_ms": max,
 }
 KEYS_MAX: Final = 100_000
-"""The most sums that a worker keeps, before it passes them on as sums of a part."""
+"""Maximum number of sums that a worker keeps before it passes them on as sums of a part."""
 
 
 class Rows(Protocol[T_co]):
-    """Rows that functions are run over."""
+    """Rows that functions can process."""
 
     def sum(self, find: Find[Any, R], kind: type[R], /) -> Iterator[R]:
         """Yield the sums of the rows of ``kind`` that ``find`` yields, in the order of their keys.
 
         Args:
-            find: gets all rows, or those of a part; on Spark, it is pickled.
+            find: gets all rows, or the rows of a part; on Spark, it is pickled.
         """
         ...
 
@@ -82,10 +82,10 @@ def key_size_of(kind: type[Row]) -> int:
 
 
 def key_of(row: Row) -> list[tuple[bool, Any]]:
-    """Return the place of a row by its key: None first, and texts by code point."""
+    """Return the sort key of a row: by its key, None first, and texts by code point."""
     return [(part is not None, part) for part in row[: key_size_of(type(row))]]
 
 
 def by_frequency(row: Row) -> tuple[Any, ...]:
-    """Return the place of a row in a report: most events first, then by its key."""
+    """Return the sort key of a row in a report: most events first, then by its key."""
     return -row.events, key_of(row)

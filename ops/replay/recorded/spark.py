@@ -1,7 +1,7 @@
 """Run functions over rows on Spark, and read the recorded tuples of an ingest there.
 
 **Invariant:** the driver receives only sums, one for each key, and the workers pass on the sums of
-their parts. A session that runs for days keeps nothing of them.
+their parts. A session that runs for days keeps none of them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ assert set(_SUM) == set(FIGURES)
 
 
 class SparkRows(Generic[T]):
-    """Rows of ``kind``, which are those of ``frame``; a time ``x_ms`` is its column ``x_at``."""
+    """The rows of ``frame``, as ``kind``; a time ``x_ms`` is the frame's column ``x_at``."""
 
     def __init__(self, frame: DataFrame, kind: type[T]) -> None:
         self._frame = frame.select(*schema_of(kind).names)
@@ -55,9 +55,9 @@ class SparkRows(Generic[T]):
         figures = [
             _SUM[name](column_of(name)).alias(column_of(name)) for name in kind._fields[len(keys) :]
         ]
-        # One task sorts the sums, so that one more job fetches them.
+        # One task sorts the sums, so that a single further job fetches them.
         sums = parts.groupBy(*keys).agg(*figures).coalesce(1).sortWithinPartitions(*keys)
-        # Not toLocalIterator: the JVM would keep every call's job, 200 KB each, until it ends.
+        # Not toLocalIterator: the JVM would keep 200 KB for the job of every call until it ends.
         return chain.from_iterable(read_rows(batch, kind) for batch in sums.toArrow().to_batches())
 
     def _run(self, find: Find[T, R], split: Split[R], kind: type[R]) -> DataFrame:
@@ -95,7 +95,7 @@ class SparkEngine:
         """Return the distinct tuples of all events, or of those since a time.
 
         Raises:
-            JobError: the table has lost files of them.
+            JobError: the table has lost some of their files.
         """
         if since_ms is None:
             return SparkRows(self._table.tuples(), RecordedTuple)
@@ -122,7 +122,7 @@ class SparkEngine:
 
 def sum_events(events: DataFrame, since_ms: int) -> DataFrame:
     """Return the tuples of the events since a time."""
-    # Bare columns on the left: with a function around ``at``, Spark would read every row group, and
+    # Compare bare columns: with a function around ``at``, Spark would read every row group, and
     # without a condition on ``day``, the files of every day.
     begins = sql.timestamp_millis(sql.lit(since_ms))
     within = events.where((sql.col("day") >= begins.cast("date")) & (sql.col("at") >= begins))

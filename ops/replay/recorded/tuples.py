@@ -1,4 +1,4 @@
-"""A distinct recorded request with the figures of its events, and what yields such tuples."""
+"""A distinct recorded request with the figures of its events, and the sources of such tuples."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ R = TypeVar("R", bound=Row)
 
 
 class Figures(NamedTuple):
-    """The events of a tuple with one answer; without events, only 0 and None.
+    """The events of a tuple with one answer; without events, all fields are 0 or None.
 
-    Times are in milliseconds since 1970. The rule is that of the last event; of several that are
-    equally late, it is the last one in text order.
+    Times are in milliseconds since 1970. The rule is that of the last event; if several events
+    share its time, it is the last one in text order.
     """
 
     events: int
@@ -59,7 +59,7 @@ class RecordedTuple(NamedTuple):
 
     @property
     def all_events(self) -> Figures:
-        """Return the figures of all events; the rule is only that of the allowed ones."""
+        """Return the figures of all events; the rule is that of the allowed events."""
         allowed, denied = self.allowed, self.denied
         if allowed is None or denied is None:
             figures = allowed or denied
@@ -103,10 +103,10 @@ class Source(Protocol):
 
 
 class Engine(Source, Protocol):
-    """What evaluates recorded traffic and writes the results of a command."""
+    """Evaluates recorded traffic and writes the results of a command."""
 
     def store(self, find: Find[RecordedTuple, R], kind: type[R], name: str, /) -> Rows[R]:
-        """Write the rows that ``find`` yields for all tuples as the result ``name``; return them.
+        """Write the rows that ``find`` yields for all tuples as result ``name``, and return them.
 
         They are ordered by the first field of ``kind``, then by frequency.
         """
@@ -121,7 +121,7 @@ NO_EVENTS: Final[tuple[int, None, None, None]] = (0, None, None, None)
 
 
 def merge_tuples(parts: Iterable[Part]) -> list[RecordedTuple]:
-    """Return the distinct tuples of parts, in the order in which they first occur."""
+    """Return the distinct tuples of ``parts``, in the order of their first occurrence."""
     found: dict[tuple[str | bool | None, ...], list[Figures | None]] = {}
     for part in parts:
         both = found.setdefault(part[:6], [None, None])

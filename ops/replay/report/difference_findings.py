@@ -1,7 +1,7 @@
 """Sum up the differences between two runs in one sentence each.
 
-**Invariant:** a finding is "good" only if two results, or all of their inputs, are equal. What is
-newly denied or allowed in one run only is certain only if the lists of both are complete.
+**Invariant:** a finding is "good" only if two results, or all of their inputs, are equal. Entries
+newly denied or allowed in only one run are certain only if the lists of both are complete.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from authorizerd.replay.text import format_count
 _MAY_BE_IN_BOTH: Final = (
     "The lists contain only the most frequent changes, so some of these may be in both runs."
 )
-_NOISE: Final = "Equal runs differ too. Repeat both before you conclude anything from this."
+_NOISE: Final = "Even identical runs differ. Repeat both before you draw conclusions."
 
 
 def assess_difference(difference: Difference) -> Iterator[Finding]:

@@ -1,7 +1,7 @@
-"""Compare the results of two runs: what they were made from, their figures, and their lists.
+"""Compare the results of two runs: their inputs, their figures, and their lists.
 
 **Invariant:** every number and text of two results is compared, except those that name or time a
-run. What is in only one of two lists is certain only if both lists are complete.
+run. An item that only one of two lists has is certain only if both lists are complete.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from authorizerd.replay.usage.report import UsageReport
 from authorizerd.replay.whatif.report import Changed, Detail, WhatIf
 
 KINDS: Final = ("whatif", "load", "usage", "ingest")
-"""The kinds of result in the order of a page."""
+"""The kinds of result in the order of the page."""
 DENIED: Final = "Newly denied in one run only"
 ALLOWED: Final = "Newly allowed in one run only"
 USE: Final = "ACLs whose use differs"
@@ -40,7 +40,7 @@ _INPUTS: Final = {
     "usage": {"acls", "window", "assumed_in_force"},
     "load": {"target", "surface", "mode", "dry_run", "settings", "plan"},
 }
-"""The fields that say what a result was made from; the others are its figures."""
+"""The fields that describe a result's inputs; the other fields are its figures."""
 _NOT_COMPARED: Final = {
     *("run_id", "started_at", "start_skew_ms", "first_offset", "last_offset"),
     *("buckets", "timeline", "first_mismatches", "thresholds"),
@@ -50,7 +50,7 @@ _NOT_COMPARED: Final = {
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A value that both results have, or one of them; None if one lacks it.
+    """The values of both results; None for a result that lacks it.
 
     ``item`` is what the value is about: the name of a figure, or the fields of an item of a list.
     """
@@ -68,7 +68,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Changes(msgspec.Struct, frozen=True, kw_only=True):
     """The items that differ between two lists; ``columns`` are the headings of an item.
 
-    Unless ``is_certain``, a list was cut, and an item that it lacks may have been cut off.
+    Unless ``is_certain``, a list was truncated, and an item that it lacks may have been cut off.
     """
 
     columns: tuple[str, ...]
@@ -86,7 +86,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
-    """One of the two runs; the keys of ``files`` are its kinds of result."""
+    """One of the two runs; ``files`` is keyed by its kinds of result."""
 
     name: str
     files: dict[str, ResultFile]
@@ -104,7 +104,7 @@ def compare(was: Results, now: Results, names: tuple[str, str]) -> Difference:
     """Return the comparison of all kinds of result that both runs have.
 
     Raises:
-        ReportError: there is no such kind.
+        ReportError: they have no kind in common.
     """
     runs = [Run(name=n, files=each.files) for n, each in zip(names, (was, now), strict=True)]
     kinds = [kind for kind in KINDS if kind in was.files and kind in now.files]
@@ -213,7 +213,7 @@ def _list_verdicts(load: LoadReport) -> dict[Item, Value]:
 def _compare_items(
     was: Mapping[Item, Value], now: Mapping[Item, Value], rules: Mapping[Item, str] | None = None
 ) -> list[Change]:
-    """Return the items with different values: those of ``now`` in its order, then the others."""
+    """Return the items with different values: those in ``now`` in its order, then the others."""
     return [
         Change(item=item, was=was.get(item), now=now.get(item), rule=(rules or {}).get(item))
         for item in {**now, **was}

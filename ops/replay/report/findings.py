@@ -36,7 +36,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 def assess(results: Results) -> Iterator[Finding]:
-    """Yield all findings; those that may stop a change come first."""
+    """Yield all findings; those that may be reasons against a change come first."""
     if results.whatif is not None:
         yield from _of_whatif(results.whatif)
     if results.load is not None:

@@ -19,14 +19,14 @@ LEVELS: Final = tuple((level, 10 ** (level - 1)) for level in range(1, 7))
 
 
 class HeatMap(NamedTuple):
-    """The names of the columns, and (name, counts by column) of each row; None is "others"."""
+    """The names of the columns, and each row's name and counts by column; None means "others"."""
 
     columns: list[str | None]
     rows: list[tuple[str | None, list[int]]]
 
 
 def make_heat_map(details: Iterable[Detail], fields: Sequence[str]) -> HeatMap:
-    """Return the events of principals against ``fields``, which name a column together."""
+    """Return the events of principals by ``fields``, which together name a column."""
     cells = [
         (detail.principal, " ".join(getattr(detail, field) for field in fields), detail.events)
         for detail in details

@@ -1,8 +1,8 @@
 """The plots of a load: latency and rate over time, its percentiles, and histograms.
 
-**Invariant:** a plot over time has at most ``POINTS_MAX`` points on its x axis. If one point stands
-for several seconds, it shows the worst of their latencies or the mean of their rates, and the
-caption says so.
+**Invariant:** a plot over time has at most ``POINTS_MAX`` points on its x axis. A point that stands
+for several seconds shows the worst of their latencies or the mean of their rates, and the caption
+says so.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _BINS_PER_DECADE: Final = 10
 
 
 def group_seconds(seconds: Sequence[SecondReport]) -> tuple[int, list[SecondReport]]:
-    """Return the number of seconds in a group, and all groups from the first second to the last.
+    """Return the number of seconds per group, and all groups from the first second to the last.
 
     A group's ``offered`` and ``served`` are sums. A group without any report has zeros.
     """
@@ -84,8 +84,8 @@ def plot_latency(load: LoadReport) -> Plot | None:
 def plot_rates(load: LoadReport) -> Plot | None:
     """Return the plot of questions due and answered over time; None if there were none."""
     width, groups = group_seconds(load.timeline)
-    # The last second is seldom complete, and would look like a collapse. If the target was lost,
-    # the rate did collapse, and the second stays.
+    # The last second is seldom complete, so it would look like a collapse. Keep it if the target
+    # was lost: then the rate did collapse.
     is_cut = load.death is None and len(groups) > _GROUPS_MIN
     groups = groups[:-1] if is_cut else groups
     curves = [

@@ -24,7 +24,7 @@ Place = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Values from ``first`` to ``last``, and those that get a tick."""
+    """Values from ``first`` to ``last``, and the values that get a tick."""
 
     first: float
     last: float
@@ -32,7 +32,7 @@ class Axis:
     is_log: bool = False
 
     def locate(self, value: float) -> float:
-        """Return how far along the axis ``value`` is: from 0 to 1, even if it is outside."""
+        """Return the position of ``value`` on the axis, from 0 to 1; values outside are clamped."""
         value = min(max(value, self.first), self.last)
         if self.is_log:
             return math.log(value / self.first) / math.log(self.last / self.first)
@@ -51,8 +51,8 @@ def linear_axis(first: float, last: float) -> Axis:
 def log_axis(values: Iterable[float], steps: Sequence[float] = _STEPS) -> Axis:
     """Return a logarithmic axis for the values above 0.
 
-    It begins and ends at one of ``steps`` times a power of ten. All of these get ticks, or only the
-    powers of ten if there are many.
+    It begins and ends at one of ``steps`` times a power of ten. All of these get ticks, or if there
+    are many, only the powers of ten.
     """
     above_0 = [value for value in values if value > 0] or [1.0]
     least, most = min(above_0) * (1 + _TOLERANCE), max(above_0) / (1 + _TOLERANCE)
@@ -121,7 +121,7 @@ class Plot:
         return self.frame.bottom + self.y.locate(value) * (self.frame.top - self.frame.bottom)
 
     def pieces(self, curve: Curve) -> Iterator[list[Place]]:
-        """Yield each part of the curve between gaps; points on one tenth of a pixel are one."""
+        """Yield each part of the curve between gaps; points within 0.1 pixel are merged."""
         for is_gap, points in groupby(curve.points, lambda point: point[1] is None):
             if not is_gap:
                 places = (

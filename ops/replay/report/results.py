@@ -85,7 +85,7 @@ def _find_results(directory: Path) -> dict[str, Path]:
     for kind in DECODERS:
         paths = [place / f"{kind}.json" for place in places]
         parts = [part for path in paths for part in sorted(path.glob("part-*"))]
-        # Where only Spark reaches the files, a job removes a result by emptying it.
+        # If only Spark can reach the files, a job removes a result by emptying it.
         written = [part for part in parts if part.is_file() and part.stat().st_size]
         for path in [*filter(Path.is_file, paths), *written]:
             if kind in found:
@@ -95,5 +95,5 @@ def _find_results(directory: Path) -> dict[str, Path]:
             found[kind] = path
     if not found:
         names = ", ".join(f"{kind}.json" for kind in DECODERS)
-        raise ReportError(f"{directory}: found none of {names}, here or one level below")
+        raise ReportError(f"{directory}: found none of {names} here or one level below")
     return found

@@ -25,7 +25,7 @@ def format_significant(number: float | None, unit: str = "") -> str:
 
 
 def format_share(part: int, whole: int) -> str:
-    """Return a percentage, which is "0.0 %" only for 0, and "100.0 %" only for ``whole``."""
+    """Return a percentage: "0.0 %" only if ``part`` is 0, "100.0 %" only if it is ``whole``."""
     if not whole:
         return MISSING
     percent = 100 * part / whole
@@ -44,7 +44,7 @@ def format_change(was: float, now: float) -> str:
 
 
 def format_time(iso: str | None) -> str:
-    """Return a time in UTC, to the second; a text that is not a time is only ``cut``."""
+    """Return a time in UTC, to the second; other texts are only ``cut``."""
     if iso is None:
         return MISSING
     try:
@@ -59,7 +59,7 @@ def format_time(iso: str | None) -> str:
 def cut(text: str, longest: int = NAME_MAX) -> str:
     """Return ``text``, without its middle if it has more than ``longest`` characters.
 
-    Both ends stay, since names often differ in their last characters.
+    Both ends are kept, since names often differ in their last characters.
     """
     if len(text) <= longest:
         return text

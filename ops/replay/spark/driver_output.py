@@ -31,7 +31,7 @@ class MessageStream(io.TextIOBase):
 
 
 def trace(text: str) -> None:
-    """Print lines for the log only."""
+    """Print lines that are only for the log."""
     sys.stdout.write("".join(f"{TRACE}{line}\n" for line in text.splitlines()))
     sys.stdout.flush()
 

@@ -27,12 +27,12 @@ def run_plan(spark: SparkSession, plan: Plan) -> int:
     if isinstance(plan, FollowPlan) and is_remote(spark):
         raise JobError("--follow: expected a driver of its own, found Spark Connect: use --master")
     command = str(plan.__struct_config__.tag)
-    # An ingest adds to its table, and replaces it only by a commit.
+    # An ingest adds to its table, and replaces it only with a commit.
     if command != "ingest" and is_occupied(spark, plan.out):
         if not plan.overwrite:
             raise JobError(f"--out: {plan.out}: not empty; --overwrite replaces its results")
         remove_file(spark, f"{plan.out}/{command}.json")
-    # A watch runs for a day, so the progress of its stages would only hide its messages.
+    # A watch may run for days; progress of its stages would bury its messages.
     with nullcontext() if isinstance(plan, FollowPlan) else printing_progress(spark):
         code: int = import_module(f"authorizerd.replay.{command}.job").run(spark, plan)
     return code

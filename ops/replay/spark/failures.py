@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 
 CHARACTERS_MAX: Final = 1_000
 SPARK_ERRORS: Final = (PySparkException, Py4JError)
-"""The errors of calls of Spark: its own, and py4j's for errors of Java without a class."""
+"""The errors of Spark calls: Spark's own, and py4j's for Java errors without a Python class."""
 
 _TRACEBACK: Final = "Traceback (most recent call last):\n"
 _RAISED: Final = re.compile(r"^(?=\S)([\w.]+\.)?(\w+)(?:: (.*))?$", re.MULTILINE)
@@ -43,7 +43,7 @@ def one_line(error: BaseException) -> str:
 
 
 def is_named(error: BaseException) -> bool:
-    """Return True for an error of this project, whose text is complete."""
+    """Return True for this project's own errors, whose texts are complete."""
     return type(error).__module__.startswith(_OUR_PACKAGES)
 
 

@@ -29,7 +29,7 @@ PATH_NOT_FOUND: Final = "PATH_NOT_FOUND"
 """Spark's name of the error for a path or a glob that matches nothing."""
 
 _LOCAL: Final = re.compile(r"(?s)file:(?://[^/]*)?(.*)")
-"""The path is as it is: Hadoop does not decode ``%20``, and ``?`` and ``#`` also belong to it."""
+"""The path is not encoded: Hadoop does not decode ``%20``, and ``?`` and ``#`` are part of it."""
 
 
 def escape_glob(uri: str) -> str:
@@ -90,7 +90,7 @@ def write_text(spark: SparkSession, uri: str, text: str) -> None:
 
 
 def remove_file(spark: SparkSession, uri: str) -> None:
-    """Remove a text if it exists. Where only Spark can reach it, an empty one remains.
+    """Remove a text if it exists. If only Spark can reach it, an empty one remains.
 
     Raises:
         OSError: it cannot be removed.
@@ -103,7 +103,7 @@ def remove_file(spark: SparkSession, uri: str) -> None:
 
 
 def remove_parquet(spark: SparkSession, uri: str) -> None:
-    """Remove a directory of Parquet files. Where only Spark can reach it, an empty one remains.
+    """Remove a directory of Parquet files. If only Spark can reach it, an empty one remains.
 
     Raises:
         OSError: its file system cannot be read or written.
@@ -113,7 +113,7 @@ def remove_parquet(spark: SparkSession, uri: str) -> None:
         shutil.rmtree(path, ignore_errors=True)
     elif is_occupied(spark, uri):
         with _naming(uri):
-            # By partitions, so that Spark writes no file where there are no rows.
+            # Partitioned, so that Spark writes no file for an empty set of rows.
             nothing = spark.createDataFrame([], "value string, day date").write.partitionBy("day")
             nothing.option("partitionOverwriteMode", "static").mode("overwrite").parquet(uri)
 
@@ -121,8 +121,7 @@ def remove_parquet(spark: SparkSession, uri: str) -> None:
 def is_occupied(spark: SparkSession, uri: str) -> bool:
     """Return True if ``uri`` is a file, or a directory that is not empty.
 
-    Where only Spark can reach it, empty files and names that begin with ``_`` or ``.`` do not
-    count.
+    If only Spark can reach it, empty files and names that begin with ``_`` or ``.`` do not count.
 
     Raises:
         OSError: its file system cannot be read.

@@ -61,7 +61,7 @@ def _print_remote_progress(seconds_between: float) -> ProgressHandler:
             due = time.monotonic() + seconds_between
             print(f"{PROGRESS}{'; '.join(texts)}", flush=True)
 
-    # A plain function is enough; only PySpark's annotation asks for its class.
+    # A plain function is enough; only PySpark's type annotation requires its class.
     return cast("ProgressHandler", print_progress)
 
 

@@ -11,9 +11,9 @@ from importlib import import_module
 from typing import Final
 
 DRIVER_MODULES: Final = ("immutables", "msgspec", "pyarrow", "pandas")
-"""PySpark needs pandas where ``mapInArrow`` is called, and not where the function runs."""
+"""PySpark needs pandas where ``mapInArrow`` is called, but not where the function runs."""
 COMMAND_MODULES: Final = (*DRIVER_MODULES, "crc32c")
-"""A driver that reads ACLs also needs the module that checks a metadata log."""
+"""A driver that reads ACLs also needs the checksum module for metadata logs."""
 PYTHON_MIN: Final = (3, 11)
 
 
@@ -28,6 +28,6 @@ def missing_modules(names: Iterable[str]) -> tuple[str, ...]:
 def _is_importable(name: str) -> bool:
     try:
         import_module(name)
-    except ImportError:  # also for a wheel of another platform
+    except ImportError:  # also raised for a wheel of another platform
         return False
     return True

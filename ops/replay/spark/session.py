@@ -16,7 +16,7 @@ from authorizerd.replay.spark.errors import JobError
 SETTINGS: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # With the default, a batch of lines of maximum length would take gigabytes.
+    # With the default, a batch of lines with the maximum length would take gigabytes.
     "spark.sql.execution.arrow.maxBytesPerBatch": "16m",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     # Write the days concurrently: sorting by day would cost more than parsing.

@@ -18,8 +18,8 @@ from authorizerd.replay.spark.failures import one_line
 from authorizerd.replay.topics import Topic
 
 RECORDS_DELETED: Final = (
-    "Kafka deleted records before they were read, so the result would have a gap: start again with "
-    "--overwrite, and keep the records longer than any pause between two reads"
+    "Kafka deleted records before they were read, so the result would have a gap: start over with "
+    "--overwrite, and set a retention longer than any pause between two reads"
 )
 
 Reader = TypeVar("Reader", DataFrameReader, DataStreamReader)
@@ -29,7 +29,7 @@ _BEGINNING: Final = -2
 """In place of an offset: the first record that Kafka still has."""
 _RECORDS_A_TASK: Final = 500_000
 _DATA_LOSS: Final = "Some data may have been lost"
-"""A part of what Spark's connector says, as KafkaSourceProvider has it."""
+"""Part of the message of Spark's connector (KafkaSourceProvider)."""
 
 
 def stream_records(
@@ -39,7 +39,7 @@ def stream_records(
 
     Args:
         from_beginning: start at the first record that Kafka still has, not at the next one.
-        records_max: the most records of a batch.
+        records_max: the maximum number of records in a batch.
 
     Raises:
         JobError: Spark has no connector for Kafka.
@@ -72,7 +72,7 @@ def find_ends(spark: SparkSession, topic: Topic) -> dict[int, int]:
         JobError: Spark has no connector for Kafka.
         StreamingQueryException: the topic cannot be read.
     """
-    # Only a stream tells its offsets. This one ends at once, and its records are not read.
+    # Only a stream exposes offsets. This one ends at once, without reading records.
     stream = stream_records(spark, topic, from_beginning=False, records_max=1)
     query = stream.writeStream.format("noop").trigger(availableNow=True).start()
     query.awaitTermination()
@@ -84,7 +84,7 @@ def find_ends(spark: SparkSession, topic: Topic) -> dict[int, int]:
 
 
 def explain(error: Exception) -> str:
-    """Return the cause of an error of Spark, and what to do if records were deleted."""
+    """Return the cause of a Spark error, and what to do if records were deleted."""
     return RECORDS_DELETED if tells_of_loss(error) else one_line(error)
 
 

@@ -26,9 +26,9 @@ NOT_SHIPPED: Final = (
     "replay/report/",
     "replay/submit/",
 )
-"""Modules of the command, which the application never imports."""
+"""Modules that only the command uses; the application never imports them."""
 OF_CLI: Final = ("cli/__init__.py", "cli/program/")
-"""The modules of ``cli`` that every program needs; no others are shipped."""
+"""The modules of ``cli`` that every program needs; no other ones are shipped."""
 PACKAGE_NAME: Final = "authorizerd-replay.zip"
 ENTRY_NAME: Final = "authorizerd-replay.py"
 ENTRY: Final = b"""\

@@ -1,4 +1,4 @@
-"""The command line of a job: of spark-submit, or of Python for Spark Connect.
+"""The command line of a job: spark-submit, or Python for Spark Connect.
 
 **Invariant:** the line is complete. Pasted into a shell, it runs the same job, provided that the
 files that it names exist and that the user has put the redacted secrets back.
@@ -18,7 +18,7 @@ from authorizerd.replay.submit.options import REMOTE_VARIABLE, SparkOptions
 from authorizerd.replay.submit.work_directory import PLAN_NAME, WorkDirectory
 
 REDACTED: Final = "*********(redacted)"
-"""Spark's own pages show the same text in place of a secret."""
+"""Spark's own web pages show the same text in place of a secret."""
 
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _SECRET: Final = re.compile(
@@ -33,13 +33,13 @@ _LOCAL_DEFAULTS: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "2g",
-    # Plain paths are this machine's, even if HADOOP_CONF_DIR names a cluster.
+    # Plain paths refer to this machine, even if HADOOP_CONF_DIR names a cluster.
     "spark.hadoop.fs.defaultFS": "file:///",
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "8",  # the default of 200 takes longer than most local jobs
 }
 _LOAD_DEFAULTS: Final = {
-    # A task that runs twice would send its load twice.
+    # A task that ran twice would send its load twice.
     "spark.speculation": "false",
     "spark.task.maxFailures": "1",
     "spark.stage.maxConsecutiveAttempts": "1",
@@ -57,12 +57,12 @@ class Line:
     variables: dict[str, str] = field(default_factory=dict)
 
     def show(self) -> str:
-        """Return the line in a shell's syntax, with what may be secret redacted."""
+        """Return the line in shell syntax, with possible secrets redacted."""
         shown = list(self.words)
         for place, word in enumerate(shown[1:], start=1):
             if shown[place - 1] == "--conf" and _SECRET.search(word):
                 shown[place] = f"{word.partition('=')[0]}={REDACTED}"
-        # What follows a URL's ``;`` may be a token.
+        # The part of a URL after ``;`` may be a token.
         values = {
             name: re.sub("(?s);.*", f";{REDACTED}", value) for name, value in self.variables.items()
         }
@@ -109,5 +109,5 @@ def spark_submit_line(
 def connect_line(url: str, files: WorkDirectory) -> Line:
     """Return the line that runs the plan in ``files`` on the server of Spark Connect at ``url``."""
     words = [sys.executable, "-P", str(files.entry), PLAN_FLAG, str(files.plan)]
-    # In the environment, because every user of this machine can read the words.
+    # The URL goes into the environment, because every user of this machine can read command lines.
     return Line(words, {REMOTE_VARIABLE: url, "PYTHONPATH": str(files.archive)})

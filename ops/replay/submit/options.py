@@ -24,7 +24,7 @@ _ADVICE: Final = {
     "--executor-memory": "use --conf spark.executor.memory=SIZE",
     "--num-executors": "use --conf spark.executor.instances=N",
 }
-"""Flags of spark-submit that this command does not have, since each is a setting."""
+"""Flags of spark-submit that this command does not have, since each has a setting."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,8 +62,8 @@ def add_spark_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const=REMOTE_VARIABLE,
         metavar="sc://HOST:PORT",
-        help="use a running Spark by Spark Connect, without Java on this machine; without a URL:"
-        f" that of the environment variable {REMOTE_VARIABLE}, which hides a token",
+        help="use a running Spark server through Spark Connect, without Java on this machine; "
+        f"default URL: the environment variable {REMOTE_VARIABLE}, which hides a token",
     )
     group.add_argument("--deploy-mode", default="client", choices=("client", "cluster"))
     group.add_argument(
@@ -112,7 +112,7 @@ def refusal(options: SparkOptions) -> str | None:
     if options.remote is not None and options != SparkOptions(
         remote=options.remote, only_print=options.only_print, verbose=options.verbose
     ):
-        return "--remote: cannot be combined with other options of Spark, which its server decides"
+        return "--remote: cannot be combined with other Spark options: the server decides them"
     if options.deploy_mode == "cluster" and not re.match("yarn|k8s:", options.master):
         return (
             f"--deploy-mode cluster: --master {options.master} cannot run a Python driver in the "

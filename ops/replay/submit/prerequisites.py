@@ -27,7 +27,7 @@ _JAVA_MIN: Final = 17
 _JAVA_VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)')
 _JAVA_SECONDS_MAX: Final = 60
 _ELSEWHERE: Final = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:|[*?\[{]")
-"""The beginning of a URI, or a part of a glob, which Spark resolves."""
+"""Matches the beginning of a URI, or part of a glob: Spark resolves these."""
 _CONNECT_PORT: Final = 15002
 _CONNECT_SECONDS_MAX: Final = 20.0
 
@@ -39,7 +39,7 @@ def find_spark_home(named: Path | None, environment: Mapping[str, str]) -> Path:
         SubmissionError: there is no Spark, or it is not Spark 4.1 or a later 4.x.
     """
     home, origin = _home(named, environment)
-    # The jar's name has the version, so no program has to be started.
+    # The jar's name contains the version, so no program has to be started.
     jars = (_CORE_JAR.fullmatch(path.name) for path in home.glob("jars/spark-core_*.jar"))
     found = next(filter(None, jars), None)
     if found is None:

@@ -29,7 +29,7 @@ _CAUSE: Final = re.compile(r'(?:Exception in thread "main" (?:[\w.$]+: )?|Error:
 
 
 class StoppedError(Exception):
-    """A signal has ended the run."""
+    """A signal ended the run."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -154,7 +154,7 @@ def _read(child: subprocess.Popen[str], stream: IO[str], take: Callable[[str], N
 
 @contextmanager
 def _recording_signals() -> Iterator[list[int]]:
-    """Yield a list to which handlers append; one that raised could prevent the end of the child."""
+    """Yield a list of received signals: a handler that raised could keep the child from ending."""
     received: list[int] = []
     before = {
         number: signal.signal(number, lambda number, _: received.append(number))
@@ -170,8 +170,8 @@ def _recording_signals() -> Iterator[list[int]]:
 def _wait(child: subprocess.Popen[str], received: list[int], stop_file: str | None) -> int:
     """Return the child's exit code, or react to signals while it runs.
 
-    ``child.wait()`` would notice a signal that arrives just before its system call only at the end
-    of the child.
+    ``child.wait()`` would not notice a signal that arrives just before its system call until the
+    child ends.
 
     Raises:
         StoppedError: a signal arrived, or with ``stop_file`` a second one.

@@ -34,7 +34,7 @@ def submit(plan: Plan, options: SparkOptions) -> int:
         SubmissionError: the job cannot be started.
     """
     environment = dict(os.environ)
-    environment["PYTHONSAFEPATH"] = "1"  # do not import a folder "authorizerd" here
+    environment["PYTHONSAFEPATH"] = "1"  # do not import a folder named "authorizerd" here
     environment.pop(REMOTE_VARIABLE, None)  # PySpark would use its server in place of a master
     if options.remote is None:
         spark_home = find_spark_home(options.spark_home, environment)
@@ -57,7 +57,7 @@ def submit(plan: Plan, options: SparkOptions) -> int:
     shown = line.show()
     _say(f"the job's code is {archive.name}, sha256 {archive.sha256}")
     if options.only_print:
-        _say(f"nothing was run; the files of the line are in {files.path}")
+        _say(f"nothing was run; the files for this command are in {files.path}")
         if REDACTED in shown:
             _say(f"replace {REDACTED} in the line: it hides settings that may be secret")
         files.keep()

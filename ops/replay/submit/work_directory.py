@@ -1,7 +1,7 @@
 """The temporary directory of one submission: the files for Spark, and its log.
 
 **Invariant:** only the owner can read it, since a plan contains ACLs, principals and passwords. It
-contains the lock of its command, until it is removed or kept on purpose.
+contains the lock of its command, until the directory is removed or kept on purpose.
 """
 
 from __future__ import annotations
@@ -82,9 +82,10 @@ def make_work_directory(plan: Plan, archive: Archive) -> WorkDirectory:
 
 
 def _remove_abandoned() -> None:
-    """Delete the directories of this user's commands that were killed."""
+    """Delete the directories of this user's killed commands."""
     for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        # It may be another user's, or removed meanwhile. One without the lock's file was kept.
+        # It may belong to another user, or have been removed in the meantime. A directory without a
+        # lock file was kept on purpose.
         with suppress(OSError):
             if path.lstat().st_uid == os.geteuid() and not is_held(path / LOCK_NAME):
                 shutil.rmtree(path)

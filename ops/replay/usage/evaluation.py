@@ -163,7 +163,7 @@ def check_agreement(summed: Summed) -> None:
     """Reject a record that these ACLs contradict.
 
     Raises:
-        UsageError: the ACLs decide too many events otherwise than recorded.
+        UsageError: the ACLs decide too many events differently from the record.
     """
     unjudged = sum(count.events for count in summed.not_evaluated.values())
     judged = summed.count_of(Counted.ALL).events - unjudged
@@ -206,7 +206,7 @@ def sort_acls(
         acl = named(dated.acl)
         added_at = None if dated.added_ms is None else format_time(dated.added_ms)
         use = usage.get(dated.acl)
-        # An ACL that was added after the last request that it matches has decided nothing.
+        # An ACL that was added after the last request that it matches decided nothing.
         if use is None or (dated.added_ms is not None and use.last_ms < dated.added_ms):
             unused[age].append(UnusedAcl(acl=acl, added_at=added_at))
         else:

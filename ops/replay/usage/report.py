@@ -20,7 +20,7 @@ HOW_TO_LOG_ALLOWED: Final = (
 
 
 class NamedAcl(msgspec.Struct, frozen=True, kw_only=True):
-    """An ACL in the form of YAML and JSON sources; an unknown code is written as its number."""
+    """An ACL as in YAML and JSON sources; an unknown code is written as its number."""
 
     principal: str
     host: str
@@ -89,7 +89,7 @@ class LeftOutReport(msgspec.Struct, frozen=True, kw_only=True):
 class Proof(msgspec.Struct, frozen=True, kw_only=True):
     """The comparison of the suggested set with the old one, on every tuple of the window.
 
-    No tuple is newly denied or allowed: a suggestion that would change one is left out.
+    No tuple is newly denied or allowed: a suggestion that would change a decision is left out.
     """
 
     digest: str

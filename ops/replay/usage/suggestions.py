@@ -108,7 +108,7 @@ def narrower_acls(wide: Acl, used: AclUsage, *, names_max: int) -> tuple[Acl, ..
         if WILDCARD in used.names or "" in used.names:
             return ()
         return tuple(_with_pattern(wide, PatternType.LITERAL, name) for name in used.names)
-    # The names are sorted, so the prefix of two of them is that of all between.
+    # The names are sorted, so the common prefix of the first and last is common to all.
     prefix = os.path.commonprefix([used.names[0], used.last_name])  # noqa: RUF071 - not paths
     if is_wildcard(wide.pattern_type, wide.resource_name):
         # The wildcard does not match names such as "*a", which a prefix "*" would.
@@ -123,7 +123,7 @@ def _with_pattern(acl: Acl, pattern_type: PatternType, name: str) -> Acl:
 
 
 def _keep_resources_closed(acl_set: AclSet, suggestions: Suggestions) -> Suggestions:
-    """Return the suggestions that leave every resource with an ACL.
+    """Return the suggestions that leave every resource at least one ACL.
 
     With allow.everyone.if.no.acl.found, a resource without ACLs is open to everyone. The record may
     contain no request for it, so comparing answers would not find this.
@@ -147,11 +147,11 @@ def prove(
 ) -> tuple[Suggestions, AclSet]:
     """Return the suggestions that change no answer, and the set with them.
 
-    The first comparison puts back every grant whose removal changed an answer. The second one finds
-    no difference.
+    After the first comparison, every grant whose removal changed an answer is restored. The second
+    comparison must find no difference.
 
     Args:
-        compare: tells how the answers of a set differ, as the function below.
+        compare: returns how the answers of a set differ, like the function ``compare``.
 
     Raises:
         UsageError: a difference remains that no removed ACL explains.

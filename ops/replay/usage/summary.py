@@ -49,7 +49,7 @@ def summary(report: UsageReport) -> Iterator[str]:
         f"{denials:,} DENY"
     )
     for age, words in (
-        ("added_within", "added within the window, or after it"),
+        ("added_within", "added during or after the window"),
         ("age_unknown", "of unknown age"),
     ):
         yield f"not judged, {words}: {len(report.not_judged[age]):,}"
@@ -73,7 +73,7 @@ def script_comments(report: UsageReport) -> tuple[str, ...]:
         "Suggested from recorded traffic. Read usage.json before you run this script.",
         f"ACLs: {acls.source} ({acls.digest})",
         f"Allowed decisions recorded: {window.allowed_first_at} to {window.allowed_last_at}",
-        "The script removes no DENY. A grant that is used less often may look unused.",
+        "The script removes no DENY. A grant that is used less often than that may look unused.",
     )
 
 

@@ -26,11 +26,11 @@ from authorizerd.replay.recorded.rows import Rows
 from authorizerd.replay.recorded.tuples import Figures, RecordedTuple
 
 NO_ACL: Final = -1
-"""The number of what is not about one ACL."""
+"""The number for uses that are not of one ACL."""
 
 
 class Counted(StrEnum):
-    """The other counts, besides the use of ACLs and the tuples of each ``Unasked`` reason."""
+    """Other counts, in addition to the use of ACLs and the tuples of each ``Unasked`` reason."""
 
     ALL = "all"
     ALLOWED = "allowed"
@@ -42,8 +42,8 @@ class Counted(StrEnum):
 class Use(NamedTuple):
     """How events used the ACL ``number``.
 
-    ``label`` is the resource's name if the ACL is wide, otherwise None; for ``NO_ACL``, it is what
-    is counted. ``is_alone`` is True if no other ACL gave the same decision.
+    ``label`` is the resource's name if the ACL is wide, otherwise None; for ``NO_ACL``, it names
+    the count. ``is_alone`` is True if no other ACL gave the same decision.
     """
 
     number: int
@@ -58,8 +58,8 @@ class Use(NamedTuple):
 class AclUsage(NamedTuple):
     """The use of one ACL: ``alone`` means that no other ACL gave the same decision.
 
-    ``last_ms`` is milliseconds since 1970. ``names`` are the first names, in order, that a wide ACL
-    was used for; ``names_count`` counts all of them, and ``last_name`` is the last one.
+    ``last_ms`` is milliseconds since 1970. ``names`` are the first resource names, in order, that a
+    wide ACL was used for; ``names_count`` counts all names, and ``last_name`` is the last one.
     """
 
     alone: Count
@@ -95,7 +95,7 @@ def is_wide(acl: Acl) -> bool:
 
 
 def find_uses(tuples: Iterable[RecordedTuple], index: AclIndex) -> Iterator[Use]:
-    """Yield the uses of ACLs by tuples, and what else is counted."""
+    """Yield the uses of ACLs by tuples, and the other counts."""
     for one in tuples:
         yield _count(Counted.ALL, one.all_events)
         if one.allowed is not None:
@@ -119,7 +119,7 @@ def _count(label: Counted | Unasked, figures: Figures) -> Use:
 
 
 def _find_used(one: RecordedTuple, index: AclIndex) -> Iterator[Use]:
-    """Yield every ACL that decides as recorded; the audit log names only one of them."""
+    """Yield every ACL that gives the recorded decision; the audit log names only one of them."""
     matching = list(index.matching(one))
     for figures, is_allowed in ((one.allowed, True), (one.denied, False)):
         if figures is None:
@@ -145,7 +145,7 @@ def sum_uses(tuples: Rows[RecordedTuple], index: AclIndex, names_max: int) -> Su
 
 
 def _sum_usage(uses: Iterable[Use], names_max: int) -> AclUsage:
-    """Return the sums of the uses of one ACL, which are in the order of their labels."""
+    """Return the sums of the uses of one ACL; ``uses`` are sorted by label."""
     counts = {True: Counter[str](), False: Counter[str]()}
     names: list[str] = []
     names_count, last_name, last_ms = 0, "", 0

@@ -1,8 +1,8 @@
 """Find the recorded tuples that other ACLs decide differently, and write the report of them.
 
 **Invariant:** a tuple changes only if the candidate denies what was allowed, or allows what was
-denied. Equal changes give equal bytes, wherever the rows are. Of all changes and groups, this
-process keeps only those that the report lists.
+denied. Equal changes give equal bytes, wherever the rows are. This process keeps only the changes
+and groups that the report lists.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ _ALL: Final = "all"
 class Change(NamedTuple):
     """A tuple that is decided differently, and the figures of the events that change.
 
-    These are all its events if two sets were compared, and otherwise those with the other answer.
+    These are all of its events if two sets were compared, otherwise those whose recorded answer
+    differs.
     """
 
     change: str
@@ -69,7 +70,7 @@ class NotEvaluated(NamedTuple):
 
 
 class Group(NamedTuple):
-    """The changes of one kind that have one name in common, or two."""
+    """The changes of one kind that share a name or a pair of names."""
 
     change: str
     counted_by: str
@@ -80,7 +81,7 @@ class Group(NamedTuple):
 
 
 class _Listed(NamedTuple):
-    """The first groups, and the number of the others."""
+    """The first groups, and the number of other groups."""
 
     groups: list[Group]
     left_out: int
@@ -101,7 +102,7 @@ def exit_code_of(report: WhatIf) -> int:
 
 def write_report(plan: WhatIfPlan, engine: Engine) -> WhatIf:
     """Write ``changes`` and then ``whatif.json``, and return the report."""
-    # The sums are those of what was written, so that the report agrees with the files.
+    # The sums come from the written rows, so that the report agrees with the files.
     changes = engine.store(change_finder(plan), Change, "changes")
     report = make_report(plan, engine, changes)
     engine.write_text("whatif.json", encode_json(report))
@@ -136,14 +137,14 @@ def make_report(plan: WhatIfPlan, source: Source, changes: Rows[Change]) -> What
 
 
 def _compare_with_record(plan: WhatIfPlan, source: Source) -> tuple[Count | None, Count | None]:
-    """Return what the baseline decides as recorded, and what otherwise; None without one."""
+    """Return what the baseline decides as recorded, and what differently, if there is one."""
     if plan.baseline is None:
         return None, None
     return count_judged(source.tuples(), AclIndex.of(plan.baseline))
 
 
 def count_judged(tuples: Rows[RecordedTuple], index: AclIndex) -> tuple[Count, Count]:
-    """Return what ACLs decide as recorded, and what otherwise, without super users' requests."""
+    """Return what ACLs decide as recorded, and what differently, without super users' requests."""
     sums = {
         each.agrees: Count(events=each.events, tuples=each.tuples)
         for each in tuples.sum(partial(find_judged, index=index), Judged)
@@ -158,8 +159,8 @@ def find_changes(
 
     Without a baseline, the figures and ``baseline_rule`` are those of the events whose recorded
     decision changes. With a baseline, the figures are those of the whole tuple. If several Kafka
-    releases may judge, a request is newly denied if any of them denies it that was allowed before,
-    by the record or by the baseline, and newly allowed only if none denies it.
+    releases may judge, a request that the record or the baseline allowed is newly denied if any of
+    them denies it, and a denied request is newly allowed only if none of them denies it.
     """
     for one in tuples:
         if unasked_reason(one) is not None:
@@ -198,7 +199,7 @@ def find_unasked(tuples: Iterable[RecordedTuple]) -> Iterator[NotEvaluated]:
 
 
 def count_unasked(tuples: Rows[RecordedTuple]) -> dict[str, Count]:
-    """Return the number of tuples that ACLs cannot decide, by reason, in the order of reasons."""
+    """Return the number of tuples that ACLs cannot decide, by reason, sorted by reason."""
     found = tuples.sum(find_unasked, NotEvaluated)
     return {each.reason: Count(events=each.events, tuples=each.tuples) for each in found}
 
@@ -223,7 +224,7 @@ def sum_changes(changes: Rows[Change]) -> tuple[Changed, Changed]:
 
 
 def find_groups(changes: Iterable[Change]) -> Iterator[Group]:
-    """Yield each change once in every group that counts it."""
+    """Yield each change once for every group that counts it."""
     for change in changes:
         yield Group(change.change, _ALL, "", "", change.events, 1)
         yield Group(change.change, "principal", change.principal, "", change.events, 1)
@@ -234,7 +235,7 @@ def find_groups(changes: Iterable[Change]) -> Iterator[Group]:
 
 
 def find_most_frequent(changes: Iterable[Change]) -> Iterator[Change]:
-    """Yield the changes of each kind that a report would list."""
+    """Yield the changes of each kind that a report lists."""
     kept: defaultdict[str, list[Change]] = defaultdict(list)
     for change in changes:
         most = kept[change.change]

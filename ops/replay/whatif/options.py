@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--from-beginning",
         action="store_true",
-        help="with --follow: begin with the first record that the topic still has",
+        help="with --follow: start from the earliest record in the topic",
     )
     add_acl_arguments(parser)
     parser.add_argument(
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=parse_file,
         metavar="PLAN",
         help="a plan of authorizerd acls plan, made for --acls: compare the ACLs after it with "
-        "--acls, by the settings of the plan",
+        "--acls, under the settings of the plan",
     )
     parser.add_argument(
         "--baseline-acls",
@@ -124,7 +124,7 @@ def _read_sets(parsed: argparse.Namespace) -> tuple[AclSet, AclSet | None]:
         for flag in ("baseline_acls", "super_users", "allow_everyone_if_no_acl_found"):
             if getattr(parsed, flag) is not None:
                 name = flag.replace("_", "-")
-                refuse(parsed, f"--{name}: expected either --plan or --{name}: the plan says it")
+                refuse(parsed, f"--{name}: expected either --plan or --{name}, not both")
     acls = read_acl_set(parsed, parsed.acls, parsed.as_of)
     if parsed.plan is not None:
         return apply_plan(parsed.plan, acls)

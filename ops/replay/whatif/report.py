@@ -1,7 +1,7 @@
 """The content of ``whatif.json``, and the summary that the console shows.
 
 **Invariant:** equal events and equal ACLs give equal bytes. The report does not say when it was
-made, and its lists have one order: most events first, then most tuples, then by name.
+made, and its lists have a fixed order: most events first, then most tuples, then by name.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
     """The whole of ``whatif.json``; the fields up to ``last_at`` describe the whole ingest.
 
     ``baseline`` is None if the candidate was compared with the recorded decisions. Otherwise,
-    ``as_recorded`` and ``not_as_recorded`` count what it decides as recorded and otherwise, without
-    requests of super users. Reports of version 1.0 have neither.
+    ``as_recorded`` and ``not_as_recorded`` count what it decides as recorded and differently,
+    without requests of super users. Reports of version 1.0 have neither.
     """
 
     events: int
@@ -119,7 +119,7 @@ def decode_whatif(text: str) -> WhatIf:
 
 
 def summary_lines(report: WhatIf) -> Iterator[str]:
-    """Yield the lines of the console: who loses and gains access, and what was not judged."""
+    """Yield the lines for the console: who loses and gains access, and what was not judged."""
     baseline = report.baseline
     times = f", from {report.first_at} to {report.last_at}" if report.events else ""
     yield (

@@ -77,7 +77,7 @@ def test_no_other_answer_is_exit_code_0(held: list[Acl]) -> None:
 
 def test_record_that_the_acls_contradict_proves_nothing() -> None:
     printed = compare([], "--traffic audit.log", code=10)
-    expected = "this proves nothing: the ACLs decide 2 of 2 events (100.0%) otherwise than recorded"
+    expected = "this proves nothing: the ACLs decide 2 of 2 events (100.0%) differently"
     assert expected in printed.out
 
 

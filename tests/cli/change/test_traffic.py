@@ -38,10 +38,10 @@ SUPER_USERS_UNKNOWN = "super.users is unknown, so super users are judged by the 
 REPORT = """\
 2 events of 2 requests, recorded from 2026-11-21T16:26:01.500Z to 2026-11-21T16:26:02.500Z in 2 \
 lines; all judged
-this proves nothing: the ACLs decide 1 of 2 events (50.0%) otherwise than recorded, more than the \
-5% up to which a record proves anything: pass --super-users and --allow-everyone-if-no-acl-found \
+this proves nothing: the ACLs decide 1 of 2 events (50.0%) differently from the record; above \
+5%, a record proves nothing: pass --super-users and --allow-everyone-if-no-acl-found \
 as the brokers have them, and use a log that these brokers wrote under these ACLs
-warning: the present ACLs decide 1 event otherwise than recorded, most often User:carol READ \
+warning: the present ACLs decide 1 event differently from the record, most often User:carol READ \
 topic `orders` from 10.0.0.7 (now denied, 1 event): the log was recorded under other ACLs, or \
 under other settings than those of --super-users and --allow-everyone-if-no-acl-found
 the plan newly denies 1 event of 1 request
@@ -104,16 +104,16 @@ def test_warning_of_drift_names_the_most_frequent_requests() -> None:
         + line("User:alice", "READ", "orders", allowed=False)
     )
     plan("now.txt --traffic audit.log --out plan.json", code=3)
-    (warning,) = [text for text in check_in()[1].warnings if "otherwise" in text]
+    (warning,) = [text for text in check_in()[1].warnings if "differently" in text]
     assert warning.startswith(
-        "the present ACLs decide 16 events otherwise than recorded, most often"
+        "the present ACLs decide 16 events differently from the record, most often"
     )
     assert re.findall(r"(\S+) from 10.0.0.7 \(now (\w+), (\d) events\)", warning) == [
         ("`t5`", "denied", "5"), ("`t4`", "denied", "4"), ("`t3`", "denied", "3"),
     ]  # fmt: skip
     settings = "--acls now.txt --super-users=User:admin"
     plan("now.txt --traffic audit.log --out plan.json", settings, code=3)
-    assert "otherwise" in str(check_in()[1].warnings)
+    assert "differently" in str(check_in()[1].warnings)
     assert "`orders` from 10.0.0.7 (now allowed, 1 event)" in str(check_in()[1].warnings)
 
 
@@ -175,7 +175,7 @@ def test_plan_breaks_if_the_acls_contradict_the_record(as_held: int, code: int) 
     Path("audit.log").write_text(text + line("User:*", "READ", "a") * 100)
     Path("desired.txt").write_text(format_acls([ALICE]))
     report(acl_set_of([ALICE, BOB]), acl_set_of([ALICE]))
-    expected = "this proves nothing: the ACLs decide 1 of 19 events (5.3%) otherwise than recorded"
+    expected = "this proves nothing: the ACLs decide 1 of 19 events (5.3%) differently"
     contradictions = []
     for flag in ("--traffic audit.log", "--traffic-report whatif.json"):
         printed = plan(f"desired.txt {flag} --out plan.json", code=code)
@@ -192,7 +192,7 @@ def test_contradiction_by_one_value_of_an_unknown_default_breaks(topic: str, all
     Path("audit.log").write_text(line("User:dave", "READ", topic, allowed=allowed))
     words = "now.txt --traffic audit.log --out plan.json"
     plan(words, "--acls now.txt --super-users=", code=3)
-    assert any("(100.0%) otherwise" in each for each in check_in()[0].broken)
+    assert any("(100.0%) differently" in each for each in check_in()[0].broken)
     known = f"--allow-everyone-if-no-acl-found={str(allowed).lower()}"
     plan(words, f"--acls now.txt --super-users= {known}")
 
@@ -283,7 +283,7 @@ def test_sample_of_a_log_is_a_warning(text: str, is_sampled: bool, wrappers: int
 
 @pytest.mark.parametrize(("flags", "text", "message"), [
     ("", "no audit line\n" * 2,
-     "audit.log: no line is of an audit log (no_decision 2): name a log of Kafka's "),
+     "audit.log: no line belongs to an audit log (no_decision 2): name a log of Kafka's "),
     ("", "\n", "there is no recorded request, so nothing can be judged"),
     ("", line("User:alice", "READ", "orders") + "no audit line\n",
      "1 of 2 lines cannot be read (no_decision 1): filter the log, or raise "),

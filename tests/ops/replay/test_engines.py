@@ -105,7 +105,7 @@ def table(tmp_path: Path) -> Path:
     ("--logs logs --engine spark", "--engine spark"),
     ("--logs logs --conf a=b", "options of Spark were given"),
     ("--logs logs --print", "options of Spark were given"),
-    ("--logs logs/[ab].log", "expected a glob of * and ? only"),
+    ("--logs logs/[ab].log", "expected a glob with only * and ?"),
     ("--logs s3a://bucket/logs", "expected a path on this machine, found a URI"),
     ("--logs ingested", "expected an audit log, found Parquet"),
     ("--events table --engine spark", "--engine spark"),

@@ -19,9 +19,10 @@ ONE_TIME: Final = b"[2000-01-01 00:00:00,000] "
 
 _SECOND: Final = "2[0-9]{3}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}"
 CONTAINER: Final = "[0-9T:.Z+-]{1,64} (?:stdout|stderr) F "
-"""The part that a container runtime adds. Like those below, for Python's ``re`` and Arrow's RE2."""
+"""The prefix of a container runtime. All these patterns work with Python's ``re`` and Arrow's RE2.
+"""
 SECOND: Final = rf"\[?(?P<second>{_SECOND})"
-"""A beginning up to its second, without a container's timestamp."""
+"""A beginning up to the second, without a container's timestamp."""
 BEGINNING: Final = rf"(?:{CONTAINER})?{SECOND},(?P<ms>[0-9]{{3}})\]? "
 """A whole beginning. ``REST`` must follow."""
 REST: Final = rf"(?:{'|'.join(LEVELS)}) {PRINCIPAL}"
@@ -29,7 +30,7 @@ REST: Final = rf"(?:{'|'.join(LEVELS)}) {PRINCIPAL}"
 USUAL_SECOND: Final = (0, 21), rf"^\[{_SECOND},$"
 USUAL_MS: Final = (21, 26), r"^[0-9]{3}\] $"
 USUAL_REST: Final = 26, LINE_BYTES_MAX
-"""Places in a line with the usual beginning, without a container's timestamp, and its parts."""
+"""Positions in a line with the usual beginning (no container timestamp), and its parts."""
 
 LENGTH_MAX: Final = LINE_BYTES_MAX - len(ONE_TIME)
 """Longer lines are parsed unchanged.
@@ -39,8 +40,8 @@ LENGTH_MAX: Final = LINE_BYTES_MAX - len(ONE_TIME)
 
 
 def parse_second(second: bytes, zone: tzinfo) -> int | None:
-    """Return when ``second`` of a plain beginning began, in milliseconds since 1970.
+    """Return the start of ``second`` of a plain beginning, in milliseconds since 1970.
 
-    It is None for an impossible time. ``zone`` is the caller's, because the beginning has none.
+    It is None for an impossible time. The caller passes ``zone``, because the beginning has none.
     """
     return Head(second.decode(), "", "").at_ms(zone)

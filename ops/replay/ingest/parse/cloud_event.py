@@ -20,7 +20,7 @@ from authorizerd.replay.ingest.parse.times import find_head
 _DECISION: Final = "io.confluent.kafka.server/authorization"
 _METHOD: Final = "kafka."
 _address: Final = re.compile(r"[^/ ]*/([0-9A-Fa-f.:]{2,45})")
-"""Java's InetAddress: a host's name, which may be empty, and its address."""
+"""Java's InetAddress: a host name, which may be empty, and its address."""
 
 
 def _spell(name: str) -> str:

@@ -52,7 +52,7 @@ SCHEMA: Final = pyarrow.schema(
     }
 )
 BLANK: Final = "blank"
-"""What ``set_aside`` has in place of a reason for a blank line."""
+"""The value that ``set_aside`` has instead of a reason for a blank line."""
 TEXTS_MAX: Final = 200_000
 TEXT_BYTES_MAX: Final = 128 * 1024 * 1024
 
@@ -66,7 +66,7 @@ class EventReader:
     """Reads lines; the arguments are those of ``parse_line``.
 
     After a ``read``, ``numbers`` has the number of each line's text in ``texts``: lines with equal
-    numbers differ at most in their times.
+    numbers differ only in their times, if at all.
     """
 
     def __init__(self, zone: tzinfo, line_format: LineFormat, field: str | None = None) -> None:
@@ -86,15 +86,15 @@ class EventReader:
         return cls(find_zone(layout.time_zone), layout.format, layout.field)
 
     def read_blocks(self, blocks: Iterable[memoryview]) -> Iterator[pyarrow.RecordBatch]:
-        """Yield the columns of the lines in blocks of ``logs``, and of the damage after them."""
+        """Yield the columns of the lines in blocks of ``logs``, and of any damage after them."""
         try:
             for block in blocks:
-                # An array with the whole block, which is not copied.
+                # An array over the whole block, without copying it.
                 offsets = pyarrow.array([0, len(block)], pyarrow.int32()).buffers()[1]
                 buffers = [None, offsets, pyarrow.py_buffer(block)]
                 whole = pyarrow.Array.from_buffers(pyarrow.binary(), 1, buffers)
                 lines = compute.split_pattern(whole, b"\n").flatten()
-                # Of a line that is too long, only the beginning is kept: it is set aside anyway.
+                # Keep only the beginning of a line that is too long: it is set aside anyway.
                 if compute.max(compute.binary_length(lines)).as_py() > LINE_BYTES_MAX:
                     lines = compute.binary_slice(lines, 0, LINE_BYTES_MAX + 1)
                 yield self.read(lines)
@@ -130,7 +130,8 @@ class EventReader:
     ) -> tuple[pyarrow.Int64Array, pyarrow.DictionaryArray]:
         """Return the times in plain beginnings, and the texts after them.
 
-        Both are null for a line that is long, or has no such beginning or an impossible time.
+        Both are null for a line that is too long, has no plain beginning, or has an impossible
+        time.
         """
         seconds, ms, rest = _divide(lines)
         begins = [
@@ -185,9 +186,9 @@ class EventReader:
 
 
 class Texts:
-    """What distinct texts contain, by the number of each: an event without its time, or a reason.
+    """The content of each distinct text, by its number: an event without its time, or a reason.
 
-    ``numbers`` has those of the texts that may occur again.
+    ``numbers`` maps the texts that may occur again to their numbers.
     """
 
     def __init__(self) -> None:
@@ -203,7 +204,7 @@ class Texts:
         return len(self._codes) > TEXTS_MAX or self._bytes > TEXT_BYTES_MAX
 
     def keep(self, texts: pyarrow.BinaryArray, rows: pyarrow.RecordBatch) -> pyarrow.Int64Array:
-        """Keep the rows that were read in ``texts``, and return their numbers."""
+        """Keep the rows that were parsed from ``texts``, and return their numbers."""
         self._bytes += compute.sum(compute.binary_length(texts)).as_py() or 0
         begin = len(self._codes)
         codes = [
@@ -224,7 +225,7 @@ class Texts:
 
 
 class _Column:
-    """The distinct values of a column, each with a code: its place among them."""
+    """The distinct values of a column; a value's code is its position."""
 
     def __init__(self, kind: pyarrow.DataType) -> None:
         self._codes: dict[Any, int] = {}
@@ -253,12 +254,12 @@ def _divide(
 ) -> tuple[pyarrow.DictionaryArray, pyarrow.DictionaryArray, pyarrow.BinaryArray]:
     """Return the second, the milliseconds and the text after each plain beginning, or null.
 
-    The first two may have the characters around them.
+    The first two may include the characters around them.
     """
     parts, are_usual = [], []
     for place, pattern in (USUAL_SECOND, USUAL_MS):
         part = compute.binary_slice(lines, *place).dictionary_encode()
-        # Few distinct texts, so the expression costs nothing.
+        # There are few distinct texts, so the regular expression costs nothing.
         is_usual = compute.match_substring_regex(part.dictionary, pattern)
         parts.append(part)
         are_usual.append(is_usual.take(part.indices))

@@ -35,17 +35,17 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class Reason(StrEnum):
     """Why a line was set aside; docs/replay-ingest.md says what to do for each."""
 
-    EXPLANATION = "explanation"  # of AclAuthorizer; counted apart, because nothing is missing
+    EXPLANATION = "explanation"  # from AclAuthorizer; counted separately, because no event is lost
     NO_DECISION = "no_decision"  # not an audit line
     AMBIGUOUS = "ambiguous"  # a marker of the layout occurs twice, or inside a name
     UNKNOWN_LAYOUT = "unknown_layout"  # each marker at most once, but not in a known order
     UNKNOWN_ENDING = "unknown_ending"  # text after the message, so a name may end before it
     NO_TIME = "no_time"
     BAD_TIME = "bad_time"  # no such day, hour or zone
-    PARTIAL_LINE = "partial_line"  # a container runtime cut the line in pieces
-    NO_LINE_FIELD = "no_line_field"  # no text in the JSON field that the user has named
+    PARTIAL_LINE = "partial_line"  # a container runtime split the line
+    NO_LINE_FIELD = "no_line_field"  # no text in the JSON field that the user named
     BAD_JSON = "bad_json"  # begins with a brace but is not an audit event
-    OTHER_EVENT = "other_event"  # Confluent's, but no decision about a request to Kafka
+    OTHER_EVENT = "other_event"  # Confluent's, but not a decision about a request to Kafka
     MASKED = "masked"  # the daemon hides names, so the principal is unknown
     NOT_UTF_8 = "not_utf_8"
     CONTROL_CHARACTER = "control_character"  # U+0001, which only damaged logs contain
@@ -57,4 +57,4 @@ class Reason(StrEnum):
 UNKNOWN_LEVEL: Final = "UNKNOWN"
 UNKNOWN_HOST: Final = "unknown"
 SEPARATOR: Final = "\x01"
-LINE_BYTES_MAX: Final = 256 * 1024  # principal and name, each twice, take at most about 130,000
+LINE_BYTES_MAX: Final = 256 * 1024  # principal and name, each logged twice, take about 130,000

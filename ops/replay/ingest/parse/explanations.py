@@ -1,9 +1,9 @@
 """Recognize the messages with which AclAuthorizer explains a decision at DEBUG.
 
-Another line has the decision itself.
+A separate line has the decision itself.
 
-**Invariant:** an explanation begins right after the head of a line, and contains no marker of a
-decision before or after it. So no name can make a decision look like one.
+**Invariant:** an explanation begins right after the head of a line, and the line contains no marker
+of a decision. So no name can make a decision look like an explanation.
 
 Source: Kafka SimpleAclAuthorizer and AclAuthorizer (isSuperUser, isEmptyAclAndAuthorized and
 matchingAclExists); Confluent's LdapAuthorizer, which also names super groups.
@@ -22,7 +22,7 @@ EXPLANATIONS: Final = {
     "No acl found for resource ": (", authorized = ",),
     "principal = ": (", allowing operation without checking acls.",),
 }
-"""The beginning of each message, and what follows it in this order."""
+"""The beginning of each message, and the markers that follow it, in this order."""
 
 _TIME: Final = r"\[?[0-9][0-9T:.,Z+ /-]{9,40}\]?"
 _LAYOUT: Final = rf"(?:\[[^\[\]]{{0,200}}\] {{1,3}})?(?:(?:{CLASS})(?: [A-Za-z]+)? ?[-:] )?"

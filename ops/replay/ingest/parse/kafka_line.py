@@ -3,8 +3,8 @@
 **Invariant:** a line is read only if it has exactly one reading. Clients choose the names of
 principals, groups and resources, so a misplaced or repeated marker makes a line ambiguous: no name
 can turn a recorded Denied into Allowed. A line in JSON is never read: one of its names may contain
-a whole line of Kafka's. Text whose layout is unknown never becomes part of a name: where a name or
-the rule ends a message, what follows it must be a logger's name, in a layout that is known.
+a whole line of Kafka's. Text in an unknown layout never becomes part of a name: if a name or the
+rule ends a message, only a logger's name in a known layout may follow it.
 
 Source: Kafka SimpleAclAuthorizer, AclAuthorizer and StandardAuthorizerData (buildAuditMessage).
 """
@@ -45,8 +45,8 @@ _object: Final = re.compile(r"\s*\{|.*?\{\s*\"", re.DOTALL)
 _verdict: Final = re.compile(" is (Allowed|Denied) ")
 _WORD: Final = re.compile(r"[A-Za-z_]+")
 _NUMBER: Final = re.compile(r"([0-9]{1,9})(.*)", re.DOTALL)
-# log4j's %c, %c{1.} or %c:%L, Strimzi's %t, and the end of a colour. All parts are bounded, or a
-# hostile name would take forever to match.
+# log4j's %c, %c{1.} or %c:%L, Strimzi's %t, and the end of a colour. All parts are bounded;
+# otherwise a hostile name would take forever to match.
 CLASS: Final = r"[A-Za-z0-9_.$-]{0,100}uthorizer[A-Za-z0-9_.$-]{0,100}|(?:k\.a\.)?logger"
 TAIL: Final = (
     rf" \((?:{CLASS})(?::[0-9]{{1,7}})?\)(?: \[[^\[\]]{{0,200}}\])?"
@@ -54,14 +54,14 @@ TAIL: Final = (
 )
 _tail: Final = re.compile(f"(?s)(.*){TAIL}")
 _TAILS_MAX: Final = 2
-"""A layout may name the logger and its class."""
+"""A layout may name both the logger and its class."""
 NAMED_RULE: Final = "[A-Za-z0-9_.:$-]+"
 """A rule without an ACL: one of Kafka's, or the name of the daemon's own authorizer."""
 _rule: Final = re.compile(rf"(?s)(?:{RULE}{NAMED_RULE}(?:\(acl=.*[\])]\))?)?")
 _TOPIC: Final = "TOPIC"
 _topic_name: Final = re.compile(r"[A-Za-z0-9._-]+")
 _AFTER_NAMES: Final = frozenset(" \"'`,;|()[]{}<>\\")
-"""Characters with which a text after the name may begin. A topic's name contains none of them."""
+"""Characters that may begin a text after the name. A topic's name contains none of them."""
 
 
 class _SetAsideError(Exception):
@@ -96,7 +96,7 @@ def _parsed(line: str, zone: tzinfo) -> Event:
     if _object.match(before) is not None:
         raise _SetAsideError(Reason.AMBIGUOUS)
     verdict = _verdict.search(rest)
-    # The blank after the verdict is also the first character of the operation's marker.
+    # The space after the verdict is also the first character of the operation's marker.
     if verdict is None or not rest.startswith(OPERATIONS, verdict.end() - 1):
         raise _unread(text)
     principal = rest[: verdict.start()]
@@ -107,14 +107,16 @@ def _parsed(line: str, zone: tzinfo) -> Event:
     if not _WORD.fullmatch(operation) or not _WORD.fullmatch(resource_type):
         raise _unread(text)
     pattern_type, name, request, count, ending = _split_after_type(rest)
-    # Without its request, such a line is cut, perhaps in the name; so is one with a type as name.
+    # Without its request, such a line was cut off, perhaps within the name; so was a line whose
+    # name is a type.
     if not count and (names_request or name in PATTERN_TYPES):
         raise _unread(text)
     rule = ending.removeprefix(RULE)
     kind = constant_name(resource_type)
-    # Put blanks around each field: a marker may begin or end with the blank next to a field.
+    # Put spaces around each field: a marker may begin or end with the space next to a field.
     fields = f" {SEPARATOR} ".join(("", before, principal, host, name, request, rule, ""))
-    # Only the daemon names a caller, and it also names the rule: without one, a name may be cut.
+    # Only the daemon names a caller, and it also names the rule: if the rule is missing, a name may
+    # be cut off.
     if any(marker in fields for marker in MARKERS) or (has_caller and not rule):
         raise _SetAsideError(Reason.AMBIGUOUS)
     if " " in host:
@@ -138,7 +140,7 @@ def _parsed(line: str, zone: tzinfo) -> Event:
     )
 
 
-@lru_cache(64)  # every line contains a few words of a small set
+@lru_cache(64)  # lines contain only a few distinct words
 def constant_name(word: str) -> str:
     """Return ``TRANSACTIONAL_ID`` for ``TransactionalId``; capitals stay unchanged."""
     return ascii_upper(re.sub(r"([a-z])([A-Z])", r"\1_\2", word))
@@ -180,13 +182,13 @@ def _remove_tails(text: str) -> str:
 
 
 def _is_whole_name(kind: str, name: str) -> bool:
-    """Return True if a name at the end of a message cannot contain what follows the message."""
+    """Return True if a name at a message's end cannot include text that follows the message."""
     if kind == _TOPIC:
         return _topic_name.fullmatch(name) is not None
     return name.isprintable() and _AFTER_NAMES.isdisjoint(name)
 
 
-@lru_cache(64)  # EventReader replaces the time of most lines by one time
+@lru_cache(64)  # EventReader replaces the time of most lines with the same time
 def _find_time(before: str, zone: tzinfo) -> tuple[Head, int]:
     if PARTIAL.search(before):
         raise _SetAsideError(Reason.PARTIAL_LINE)

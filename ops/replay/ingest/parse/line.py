@@ -83,7 +83,7 @@ _json_decoder = msgspec.json.Decoder(_AuditRecord)
 
 
 def _name_rule(record: _AuditRecord) -> str | None:
-    """Return the rule as Kafka's format has it."""
+    """Return the rule as it appears in Kafka's format."""
     if record.acl is None:
         return record.rule
     kind = _UNJUDGEABLE if record.rule == _UNJUDGEABLE else _MATCHING

@@ -1,7 +1,7 @@
 """Read logs as blocks of whole lines: plain files, parts of them, and compressed files.
 
-**Invariant:** consecutive parts of a plain file give each of its lines once, in order. Of a damaged
-archive, everything before the damage is kept. Memory is bounded.
+**Invariant:** consecutive parts of a plain file give each of its lines once, in order. Everything
+before the damage in an archive is kept. Memory is bounded.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import IO, Final, Protocol
 from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX
 
 BLOCK_BYTES: Final = 32 * 1024 * 1024
-"""More than a line. The more lines a block has, the more repeat a text, which is parsed once."""
+"""More than a line. In larger blocks, more lines repeat a text, which is parsed only once."""
 PIECE_BYTES: Final = 1024 * 1024
 XZ_MEMORY_MAX: Final = 256 * 1024 * 1024
 """``xz -9`` needs 65 MiB. The header of a file can ask for 4 GiB."""
@@ -109,7 +109,7 @@ def find_suffix(name: str) -> str | None:
 
 
 def read_log(name: str, file: BinaryFile, block_bytes: int = BLOCK_BYTES) -> Iterator[memoryview]:
-    """Yield the lines of a log in blocks, as ``read_part``; its name says how it is packed.
+    """Yield the lines of a log in blocks, like ``read_part``; its name tells the compression.
 
     Raises:
         DamagedArchiveError: the archive is damaged after these lines.
@@ -129,8 +129,8 @@ def read_log(name: str, file: BinaryFile, block_bytes: int = BLOCK_BYTES) -> Ite
 def read_part(file: BinaryFile, begin: int, end: int) -> Iterator[memoryview]:
     """Yield the lines of a plain file that begin in its bytes from ``begin`` to ``end``.
 
-    A block has lines with line feeds between them. Of a line that is longer than a block, only the
-    beginning is kept, since it is set aside anyway.
+    A block has lines with line feeds between them. Only the beginning of a line longer than a block
+    is kept, since the line is set aside anyway.
     """
     at, last = _find_line(file, begin), _find_line(file, end)
     file.seek(at)
@@ -175,7 +175,7 @@ def _split(read: Callable[[], bytes], block_bytes: int) -> Generator[memoryview,
 
 
 def _find_line(file: BinaryFile, at: int) -> int:
-    """Return the place of the first line that begins at ``at`` or later, or the end of the file."""
+    """Return the position of the first line that begins at or after ``at``, or the file's end."""
     if not at:
         return 0
     place = at - 1

@@ -1,8 +1,8 @@
 """Parse plain lines of Kafka's audit log in Arrow arrays, without Python code for each line.
 
-**Invariant:** a plain line yields what ``parse_kafka_line`` reads in it, and has no other reading.
-Every marker of the layout contains a blank that does not follow a comma. A plain field contains no
-blank, and a plain rule only blanks after commas, so neither can contain a marker.
+**Invariant:** a plain line yields the same event as ``parse_kafka_line``, and cannot be read in any
+other way. Every marker of the layout contains a space that does not follow a comma. A plain field
+contains no space, and a plain rule has spaces only after commas, so neither can contain a marker.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _PLAIN: Final = (
     rf"(?:(?:{_RULE})?{_LOGGER}(?:{_OF_LAYOUT})?|{_RULE}{_LOGGER}{_OF_DAEMON})$"
 )
 _COUNT_AND_RULE: Final = rf"^(?P<count>[0-9]+)(?:{RULE}(?P<rule>.+))?$"
-_PLACES: Final = {  # the number of each value's word in a plain line
+_PLACES: Final = {  # the position of each value among the words of a plain line
     "level": 2,
     "principal": 5,
     "verdict": 7,
@@ -64,7 +64,7 @@ def are_plain(lines: pyarrow.BinaryArray) -> pyarrow.BooleanArray:
 
 def read_plain(lines: pyarrow.BinaryArray) -> dict[str, pyarrow.Array]:
     """Return the columns of plain lines, by the names of ``Event``'s fields, without the time."""
-    # The last word keeps its blanks, because a rule may contain some.
+    # The last word keeps its spaces, because a rule may contain some.
     words = compute.split_pattern(lines, " ", max_splits=_WORDS - 1).flatten()
     # A view instead of a cast: plain lines are ASCII, so the check for UTF-8 is unnecessary.
     texts = words.view(pyarrow.string())

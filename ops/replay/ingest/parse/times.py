@@ -1,8 +1,8 @@
 """Parse the times in logs into milliseconds since 1970.
 
-**Invariant:** a time with a zone is read in that zone, any other in the caller's. A local time
-that a clock change skipped is read with the offset from before the change, and one that occurred
-twice is the earlier instant. Java's ``LocalDateTime.atZone``, and so Spark, do the same.
+**Invariant:** a time with a zone is read in that zone, any other in the caller's. A local time that
+a clock change skipped is read with the offset from before the change, and one that occurred twice
+means the earlier instant. Java's ``LocalDateTime.atZone``, and so Spark, do the same.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Take an audit line out of the JSON that log shippers and JSON layouts put around it.
 
 **Invariant:** only a whole JSON object is unwrapped, and only the text of a known key, or of the
-key that the user has named: a text that clients may choose is never read as a line. If a key is
-named, nothing else is a line. What the line itself says counts: the object's time and level are put
-before it, so they are used only if it has none.
+key that the user named: text that clients can choose is never read as a line. If the user named a
+key, nothing else is a line. The line's own time and level take precedence: those of the object are
+put before it, so they are used only if it has none.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from authorizerd.replay.ingest.parse.kafka_line import PRINCIPAL
 from authorizerd.replay.ingest.parse.times import LEVELS
 
 DEPTH_MAX: Final = 3
-"""Wrappers in wrappers: a line of Docker, in one of Vector, in one of Splunk."""
+"""Nested wrappers, such as Docker's line inside Vector's inside Splunk's."""
 DOCKER_BYTES: Final = 16 * 1024
 """Docker splits longer lines, and only the last part ends with a line break."""
 
@@ -49,7 +49,7 @@ class _Wrapper(msgspec.Struct, frozen=True):
     message: Any = None  # ECS, log4j2, Vector
     line: Any = None  # Loki
     raw: Any = msgspec.field(name="_raw", default=None)  # Splunk
-    result: Any = None  # Splunk's export, around the others
+    result: Any = None  # Splunk's export, around the other keys
     allowed: Any = None
     logtag: Any = None  # Fluent Bit: P for a part of a line
     level: Any = None
@@ -65,21 +65,23 @@ _decoder: Final = msgspec.json.Decoder(_Wrapper)
 
 
 def unwrap(text: str, field: str | None = None) -> str | Reason:
-    """Return the line in wrappers, or ``text`` without any; or why it cannot be read.
+    """Return the line inside the wrappers, or ``text`` if there are none, or why it cannot be read.
 
     Args:
-        field: the key that must hold the line in one of the wrappers. If an object lacks such a
-            key, dots lead into nested objects. None if only the known keys hold lines.
+        field: the key that must hold the line in one of the wrappers. If an object lacks this key,
+            dots lead into nested objects. None if only the known keys hold lines.
     """
     lacks_field = field is not None
     for _ in range(DEPTH_MAX):
-        # Only before JSON: in Kafka's lines, CRI's prefix shows whether a line is partial.
+        # Remove the prefix only before JSON: in Kafka's lines, CRI's prefix shows whether a line is
+        # partial.
         if _cri_json.match(text):
             text = text[text.index("{") :]
         wrapper = _decode(text) if text.startswith("{") else None
         if wrapper is None:
             break
-        # Not once it is found: the line in it may be JSON with such a key, and a client's text.
+        # Stop once the key is found: its line may itself be JSON with the same key, whose text a
+        # client chose.
         named = _find_text(text, field) if field is not None and lacks_field else None
         known = (wrapper.log, wrapper.message, wrapper.line, wrapper.raw)
         lines = {each for each in (known if named is None else (named,)) if isinstance(each, str)}
@@ -98,7 +100,7 @@ def unwrap(text: str, field: str | None = None) -> str | Reason:
 
 
 def _find_text(text: str, field: str) -> str | None:
-    """Return the text of the key ``field`` in a JSON object, or in Splunk's ``result`` in it."""
+    """Return the text under ``field`` in a JSON object, or in Splunk's ``result`` inside it."""
     try:
         found = msgspec.json.decode(text)
     except DECODING_ERRORS:
@@ -108,7 +110,7 @@ def _find_text(text: str, field: str) -> str | None:
 
 
 def _look_up(found: object, path: str) -> Iterator[str]:
-    """Yield the texts at a path, those of the longest keys first."""
+    """Yield the texts at a path, those under the longest keys first."""
     if not isinstance(found, dict):
         return
     if isinstance(text := found.get(path), str):

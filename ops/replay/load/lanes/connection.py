@@ -45,7 +45,8 @@ def connect(plan: LoadPlan) -> tuple[socket.socket, Surface]:
     with ExitStack() as stack:
         try:
             connected = stack.enter_context(_connected(target, tls))
-            # A target that refuses the client's certificate may have closed; its alert has arrived.
+            # A target that rejects the client's certificate may already have closed the connection,
+            # but its alert has arrived.
             with suppress(ConnectionError, ssl.SSLEOFError):
                 connected.sendall(surface.greeting())
             check_welcome(_receive_answer(connected, surface))
@@ -65,7 +66,7 @@ def _receive_answer(connected: socket.socket, surface: Surface) -> Answer:
         is_plain = not isinstance(connected, ssl.SSLSocket)
         if is_plain and (data.startswith(_TLS_ALERT) or _TLS_HINT in data):
             raise LoadError("it expects TLS: use tls://HOST:PORT or https://HOST:PORT")
-        # Each recv has its own time limit, which a trickle of bytes never reaches.
+        # Each recv has its own time limit, so a trickle of bytes would never reach it.
         if time.monotonic() > give_up:
             raise LoadError(f"it did not answer within {CONNECT_SECONDS:g} s")
         surface.receive_data(data)
@@ -73,7 +74,7 @@ def _receive_answer(connected: socket.socket, surface: Surface) -> Answer:
 
 
 def reason_of(error: Exception) -> str:
-    """Return a short text for an error of a connection."""
+    """Return a short text for a connection error."""
     if isinstance(error, TimeoutError):
         return "no answer in time"
     if isinstance(error, ssl.SSLError):
@@ -90,7 +91,7 @@ def _connected(target: Target, tls: ssl.SSLContext | None) -> socket.socket:
         connected = socket.create_connection(target.address, CONNECT_SECONDS)
         # Nagle's algorithm would hold a frame back and add to its latency.
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # It closes the socket if the handshake fails.
+        # wrap_socket closes the socket if the handshake fails.
         return tls.wrap_socket(connected, server_hostname=target.address[0]) if tls else connected
     connected = socket.socket(socket.AF_UNIX)
     try:
@@ -115,7 +116,7 @@ class SocketLine:
         return time.monotonic_ns() - self._start_ns
 
     def send(self, data: bytes | memoryview) -> int:
-        """Return the number of bytes that the socket took; 0 if its buffer is full."""
+        """Return the number of bytes that the socket accepted; 0 if its buffer is full."""
         try:
             return self._socket.send(data)
         except _NOT_YET:

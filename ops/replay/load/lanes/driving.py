@@ -1,7 +1,7 @@
 """Run one lane: connect, agree with the other lanes on a start, send, and report.
 
 **Invariant:** either all lanes send or none does. A lane that cannot send says so at the barrier,
-where the others wait.
+where the other lanes wait.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def drive(
     Args:
         plan: the plan, with the paths that its TLS files have on this machine.
         planned: the digest of the frames.
-        gather: sends its text to every lane, waits for the texts of all, and returns them.
-        refused: the reason why this lane must not send, if there is one.
+        gather: sends its argument to every lane, waits for all lanes, and returns their texts.
+        refused: why this lane must not send; None if it may.
     """
     connection = None
     try:
@@ -106,7 +106,7 @@ def _run_lane(
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Turn the garbage collector off: its pauses would look like the target's."""
+    """Turn the garbage collector off: its pauses would be attributed to the target."""
     gc.collect()
     gc.freeze()
     gc.disable()

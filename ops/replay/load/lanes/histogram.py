@@ -1,8 +1,8 @@
 """A histogram of durations in log-linear buckets: small, and merged across tasks without loss.
 
-**Invariant:** a percentile is never below the exact one, and exceeds it by less than
-``RELATIVE_ERROR`` of it. It does not depend on how the samples were spread over the histograms that
-were merged.
+**Invariant:** a percentile is never below the exact one, and exceeds it by less than the share
+``RELATIVE_ERROR``. It does not depend on how the samples were distributed over the merged
+histograms.
 
 Source: the buckets of HdrHistogram: 128 for each power of two, and one for each ns below 256 ns.
 """

@@ -1,11 +1,12 @@
 """One lane of the load: send frames when they are due, and record the answers.
 
-**Invariant:** in an open loop, the schedule never moves. A frame that the target holds up is late,
-and its latency still counts from when it was due. A frame that is too late is dropped, and its
-latency is the time that it has waited. In a closed loop, a frame is due when it is sent.
+**Invariant:** in an open loop, the schedule never moves. If the target holds up a frame, the frame
+is late, and its latency still counts from when it was due. A frame that is too late is dropped, and
+its latency is the time that it has waited. In a closed loop, a frame is due when it is sent.
 
 The *send lag* is the delay that the generator itself causes: the time from when a frame is due
-until it is sent, minus the time in which the lane could only wait for the target to answer or read.
+until it is sent, minus the time during which the lane could only wait for the target to answer or
+read.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class Lane:
         self._line = line
         self._is_open = plan.is_open
         self._depth = plan.depth
-        # An open loop has no end: its plan has no later frames.
+        # An open loop needs no end: its plan has no later frames.
         self._end_ns = None if plan.is_open or plan.ends_s is None else int(plan.ends_s * 1e9)
         self._drop_after_ns = drop_after_ns
         self._tally = tally
@@ -113,7 +114,7 @@ class Lane:
 
     def _send_what_is_due(self) -> None:
         now_ns = self._line.now_ns()
-        # The rest of the last frame goes first, since frames must not mix.
+        # Send the rest of the last frame first: frames must not be interleaved.
         if self._unsent:
             self._flush()
         if self._end_ns is not None and now_ns >= self._end_ns:
@@ -185,12 +186,12 @@ class Lane:
 
     def _take(self, answer: Answer, now_ns: int) -> None:
         if not self._in_flight:
-            raise LoadError("received an answer without a question")
+            raise LoadError("received an answer that belongs to no question")
         sent = self._in_flight[0]
         if answer.number is not None and answer.number != sent.frame.number:
             said = "" if answer.error is None else f", with error {answer.error}"
             raise LoadError(
-                f"expected an answer to frame {sent.frame.number}, found one to frame "
+                f"expected an answer to frame {sent.frame.number}, found an answer to frame "
                 f"{answer.number}{said}"
             )
         if answer.error is None and len(answer.decisions) != len(sent.frame.recorded):

@@ -1,8 +1,8 @@
 """The sending stage of a load, on Spark: one barrier task per lane, each with its own connection.
 
 **Invariant:** no question is sent twice. A task reads all of its input, and packs its frames,
-before the barrier. After it, nothing of the stage can run again: its tasks return their results
-directly to the driver, speculation is off, and neither a task nor the stage has a second attempt.
+before the barrier. After the barrier, no part of the stage can run again: its tasks return their
+results directly to the driver, speculation is off, and neither a task nor the stage is retried.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _ATTEMPTS: Final = ("spark.task.maxFailures", "spark.stage.maxConsecutiveAttempts")
 _TOO_FEW_SLOTS: Final = "SPARK-24819"
-"""In Spark's error for a barrier stage with more tasks than the cluster can run at once."""
+"""Part of Spark's error for a barrier stage with more tasks than the cluster can run at once."""
 
 
 def check_lanes(spark: SparkSession, plan: LoadPlan) -> None:
@@ -53,7 +53,7 @@ def check_lanes(spark: SparkSession, plan: LoadPlan) -> None:
         if _TOO_FEW_SLOTS not in str(error):
             raise
         raise LoadError(
-            f"{plan.lanes} lanes need {plan.lanes} task slots, and Spark has fewer: use fewer "
+            f"{plan.lanes} lanes need {plan.lanes} task slots, but Spark has fewer: use fewer "
             "--lanes, or give the executors more cores"
         ) from None
     for row in rows:
@@ -62,13 +62,14 @@ def check_lanes(spark: SparkSession, plan: LoadPlan) -> None:
 
 
 def attempts_refusal(setting: Callable[[str], str | None]) -> str | None:
-    """Return why a task could run twice with these settings of Spark, or None if it cannot."""
+    """Return why a task could run twice with these Spark settings, or None if it cannot."""
     if setting("spark.speculation") == "true":
         return "spark.speculation is true: set it to false, or a task could send its load twice"
     attempts = {name: setting(name) for name in _ATTEMPTS}
     master = setting("spark.master") or ""
     if master == "local" or master.startswith("local["):
-        # Its executor is never lost, and instead of the settings it has local[THREADS,FAILURES].
+        # A local master never loses its executor, and takes local[THREADS,FAILURES] instead of
+        # these settings.
         _, comma, failures = master.removesuffix("]").partition(",")
         attempts = {_ATTEMPTS[0]: failures.strip() if comma else "1"}
     for name, found in attempts.items():
@@ -129,7 +130,7 @@ def _run_lane(plan: LoadPlan, pacing: Pacing, rounds: int, batches: Batches) -> 
             planned = pack_lane(plan, pacing, rounds, planned.lane, batches, file)
         except OSError as error:
             refused = f"its frames cannot be written: {error}"
-        deque(batches, maxlen=0)  # after an error: Spark waits until they are read
+        deque(batches, maxlen=0)  # after an error as well: Spark waits until they are read
         if plan.dry_run:
             result = LaneResult(planned=planned, refused=refused)
         else:

@@ -1,6 +1,6 @@
 """The client side of a surface, without a socket: encode requests and decode answers.
 
-**Invariant:** an answer is read in one way only. An unreadable answer ends the lane.
+**Invariant:** an answer can be read in only one way. An unreadable answer ends the lane.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class StreamSurface:
         """Return the next answer, or None until it has fully arrived.
 
         Raises:
-            LoadError, DecodeError: the target rejects this client, or sent something else.
+            LoadError, DecodeError: the target rejects this client, or sent something unexpected.
         """
         if not self._is_greeted:
             self._read_greeting()

@@ -62,7 +62,7 @@ class LaneResult(msgspec.Struct, kw_only=True):
     start_s: float = 0.0
     """Start of the load, in seconds since 1970; the same for all lanes."""
     start_skew_ms: float = 0.0
-    """Delay between the agreed start and the lane's own start, by the lane's clock."""
+    """Delay from the agreed start to the lane's own start, by the lane's clock."""
     refused: str | None = None
     """Why the lane sent nothing; None if the load began."""
     sent: int = 0
@@ -88,7 +88,7 @@ class LaneResult(msgspec.Struct, kw_only=True):
 
 
 class Tally:
-    """Sum up in ``result`` what became of the frames of one lane."""
+    """Adds the outcomes of one lane's frames up in ``result``."""
 
     def __init__(self, planned: LaneDigest, plan: LoadPlan) -> None:
         self.result = LaneResult(planned=planned)

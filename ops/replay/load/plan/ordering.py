@@ -1,7 +1,7 @@
 """Find the position of each event in the whole record, although Spark reads it in parts.
 
 **Invariant:** an event's number and elapsed time are those of one pass over all events, however the
-record is divided. A gap above the maximum counts as the maximum.
+record is divided. A gap longer than the maximum counts as the maximum.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Place(NamedTuple):
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """The place of each part. A round lasts ``period_ms``: the record plus a mean gap."""
+    """The place of each part. A round lasts ``period_ms``: the record and a mean gap."""
 
     places: list[Place]
     events: int

@@ -65,7 +65,7 @@ def plan_load(plan: LoadPlan, recorded: DataFrame) -> Iterator[PlannedLoad]:
     at_ms = sql.unix_millis("at").alias("at_ms")
     events = recorded.select(at_ms, "run", "sequence", "allowed", *QUESTION_FIELDS, "pattern_type")
     by_time = ("at_ms", "run", "sequence")
-    # Ranges, not hashes: ordering.py needs parts that follow each other in time.
+    # Partition by range, not by hash: ordering.py needs parts that follow each other in time.
     in_order = events.repartitionByRange(*by_time).sortWithinPartitions(*by_time)
     gap_max_ms = None if plan.max_gap_s is None else round(plan.max_gap_s * 1000)
     encode = partial(_encode, plan.surface, gap_max_ms)
@@ -121,7 +121,7 @@ def _divide(asked: DataFrame, layout: Layout, lanes: int) -> DataFrame:
         "allowed",
         "question",
     )
-    # By id instead of a hash: the partition's number must be the lane's.
+    # Partition by id, not by hash: the partition's number must be the lane's.
     return questions.repartitionById(lanes, sql.col("lane")).sortWithinPartitions("number")
 
 

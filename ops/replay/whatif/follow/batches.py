@@ -4,8 +4,8 @@ The table ``follow`` in ``out`` is one of ingest without events. Its newest comm
 the distinct tuples and the next offset of each partition.
 
 **Invariant:** each record is counted once. A commit counts one batch, with the next number. Spark
-repeats its last batch after a crash, with the same records. A batch that is neither this one nor
-the next, or that has other records than its place in the stream allows, raises an error.
+repeats its last batch after a crash, with the same records. A batch raises an error if it is
+neither the counted one nor the next, or if its records do not fit its position in the stream.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ from authorizerd.replay.text import encode_json, format_count
 from authorizerd.replay.whatif.evaluation import write_report
 
 TUPLES_MAX: Final = 2_000_000
-"""The most distinct requests of a watch; each report judges all of them."""
+"""Maximum number of distinct requests in a watch; each report judges all of them."""
 
 _NO_BATCH: Final = 1
-"""The number of the commit of a new watch; that of batch 0 is the next one."""
+"""The commit number of a new watch; the commit of batch 0 has the next number."""
 _COMMITS_KEPT: Final = 2
 
 
@@ -65,7 +65,7 @@ def open_watch(spark: SparkSession, plan: FollowPlan) -> None:
     if not commit.number:
         if is_occupied(spark, plan.out) and not plan.is_anew:
             raise JobError(f"--out: {plan.out}: not empty; --overwrite replaces its results")
-        for name in ("whatif", "ingest"):  # those of an earlier watch
+        for name in ("whatif", "ingest"):  # results of an earlier watch
             remove_file(spark, f"{plan.out}/{name}.json")
         nothing = _sum_figures(plan, [])
         commit = replace(commit, number=_NO_BATCH, offsets={topic: {}}, ingested=nothing)
@@ -76,14 +76,14 @@ def open_watch(spark: SparkSession, plan: FollowPlan) -> None:
             f"{topic}: use another --out, or --overwrite"
         )
     elif commit.number > _NO_BATCH:
-        _write_reports(spark, plan)  # the ACLs may be other ones now
+        _write_reports(spark, plan)  # the ACLs may have changed
 
 
 def take_batch(plan: FollowPlan, batch: DataFrame, number: int) -> None:
-    """Count a batch, unless it is counted, and write the reports.
+    """Count a batch, unless it was counted before, and write the reports.
 
-    Spark calls it in its own thread, and on Spark Connect in a process of the server. So it keeps
-    nothing in memory.
+    Spark calls this in a thread of its own; with Spark Connect, in a process of the server. So it
+    keeps nothing in memory.
 
     Raises:
         JobError: the batch does not continue the watch, or there are too many distinct requests.
@@ -98,17 +98,17 @@ def take_batch(plan: FollowPlan, batch: DataFrame, number: int) -> None:
             _add(spark, plan, table, sums, parts)
         _write_reports(spark, plan)
     except SPARK_ERRORS as error:
-        # The stream's error shows only the first line of another error.
+        # Of other errors, the stream's error shows only the first line.
         raise JobError(explain(error)) from error
     finally:
         sums.unpersist()
 
 
 def is_next(commit: Commit, topic: str, batch: int, parts: Sequence[Row]) -> bool:
-    """Return True for the batch after ``commit``, and False for the batch that it counts.
+    """Return True for the batch after ``commit``, and False for the batch that ``commit`` counts.
 
     Raises:
-        JobError: it is another batch.
+        JobError: it is neither.
     """
     next_offset = commit.offsets[topic].get
     place = batch + 1 + _NO_BATCH - commit.number
@@ -117,7 +117,7 @@ def is_next(commit: Commit, topic: str, batch: int, parts: Sequence[Row]) -> boo
     if not (place == 1 and is_new) and not (place == 0 and is_counted):
         raise JobError(
             f"batch {batch} does not continue batch {batch - place}: the directory follow in --out "
-            "was changed. Start again with another --out, or with --overwrite"
+            "was changed. Start over with another --out, or with --overwrite"
         )
     return place == 1
 
@@ -146,7 +146,7 @@ def _remove(spark: SparkSession, uri: str) -> None:
             f"--overwrite: {uri}: only files of this machine can be replaced: remove the directory "
             "first"
         )
-    # Renamed first, so that no crash leaves a part of a watch.
+    # Rename first, so that a crash cannot leave part of a watch.
     removed = folder.with_name(f"{folder.name}.removed")
     shutil.rmtree(removed, ignore_errors=True)
     shutil.rmtree(folder.rename(removed))

@@ -1,4 +1,4 @@
-"""The job of ``replay whatif --follow``: run the batches of a topic until a time or a signal.
+"""The job of ``replay whatif --follow``: process a topic's batches until a time limit or a signal.
 
 **Invariant:** the report describes exactly the records that were counted. Spark counts a batch as
 done once its reports are written, so it repeats a batch that ended before.
@@ -39,9 +39,9 @@ _BATCH_SECONDS_MAX: Final = 600
 
 
 def run(spark: SparkSession, plan: FollowPlan) -> int:
-    """Write ``whatif.json`` and ``ingest.json`` after each batch, until the time is over.
+    """Write ``whatif.json`` and ``ingest.json`` after each batch, until the time is up.
 
-    Return the exit code, as ``exit_code_of``.
+    Return the exit code of ``exit_code_of``.
 
     Raises:
         JobError: ``out`` contains other files, the topic cannot be read, there are too many
@@ -60,7 +60,7 @@ def run(spark: SparkSession, plan: FollowPlan) -> int:
 
 
 def _follow(spark: SparkSession, plan: FollowPlan) -> None:
-    """Run the batches until the time is over, or a signal arrives."""
+    """Run the batches until the time is up, or a signal arrives."""
     records = stream_records(
         spark,
         plan.topic,
@@ -85,7 +85,8 @@ def _follow(spark: SparkSession, plan: FollowPlan) -> None:
         _wait_until_idle(query)
         query.stop()
         if not is_stopped():
-            # Count the records up to the end of the time, which need not be the end of an interval.
+            # Count the records up to the end of the watch, which need not be the end of an
+            # interval.
             writer.trigger(availableNow=True).start().awaitTermination()
     except StreamingQueryException as error:
         trace(str(error))

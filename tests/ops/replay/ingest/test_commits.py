@@ -120,7 +120,7 @@ def test_directory_that_is_not_a_table_is_rejected(
 NO_LINES = report.add_up([], 0)
 RUN = Run(id="00000001-ab", days=(), ingested=NO_LINES)
 FIRST = Commit(number=1, salt=1, runs=(RUN,), tuples_run=None, ingested=NO_LINES)
-CONFLICT = "another ingest has added commit 1 meanwhile"
+CONFLICT = "another ingest added commit 1 in the meantime"
 
 
 def create(table: Path, commit: Commit = FIRST) -> None:

@@ -300,7 +300,7 @@ def test_second_of_two_concurrent_ingests_fails(ingests: Ingests, monkeypatch: M
     ingests.log(a__log=text_of(EVENTS))
     monkeypatch.setattr(job, "create_commit", create_second)
     with pytest.raises(
-        JobError, match=r"another ingest has added commit 1 meanwhile.*run it again"
+        JobError, match=r"another ingest added commit 1 in the meantime.*run it again"
     ):
         ingests.ingest()
     ingests.check(OTHER)
@@ -379,7 +379,7 @@ def test_table_that_only_spark_can_reach_is_kept_alike(
     (place / "part-later.txt").write_text("{}")
     os.utime(place / "part-later.txt", (part.stat().st_mtime + 5,) * 2)
     assert table.open_table(spark, str(ingests.table)).commit == opened.commit
-    with pytest.raises(JobError, match="another ingest has added commit 2"):
+    with pytest.raises(JobError, match="another ingest added commit 2"):
         committing.create_commit(spark, str(ingests.table), opened.commit)
 
 

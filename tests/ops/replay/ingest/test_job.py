@@ -160,7 +160,7 @@ def test_files_of_every_kind_are_read_together(
 def test_output_directory_must_not_contain_inputs(uri: str, out: str, *, lies_within: bool) -> None:
     from authorizerd.replay.ingest.inputs import check_apart
 
-    refused = pytest.raises(JobError, match="expected files outside of it")
+    refused = pytest.raises(JobError, match="expected files outside it")
     with refused if lies_within else nullcontext():
         check_apart([Input(uri=uri, bytes=1, modified_ms=1)], out)
 
@@ -199,7 +199,7 @@ def test_too_many_lines_set_aside_are_not_accepted(
     assert rows("line, reason", Path(said[1])) == [("something", "no_decision")]
     with pytest.raises(JobError, match="expected the output of ingest"):
         ingest(spark, tmp_path / "again", tmp_path / "out")
-    with pytest.raises(JobError, match="expected files outside of it"):
+    with pytest.raises(JobError, match="expected files outside it"):
         ingest(spark, tmp_path / "out", tmp_path / "out" / "set_aside")
     assert ingest(spark, tmp_path / "out", log, bad_ratio_max=0.5).set_aside == 1
     assert not Path(said[1]).exists(), "a commit removes what earlier runs have left"
@@ -274,7 +274,7 @@ def test_run_whose_tasks_wrote_elsewhere_is_not_committed(
     monkeypatch.setattr(job._Ingest, "_summarize", summarize)
     monkeypatch.setattr(job._Ingest, "_new_run", lambda _: "1")
     ingest = job._Ingest(LOCAL, IngestPlan(inputs=(), out=str(tmp_path)), before)
-    said = f"expected the {summed} events that the tasks have read, found {found} in events/run="
+    said = f"expected the {summed} events that the tasks read, found {found} in events/run="
     with nullcontext() if summed == found else pytest.raises(JobError, match=said):
         assert ingest._write().ingested.events == found
     assert discarded == ([] if summed == found else ["1"])
@@ -286,7 +286,7 @@ def test_log_beside_a_table_that_has_it_does_not_count_twice(
     first, out, log = tmp_path / "first", tmp_path / "out", tmp_path / "a.log"
     log.write_text("".join(ALLOWED.format(number) for number in range(3)))
     ingest(spark, first, log)
-    with pytest.raises(JobError, match=r"Ingest one after the other"):
+    with pytest.raises(JobError, match=r"Ingest them one after the other"):
         ingest(spark, out, first, log)
     assert not out.exists()
     assert ingest(spark, out, first).events == 3

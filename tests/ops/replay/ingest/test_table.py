@@ -186,7 +186,7 @@ def test_new_topic_is_named_by_its_address() -> None:
 
 @pytest.mark.parametrize("recorded", ["kafka://a:2/audit", "kafka://c:1,d:2/audit"])
 def test_topic_of_the_same_name_elsewhere_is_rejected(recorded: str) -> None:
-    with pytest.raises(JobError, match=f"the table has records of {recorded}, which may be"):
+    with pytest.raises(JobError, match=f"the table has records from {recorded}, which may be"):
         find_recorded(AUDIT, [recorded])
 
 
@@ -196,7 +196,7 @@ def test_topic_of_the_same_name_elsewhere_is_rejected(recorded: str) -> None:
 def test_topic_that_was_created_again_is_rejected(
     begins: dict[int, int], ends: dict[int, int]
 ) -> None:
-    with pytest.raises(JobError, match="the topic was created again"):
+    with pytest.raises(JobError, match="the topic was recreated"):
         check_continues(AUDIT, begins, ends)
 
 
@@ -267,7 +267,7 @@ def test_each_record_is_added_once_even_if_its_line_is_not_new(
     assert places.fetchall() == [(f"{AUDIT.uri}/0", offset) for offset in (0, 1, 4, 5)]
     capsys.readouterr()
     assert run(spark, plan) == 0
-    assert capsys.readouterr().out == "nothing new: the table has all of the 2 inputs already\n"
+    assert capsys.readouterr().out == "nothing new: the table already has all of the 2 inputs\n"
     assert run(spark, replace(plan, topics=(AUDIT,))) == 0
-    assert capsys.readouterr().out == "nothing new: the table has the input already\n"
+    assert capsys.readouterr().out == "nothing new: the table already has the input\n"
     assert read_newest(tmp_path) == commit

@@ -206,7 +206,7 @@ def test_loop_0_repeats_until_the_duration_is_over(spark: SparkSession, tmp_path
 
 def test_too_few_slots_are_rejected_first(spark: SparkSession, tmp_path: Path) -> None:
     with TargetServer() as server:
-        with pytest.raises(LoadError, match="3 lanes need 3 task slots, and Spark has fewer"):
+        with pytest.raises(LoadError, match="3 lanes need 3 task slots, but Spark has fewer"):
             load(spark, tmp_path, events_of(3), target=server.address, lanes=3)
         assert server.hellos == 0
 

@@ -210,7 +210,9 @@ def test_printed_line_runs_the_same_job(tmp_path: Path) -> None:
     submission.environment["JAVA_HOME"] = "/no/java"
     code, printed, said = submission.run("--print")
     assert code == 0
-    assert said[-1].startswith("authorizerd replay: nothing was run; the files of the line are in")
+    assert said[-1].startswith(
+        "authorizerd replay: nothing was run; the files for this command are in"
+    )
     assert {"plan.json", "authorizerd-replay.py", "log4j2.properties"} < set(submission.left())
     words = shlex.split(printed)
     assert all(Path(word).exists() for word in words if word.startswith(str(submission.temporary)))

@@ -133,7 +133,7 @@ def test_summary_is_short() -> None:
         "allowed decisions were logged from f to l", "not evaluated: 1 event (unknown operation)",
         "decided differently by these ACLs than recorded: 2 events",
         "used: 1; never used: 1 ALLOW, 0 DENY",
-        "not judged, added within the window, or after it: 1", "not judged, of unknown age: 1",
+        "not judged, added during or after the window: 1", "not judged, of unknown age: 1",
         "suggested: 1 removal, 1 narrowing", "not suggested, with reasons in usage.json: 1",
         "proof: evaluated on 2 tuples, the suggested ACLs change no decision",
     ]  # fmt: skip

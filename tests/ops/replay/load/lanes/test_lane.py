@@ -155,7 +155,7 @@ def test_timeline_shows_a_stall_in_its_second() -> None:
 def test_answer_to_another_frame_ends_the_lane() -> None:
     target = VirtualTarget(answers={3: encode_answer(4, 0, 7, b"\1")})
     result = run_lane(target, frames_each(1000, 10))
-    assert result.ended == "expected an answer to frame 3, found one to frame 4"
+    assert result.ended == "expected an answer to frame 3, found an answer to frame 4"
     assert (result.answered, result.unanswered) == (3, 1)
 
 
