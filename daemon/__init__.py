@@ -1,1 +1,1 @@
-"""The process: binds ports, starts the actors and servers, and ends them."""
+"""The daemon process: binds ports, and starts and ends the actors and servers."""

@@ -64,12 +64,12 @@ def _load(class_name: str, standard: Authorizer) -> Authorizer:
             made = make(standard)
             missing = [method for method in _METHODS if not hasattr(type(made), method)]
     except ModuleNotFoundError as error:
-        # The class's own imports may fail too. The class name is wrong only if the missing module
-        # is a prefix of its path.
+        # An import inside the class's module may fail as well. The class name is wrong only if the
+        # missing module is a prefix of its path.
         if error.name is not None and re.match(rf"{re.escape(error.name)}(\.|$)", module_name):
             raise _refusal(class_name, f"there is no module {error.name}") from error
         raise _refusal(class_name, str(error)) from error
-    except BaseException as error:  # even SystemExit: a plug-in must not end the daemon silently
+    except BaseException as error:  # even SystemExit: a plugin must not end the daemon silently
         raise _refusal(class_name, f"{type(error).__name__}: {error}") from error
     if missing:
         methods = ", ".join(sorted(missing))

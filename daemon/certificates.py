@@ -2,8 +2,8 @@
 
 A *store* is a keystore or a truststore. *Our own ports* are the decision, admin and metrics ports.
 
-**Invariant:** a store that cannot be used changes nothing: the ports keep the certificates that
-they have. After a reload, callers of the decision ports need credentials if they did before.
+**Invariant:** an unusable store changes nothing: the ports keep their current certificates. After a
+reload, callers of the decision ports need credentials if they did before.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ TRUSTSTORE: Final = "truststore"
 
 EXPIRES_SOON: Final = timedelta(days=14)
 LISTED_MAX: Final = 20
-"""Maximum number of certificates listed per store. Those that expire first are listed."""
+"""Maximum number of certificates listed per store. The ones that expire first are listed."""
 
 _logger = logging.getLogger("authorizerd")
 
@@ -99,7 +99,7 @@ class Certificates:
 
     @property
     def listed(self) -> list[Listed]:
-        """The certificates in use. Those of the metrics port are left out, as duplicates."""
+        """The certificates in use. The metrics port's are duplicates, so they are left out."""
         loaded = [each for name, each in self._loaded.items() if name != METRICS_PORT]
         return [certificate for each in loaded for certificate in each.listed]
 
@@ -115,7 +115,7 @@ class Certificates:
     def on_lost_trust(self, end_identified: Callable[[TlsServer], None]) -> None:
         """Call ``end_identified`` with each TLS whose clients must be identified again.
 
-        This is necessary if a CA has left the truststore, or the mapping rules have changed.
+        This is necessary if a CA was removed from the truststore, or the mapping rules changed.
         """
         self._end_identified = end_identified
 
@@ -135,7 +135,7 @@ class Certificates:
         A port without TLS in ``configuration`` keeps its own: switching TLS off needs a restart.
 
         Args:
-            ports: the ports whose stores are read; None: all that have TLS.
+            ports: the ports whose stores are read; None means all ports with TLS.
             keeps_names: True to reject a certificate with different names, unless the settings
                 allow it.
 
@@ -175,7 +175,7 @@ class Certificates:
     ) -> Callable[[], None]:
         """Read the stores of the ports that the ``changed`` keys affect; see ``prepare_reload``.
 
-        As in Kafka, the server's name must stay, unless ``ssl.allow.dn.changes`` and
+        As in Kafka, the server's names must not change, unless ``ssl.allow.dn.changes`` and
         ``ssl.allow.san.changes`` permit other names.
 
         Args:
@@ -249,7 +249,7 @@ class Certificates:
             place, before = describe_place(settings.keystore), self._loaded.get(name)
             if before is not None and not loaded.has_chain_of(before):
                 raise StartError(f"{place}: the certificate {problem}")
-            # Start anyway: clients will refuse this certificate, but the other ports still work.
+            # Start anyway: clients will reject this certificate, but the other ports still work.
             _logger.error(
                 "%s: the certificate in use %s: replace it, then send SIGHUP", place, problem
             )
@@ -295,7 +295,7 @@ def http_ssl_texts(configuration: Configuration) -> dict[str, str]:
 
 
 def list_certificates(port: str, material: Material) -> tuple[Listed, ...]:
-    """Return the certificates of both stores; of a large store, those that expire first.
+    """Return the certificates of both stores; of a large store, only those that expire first.
 
     Raises:
         StoreError: a certificate is malformed.

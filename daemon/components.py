@@ -53,8 +53,8 @@ _logger = logging.getLogger("authorizerd")
 class DaemonServices:
     """The parts of one daemon; call ``close`` at the end.
 
-    ``authorizer`` makes the decisions: ``standard``, unless another class is plugged in.
-    ``workers``, ``audit`` and ``audit_log`` are None if they are not configured.
+    ``authorizer`` makes the decisions: ``standard``, or a plugin. ``workers``, ``audit`` and
+    ``audit_log`` are None if they are not configured.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class DaemonServices:
 
         Args:
             read_configuration: blocks; called again at each SIGHUP.
-            properties: those of the log directory.
+            properties: the properties of the log directory.
 
         Raises:
             MetadataLogError: the log does not exist.
@@ -76,7 +76,7 @@ class DaemonServices:
         self.properties: Final = properties
         feed, inbox = trio.open_memory_channel[Message](BATCHES_WAITING_MAX)
         self.watchers: Final = new_watchers(configuration, serves=configuration.workers == 1)
-        # Only the daemon changes its own log, so its state cannot become too old.
+        # Only the daemon changes its own log, so its state cannot become stale.
         deadline = math.inf if configuration.follow is None else -math.inf
         self.applier: Final = RecordApplier(
             inbox,
@@ -117,7 +117,8 @@ class DaemonServices:
         self.authorizer: Final = choose_authorizer(
             configuration.authorizer_class_name, self.standard, snapshot
         )
-        # A plugged-in authorizer may delegate to the standard one, which must be configured too.
+        # A plugin may delegate to the standard authorizer, which must therefore be configured as
+        # well.
         for authorizer in dict.fromkeys((self.standard, self.authorizer)):
             _configure(authorizer, configuration)
         self.settings: Final = Settings(
@@ -154,7 +155,7 @@ class DaemonServices:
         configuration = self.configuration
         if configuration.follow is None:
             return OwnLogOrigin(configuration, self.properties.cluster_id, DISK, dependencies)
-        # Loaded only here: most daemons follow no cluster, and would start later.
+        # Imported only here: most daemons do not follow a cluster, and would start more slowly.
         from authorizerd.daemon.origins.followed_cluster import FollowedCluster
 
         return FollowedCluster(
@@ -167,8 +168,7 @@ class DaemonServices:
         )
 
     def _may_alter(self, caller: RequestContext) -> bool:
-        """Return True if the caller may change ACLs now. The audit log already has the first
-        check."""
+        """Return True if the caller may change ACLs now. The audit log has the earlier check."""
         return Rights(self.authorizer).may(caller, Operation.ALTER, log_if_allowed=False)
 
     def _stop_deciding(self, error: UnfitChangeError) -> None:
@@ -183,7 +183,7 @@ class DaemonServices:
     def _prepare_stores(
         self, values: Mapping[str, str], changed: frozenset[str]
     ) -> Callable[[], None]:
-        """Return a function that applies the stores that a client has set, in workers too."""
+        """Return a function that applies the stores that a client has set, also in workers."""
         apply = self.certificates.prepare_change(values, changed)
 
         def apply_everywhere() -> None:
@@ -211,10 +211,10 @@ class DaemonServices:
 
 
 def _load_ahead(configuration: Configuration) -> None:
-    """Fill caches: their first use takes longer than a step of the event loop may."""
+    """Fill caches: their first use takes longer than a step of the event loop may take."""
     describe_version()
     if configuration.console:
-        # Loaded only here: most daemons have no console, and would start later.
+        # Imported only here: most daemons have no console, and would start more slowly.
         from authorizerd.daemon.console.setup import load_console
 
         load_console()

@@ -1,7 +1,7 @@
 """Create the servers of the decision ports, for the daemon itself and for its workers.
 
 **Invariant:** the configuration bounds each server's connections, memory and times. This module
-imports nothing of Kafka's listeners or of the metrics, which no worker needs.
+imports no code of the Kafka listeners or the metrics, which workers do not need.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def connections_wanted(configuration: Configuration) -> dict[str, int]:
 
 
 class _Wanted(NamedTuple):
-    """One configured address; ``path`` is that of a Unix socket."""
+    """One configured address; ``path`` is the path of a Unix socket."""
 
     name: str
     key: str
@@ -82,7 +82,8 @@ def _list_wanted(configuration: Configuration) -> list[_Wanted]:
         wanted.append(_Wanted(METRICS_HTTP, key, metrics.host, metrics.port))
     stream = configuration.decision_stream
     if stream is not None:
-        # Last: if another address cannot be bound, there is no socket file to remove.
+        # Unix sockets come last: if another address cannot be bound, there is no socket file to
+        # remove.
         path = None if stream.path is None else Path(stream.path)
         key = "authorizerd.decision.stream"
         wanted.append(_Wanted(DECISION_STREAM, key, stream.host, stream.port, path))
@@ -126,7 +127,7 @@ def new_cluster(
     """Return the cluster as clients see it. An advertised port 0 becomes the bound port.
 
     Args:
-        host_name: the advertised host of a listener on every interface.
+        host_name: the advertised host of a listener that is bound to every interface.
     """
     advertised = {
         endpoint.listener_name: endpoint

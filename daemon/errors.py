@@ -12,11 +12,11 @@ class ClosingError(Exception):
 
 
 class MemoryBudgetError(ClosingError):
-    """A connection needs more memory than its endpoint has left now."""
+    """A connection needs more memory than its endpoint currently has left."""
 
 
 class BusyError(Exception):
-    """A request cannot be answered now, but may be later; the text says why."""
+    """A request cannot be answered now, but perhaps later; the text says why."""
 
 
 class ForbiddenError(Exception):
@@ -24,12 +24,12 @@ class ForbiddenError(Exception):
 
 
 class PastRefusedError(Exception):
-    """A question about a moment outside the log: too old, or in the future."""
+    """A question is about a moment outside the log: too old, or in the future."""
 
 
 class PastTooFarError(PastRefusedError):
-    """A state of the past that would take too much memory and time, because much has changed."""
+    """A past state would take too much memory and time, because too much has changed."""
 
 
 class PastUnavailableError(Exception):
-    """A question about the past that cannot be answered now. The text says what to do."""
+    """A question about the past cannot be answered now. The text says what to do."""

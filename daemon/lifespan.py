@@ -1,9 +1,9 @@
 """The daemon's life: bind, load, start writing, open, serve, drain.
 
 The stages start in the order in which ``Daemon`` lists them, and end in reverse order: the servers
-answer the requests under way, the update queue writes the accepted changes, the other actors end,
-and the audit log writes its queued lines. A fault in any stage ends everything. A shutdown that
-takes too long is forced.
+answer pending requests, the update queue writes the accepted changes, the other actors end, and the
+audit log writes its queued lines. A fault in any stage ends everything. A shutdown that takes too
+long is forced.
 """
 
 from __future__ import annotations
@@ -285,7 +285,7 @@ class Daemon:
         """Load the log, then report that the daemon is ready."""
         parts, started = self._parts, trio.current_time()
         loaded = await load_log(parts)
-        self._cluster.cluster_id = parts.origin.cluster_id  # known by now at the latest
+        self._cluster.cluster_id = parts.origin.cluster_id  # it is known by now
         await self._gate.wait_until_all_open()
         for name in self._servers:
             await self._endpoints[name].wait_until_listening()

@@ -16,7 +16,7 @@ _logger = logging.getLogger("authorizerd")
 
 
 class Loaded(NamedTuple):
-    """How many ACLs were loaded, and the log offset of the last record."""
+    """The number of loaded ACLs, and the log offset of the last record."""
 
     acls: int
     offset: int
@@ -25,8 +25,8 @@ class Loaded(NamedTuple):
 async def load_log(parts: DaemonServices) -> Loaded:
     """Load the log and open the endpoints.
 
-    With workers, this waits until all of them listen. It does not hold the loaded snapshot
-    meanwhile: freeing one that is thousands of changes old would block the event loop.
+    With workers, this waits until all of them listen. It does not hold the loaded snapshot during
+    this wait: freeing a snapshot that is thousands of changes old would block the event loop.
 
     Raises:
         StartError: the log is damaged, or cannot be read or written.

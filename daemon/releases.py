@@ -20,13 +20,13 @@ from authorizerd.config.configuration import Configuration
 from authorizerd.image.cluster import ClusterImage
 
 ACLS_NAMED_MAX: Final = 10
-"""How many ACLs the log names whose meaning would change."""
+"""Maximum number of logged ACLs whose meaning would change."""
 
 _logger = logging.getLogger("authorizerd")
 
 
 def new_judge(configuration: Configuration) -> Callable[[ClusterImage], ReleaseInForce]:
-    """Return the function that tells which releases' rules apply to an image's ACLs."""
+    """Return a function that determines which releases' rules apply to an image's ACLs."""
     evidence, setting = configuration.evidence, configuration.kafka_release.chosen
     return lambda image: judge_release(image, evidence, setting)
 
@@ -34,7 +34,7 @@ def new_judge(configuration: Configuration) -> Callable[[ClusterImage], ReleaseI
 async def log_releases(
     applied: View[AclSnapshot | None], releases: View[ReleaseInForce], *, is_own_log: bool
 ) -> None:
-    """Log the releases in force once the ACLs are loaded, and each later change, for ever.
+    """Log the releases in force once the ACLs are loaded, and each later change, until cancelled.
 
     For the daemon's own log with 4.3's rules, name the ACLs whose meaning 4.4 would change.
     """
@@ -50,7 +50,7 @@ async def log_releases(
 
 
 async def _log_ranges(snapshot: AclSnapshot) -> None:
-    """Log the first ACLs whose host 4.4 may read as a range, and how many there are."""
+    """Log the first ACLs whose host 4.4 may read as a range, and their number."""
     found = 0
     for acls in await collect(map(_select_ranges, match_acls(snapshot, AclFilter()))):
         for acl in acls[: max(ACLS_NAMED_MAX - found, 0)]:
@@ -58,8 +58,8 @@ async def _log_ranges(snapshot: AclSnapshot) -> None:
         found += len(acls)
     if found:
         _logger.warning(
-            "%d ACLs have a host with a slash, which matches nothing by the rules of Kafka 4.3 and"
-            " may be a range by those of 4.4, which authorizerd features upgrade chooses",
+            "%d ACLs have a host with a slash. It matches nothing by the rules of Kafka 4.3, but "
+            "may be a range by the rules of 4.4, which authorizerd features upgrade enables",
             found,
         )
 

@@ -14,10 +14,10 @@ from authorizerd.daemon.errors import StartError
 
 
 class Forbidden(Enum):
-    """What users other than the file's owner and group must not be able to do."""
+    """What users other than the file's owner and group must not be allowed to do."""
 
-    WRITING = (stat.S_IWOTH, "everybody may write to it (chmod o-w)")
-    ANYTHING = (stat.S_IRWXO, "everybody may use it (chmod o-rwx)")
+    WRITING = (stat.S_IWOTH, "it is writable by all users (chmod o-w)")
+    ANYTHING = (stat.S_IRWXO, "it is accessible to all users (chmod o-rwx)")
 
 
 def read_secret_file(path: str, *, key: str, bytes_max: int, forbidden: Forbidden) -> bytes:

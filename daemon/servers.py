@@ -77,7 +77,7 @@ def new_servers(
     """Return this process's servers by name. Workers, if any, serve the decision ports.
 
     Args:
-        addresses: those that are bound, by the names of the endpoints.
+        addresses: the bound addresses, by endpoint name.
     """
     configuration = parts.configuration
     registry = CollectorRegistry()
@@ -134,7 +134,7 @@ def _new_health_servers(
     They never shed load: an operator or probe that investigates an overload needs an answer.
 
     Args:
-        decisions: answers the questions of the console.
+        decisions: answers the console's questions.
     """
     configuration, certificates = parts.configuration, parts.certificates
     new_server = partial(new_http_server, configuration, turn_ms_max=math.inf)
@@ -147,7 +147,7 @@ def _new_health_servers(
     body_bytes_max = _HEALTH_REQUEST_BYTES_MAX
     new_admin_server = new_server
     if configuration.console:
-        # Loaded only here: most daemons have no console.
+        # Imported only here: most daemons have no console.
         from authorizerd.daemon.console.setup import new_console
 
         console = new_console(
@@ -247,8 +247,7 @@ def _new_kafka_listener(
     name = endpoint.listener_name
     sasl = configuration.sasl_listeners.get(name)
     own_rate = configuration.listener_creation_rates.get(name, UNLIMITED)
-    # Without authentication there is no way to tell super users apart, so nothing is reserved for
-    # them.
+    # Without authentication, super users cannot be recognized, so nothing is reserved for them.
     reserved = 0 if sasl is None else RESERVED_CONNECTIONS
     return KafkaListener(
         name=name,

@@ -1,8 +1,8 @@
-"""The settings in force: from the file, and set over the wire while the daemon runs.
+"""The settings in force: from the file, and those set by clients while the daemon runs.
 
 **Invariant:** only this module changes settings, all at once, between requests. An invalid
 configuration changes nothing and is logged. Values in the log for guarded keys, or for keys that
-need a restart, are ignored. In a followed cluster's log, all values are ignored: they are meant for
+need a restart, are ignored. All values in a followed cluster's log are ignored: they are meant for
 its brokers.
 
 Source: KIP-226; Kafka 4.3 DynamicBrokerConfig.
@@ -68,13 +68,13 @@ class ReloadStatistics:
 
 
 class Settings:
-    """Combine the file's settings with dynamic configs, and call the subscribers after each change.
+    """Combines the file's settings with dynamic configs, and calls subscribers after changes.
 
     Args:
         image: the image that holds the dynamic configs.
         authorizer: validates new settings, and then receives them.
         standard: the built-in authorizer. It gets new settings even if ``authorizer`` wraps it and
-            does not pass them on: a removed super user must not stay one.
+            does not pass them on: a removed super user must not remain one.
         read: reads the configuration again; blocks.
     """
 
@@ -115,7 +115,7 @@ class Settings:
 
     @property
     def plugged(self) -> frozenset[str]:
-        """The keys, besides the reloadable ones, that can be changed while the daemon runs.
+        """The keys, other than the reloadable ones, that can be changed while the daemon runs.
 
         These are the plugged-in authorizer's own keys, and those of keystores and truststores.
         """
@@ -129,7 +129,7 @@ class Settings:
     def subscribe(self, subscriber: Callable[[Configuration], None]) -> None:
         """Call ``subscriber`` with the settings in force, now and after each change.
 
-        Only the reloadable ones ever change.
+        Only reloadable settings ever change.
         """
         self._subscribers.append(subscriber)
         subscriber(self._in_force)
@@ -154,10 +154,10 @@ class Settings:
         """Read keystores and truststores again whenever a client sets one of these ``keys``.
 
         Args:
-            prepare: gets all values of the file, with those that clients have set since, and the
-                keys that have changed. It reads the stores of the ports concerned (blocks), and
-                returns a function that applies them. Raises ConfigurationError or StartError if
-                one is unusable.
+            prepare: gets all values of the file, overlaid with those that clients have set since,
+                and the changed keys. It reads the stores of the affected ports (blocks), and
+                returns a function that applies them. Raises ConfigurationError or StartError if one
+                is unusable.
         """
         self.store_keys = keys
         self._prepare_stores = prepare
@@ -178,7 +178,7 @@ class Settings:
     ) -> Layers:
         """Return the layers with these dynamic configs; None leaves a level unchanged.
 
-        Values that are invalid for their key are ignored: other software may have written the log.
+        Invalid values are ignored: other software may have written the log.
         """
         layers, plugged = self._layers, self.plugged
         # A value of None in ``guarded`` removes the key, so that the file's value applies again.
@@ -201,16 +201,16 @@ class Settings:
         """
         try:
             self._authorizer.validate_reconfiguration(layers.merge())
-        except Exception as error:  # a plug-in may raise anything; each error is a rejection
+        except Exception as error:  # a plugin may raise anything; every error is a rejection
             raise InvalidValueError(str(error)) from error
 
     def set_guarded(self, changes: Changes) -> None:
-        """Apply guarded keys that were set over the wire, until the next reload of the file."""
+        """Apply guarded keys that a client set, until the next reload of the file."""
         if changes:
             self._apply(self.with_dynamic(guarded=changes))
 
     async def prepare_stores(self, changes: Changes) -> Callable[[], None]:
-        """Read the stores that ``changes`` concern, and return a function that applies them.
+        """Read the stores that ``changes`` affect, and return a function that applies them.
 
         The caller holds ``changing`` until they are applied. Cancellation changes nothing, and
         abandons the thread that reads the files.
@@ -274,7 +274,7 @@ class Settings:
             _logger.warning("%s", hint)
 
     def refuse_reload(self, reason: str) -> None:
-        """Log and count a reload that has changed nothing."""
+        """Log and count a rejected reload, which changed nothing."""
         self.reloads.failed += 1
         self.reloads.failing = 1
         _logger.error("the configuration is not reloaded: %s", reason)
@@ -284,7 +284,7 @@ class Settings:
         return configuration, [prepare(configuration) for prepare in self._files]
 
     def _keys_that_need_restart(self, configuration: Configuration) -> list[str]:
-        """Return the keys that differ and need a restart."""
+        """Return the changed keys that need a restart."""
         before, after = self._configuration.file_values, configuration.file_values
         fixed: set[str] = set()
         if _is_controller_tls_changed(self._configuration.follow, configuration.follow):

@@ -1,7 +1,7 @@
 """One worker: a process that makes decisions from the daemon's feed, and writes no log.
 
 **Invariant:** a worker accepts connections only after the daemon's order. It ends at once if the
-daemon ends or an order fails, because an answer from an old state is worse than none. Workers
+daemon ends or an order fails, because an answer from an old state is worse than no answer. Workers
 ignore signals sent to them directly; the daemon passes on what they need.
 """
 
@@ -69,8 +69,8 @@ def run_worker(feed_descriptor: int) -> None:
         StartError: the descriptor is not a socket.
         ConfigurationError, StartError, UnfitChangeError (in a group): see ``Worker.run``.
     """
-    # A terminal or a service manager may signal all processes, but a worker drains only when the
-    # daemon orders it.
+    # A terminal or a service manager may signal all processes, but a worker drains only on the
+    # daemon's order.
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     switch_threads_soon()
@@ -105,12 +105,12 @@ async def follow_feed(stream: trio.abc.Stream) -> None:
 
 
 class Worker(WorkerActions):
-    """Make decisions and serve the decision ports, as the daemon orders.
+    """Makes decisions and serves the decision ports, on the daemon's orders.
 
     Args:
         places: where to accept connections once the daemon orders it.
         stores: the certificates of the decision ports, or None without TLS.
-        questions: the socket with which the query process is asked.
+        questions: the socket for questions to the query process.
     """
 
     def __init__(
@@ -168,7 +168,7 @@ class Worker(WorkerActions):
         self._serving: trio.Nursery
 
     async def run(self, source: FeedSource) -> None:
-        """Obey the daemon until it orders a drain, or ends.
+        """Carry out the daemon's orders until it orders a drain, or ends.
 
         Raises (in a group):
             StartError, ConfigurationError: an order cannot be carried out.
@@ -234,7 +234,7 @@ class Worker(WorkerActions):
         async with trio.open_nursery() as nursery:
             for server in self._servers.values():
                 nursery.start_soon(server.drain)
-        # Do this last, since draining servers still write audit lines.
+        # Do this last, since draining servers still produce audit lines.
         await self._end_audit()
 
     def counters(self) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""The audit file: a thread appends to the file that the path names at the time of each write.
+"""The audit file: a thread appends to whichever file the path names at the time of a write.
 
 **Invariant:** every line is whole. The daemon's processes take turns to write. If a full disk or a
 killed process has left a torn line at the end, the next writer ends that line first. Each write
@@ -30,13 +30,12 @@ _FLAGS: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBL
 
 
 class AuditLock:
-    """The lock by which a daemon and its workers take turns to write to one audit output.
+    """The lock with which a daemon and its workers take turns to write to one audit output.
 
     It does not exclude other threads of the same process.
 
-    **Invariant:** only the daemon and its workers can hold it. A lock on the output itself could be
-    taken by anyone who may read it. Therefore the lock is on memory that only these processes have
-    open.
+    **Invariant:** only the daemon and its workers can hold it. Anyone who may read the output could
+    lock the output itself, so the lock is on memory that only these processes have open.
 
     Args:
         descriptor: in a worker, the one inherited from the daemon. None creates a new lock.
@@ -45,7 +44,7 @@ class AuditLock:
     def __init__(self, descriptor: int | None = None) -> None:
         if descriptor is None:
             descriptor = os.memfd_create("authorizerd audit")
-        # Only workers inherit it, and only because the daemon passes it to them.
+        # Only workers inherit it, because the daemon passes it to them.
         os.set_inheritable(descriptor, False)
         self.descriptor: Final = descriptor
 
@@ -79,7 +78,7 @@ class AuditFile:
         self._file = _open(path)
         self._is_to_reopen = False
         self._is_busy = False
-        # One thread: the next write must wait for an abandoned one.
+        # A single thread: the next write must wait for an abandoned one.
         self._limiter = trio.CapacityLimiter(1)
 
     def reopen(self) -> None:

@@ -29,7 +29,7 @@ JSON_VERSION: Final = 1
 """Incremented when a field is removed or changes its meaning, but not for new fields."""
 
 _ESCAPED: Final = frozenset(("Cc", "Cf", "Zl", "Zp"))
-"""Unicode's categories of control characters, format characters and line separators."""
+"""The Unicode categories of control and format characters, and of line separators."""
 
 
 _RANGES: Final = (
@@ -38,7 +38,7 @@ _RANGES: Final = (
     *((0x2028, 0x202E), (0x2060, 0x206F), (0xFEFF, 0xFEFF), (0xFFF9, 0xFFFB), (0x110BD, 0x110CD)),
     *((0x13430, 0x1343F), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0001, 0xE007F)),
 )
-"""The first and last code points of these categories. Searching for them would take 0.1 s."""
+"""The code point ranges of these categories. Searching for them would take 0.1 s."""
 
 
 def _escape_by_code(character: str) -> str:
@@ -69,8 +69,8 @@ _JSON_ESCAPES: Final = _new_table(_escape_as_json)
 def format_kafka(event: AuditEvent) -> bytes:
     """Return the line as a broker writes it, with the local time to the millisecond.
 
-    The caller, and the rate of a sampled line, follow the logger's name, where a log4j layout may
-    put any text.
+    The caller and a sampled line's rate follow the logger's name, where a log4j layout may put any
+    text.
     """
     message = audit_message(
         event.question, event.decision, event.request_name, event.resource_reference_count

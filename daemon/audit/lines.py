@@ -4,7 +4,7 @@
 principal or answer. Names are those in the line: masked ones stay masked, and in Kafka's format,
 escapes stay escapes.
 
-``ops/replay`` also reads audit lines of brokers, in bulk, and keeps more of each.
+``ops/replay`` also reads audit lines of brokers, in bulk, and keeps more fields of each line.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from authorizerd.acl.model import Operation, ResourceType
 from authorizerd.acl.text.decoding_errors import DECODING_ERRORS
 
 LAST_BYTES_MAX: Final = 256 * 1024
-"""How much of the end of the file is read."""
+"""Maximum number of bytes read from the end of the file."""
 _LINE: Final = re.compile(
     r"\[(?P<time>[0-9 :,-]{23})\] [A-Z]+ Principal = (?P<principal>.+)"
     r" is (?P<answer>Allowed|Denied) operation = (?P<operation>[A-Z_]+) from host = (?P<host>\S+)"
@@ -40,7 +40,7 @@ _MARKERS: Final = (
 )
 """The texts that end a name. A name that contains one makes the line ambiguous."""
 _SEARCHES: Final = ("SubjectSearch", "ResourceSearch", "ActionSearch")
-"""Requests whose lines are searches instead of decisions."""
+"""Requests whose lines are searches, not decisions."""
 _TYPES: Final = {name: ResourceType(code) for code, name in AUDITED_RESOURCE_NAMES.items()}
 _TYPE_NAMES: Final = frozenset(ResourceType.__members__)
 
@@ -119,5 +119,5 @@ def read_last_lines(path: Path) -> list[bytes]:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - LAST_BYTES_MAX))
         data = file.read(LAST_BYTES_MAX)
-    # Unless the whole file was read, the first part is a cut line. The last is unfinished.
+    # Unless the whole file was read, the first part is a cut-off line. The last part is unfinished.
     return data.split(b"\n")[size > LAST_BYTES_MAX : -1]

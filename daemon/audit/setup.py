@@ -114,7 +114,7 @@ def open_audit(
     """Open the audit. Return None if none is configured.
 
     Args:
-        secret: in a worker, the secret that the daemon has in force.
+        secret: in a worker, the daemon's current secret.
         turns: in a worker, the descriptor of the daemon's ``AuditLock``.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The end of the audit log's file: its last lines, and the denials in them by principal."""
+"""The denials in the last lines of the audit log's file, by principal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PRINCIPALS_MAX: Final = 20
 
 
 class DeniedPrincipal(msgspec.Struct, frozen=True):
-    """A principal with the number of its denials, and the last of them."""
+    """A principal with the number of its denials, and the last denial."""
 
     principal: str
     count: int

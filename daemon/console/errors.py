@@ -1,4 +1,4 @@
-"""Why a page of the console cannot show what its visitor asks for."""
+"""The errors of a console page that cannot show what its visitor asks for."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from authorizerd.protocol.http.messages import Response
 
 
 class QuestionRefusedError(Exception):
-    """The decision port has refused a request; the text is its reason."""
+    """The decision port refused a request; the text is its reason."""
 
     def __init__(self, response: Response) -> None:
         super().__init__(response.body.decode("utf-8", "replace").strip())
@@ -15,4 +15,4 @@ class QuestionRefusedError(Exception):
 
 
 class LoggedOutError(Exception):
-    """The visitor has no valid token any more: a reload has just removed it from the file."""
+    """The visitor's token is no longer valid: a reload has removed it."""

@@ -1,9 +1,9 @@
 """The console's handler: it finds the page, the visitor and the rights, and sends HTML.
 
-**Invariant:** a page is made only for a known caller, and shows only what this caller gets from the
-decision port. No request changes anything but the visitor's own session. No page can run or load
-code that is not the console's own, even if it shows a hostile name. A page has a bounded number of
-rows and characters; the query process bounds the questions under way.
+**Invariant:** a page is rendered only for a known caller, and shows only what the decision port
+gives this caller. No request changes anything but the visitor's own session. No page can run or
+load code that is not the console's own, even if it shows a hostile name. A page has a bounded
+number of rows and characters; the query process bounds the questions in progress.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _POLICY: Final = (
 _SAFETY: Final = (
     (b"Content-Security-Policy", _POLICY),
     (b"X-Content-Type-Options", b"nosniff"),
-    # Not no-referrer: with it, a form's Origin would be null.
+    # Not no-referrer: then a form's Origin would be null.
     (b"Referrer-Policy", b"same-origin"),
     (b"Cross-Origin-Opener-Policy", b"same-origin"),
     (b"Cross-Origin-Resource-Policy", b"same-origin"),
@@ -73,9 +73,10 @@ class Console:
     """Answer the requests whose path is ``/console/`` or below.
 
     Args:
-        callers: those of the decision port.
+        callers: the callers of the decision port.
         decisions: the handler of the decision port.
-        pages: by path. ``navigation`` lists those that every page links to, with their titles.
+        pages: the pages by path. ``navigation`` lists the pages that every page links to, with
+            titles.
         posted: the paths of the pages that also answer POST requests.
         log_in_only: the paths of the pages that refuse all visitors if the port needs no login.
         cookie: the name of the cookie.
@@ -154,7 +155,7 @@ class Console:
             return await self._ask_to_log_in(request)
         page = self._pages.get(request.path)
         if page is None:
-            view = _describe_error(404, "There is no such page.")
+            view = _describe_error(404, "This page does not exist.")
             return await self._show(request, view, caller)
         methods = ("GET", "HEAD", "POST") if request.path in self._posted else GET
         if request.method not in methods:
@@ -177,7 +178,7 @@ class Console:
         return view_or_answer
 
     def _identify(self, request: Request) -> tuple[bytes | None, Caller | None]:
-        """Return the visitor's token and the visitor; None for what is missing or unknown."""
+        """Return the visitor's token and the visitor; either is None if missing or unknown."""
         token = bearer_token(request)
         secret = find_session_secret(request, self._cookie)
         if token is None and secret is not None and not self._callers.trusts_all:
@@ -228,7 +229,7 @@ class Console:
         return _redirect(ROOT_PATH, f"{self._cookie}=; Max-Age=0; {_COOKIE_FLAGS}")
 
     def _check_target(self, target: str) -> str:
-        """Return the page to show after a login: one of ours, whatever the form says."""
+        """Return the page to show after a login: one of the console's, whatever the form says."""
         path, _, query = target.partition("?")
         return target if path in self._pages and _QUERY.fullmatch(query) else ROOT_PATH
 
@@ -262,7 +263,7 @@ def _describe_error(
 
 
 def _redirect(path: str, cookie: str | None = None) -> Response:
-    """Return a redirection to one of our pages, which the browser requests by GET."""
+    """Return a redirect to a page of the console, which the browser requests with GET."""
     cookies = () if cookie is None else ((b"Set-Cookie", cookie.encode()),)
     location = (b"Location", path.encode())
     return Response(status=303, body=b"", headers=(location, _NO_STORE, *cookies))

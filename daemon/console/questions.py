@@ -1,4 +1,4 @@
-"""Turn what visitors type, in Kafka's terms, into requests for the decision port (AuthZEN)."""
+"""Convert visitors' input, in Kafka's terms, to requests for the decision port (AuthZEN)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SUBJECT_KEY: Final = "authorizerd.authzen.subject.types"
 
 
 class Questions:
-    """Make requests of the fields ``principal``, ``operation``, ``resource_type`` and others.
+    """Makes requests from the fields ``principal``, ``operation``, ``resource_type`` and others.
 
     A field that is missing or invalid raises QueryError, which names it.
     """
@@ -37,7 +37,7 @@ class Questions:
         }
 
     def question(self, fields: Mapping[str, str]) -> dict[str, Any]:
-        """Return a whole question."""
+        """Return a complete question."""
         return {
             "subject": self.subject(fields),
             "action": self.action(fields),

@@ -2,7 +2,7 @@
 
 **Invariant:** every printed text is escaped by markupsafe, and escape sequences replace its
 unprintable characters, such as control characters and marks of direction. A misspelled name in a
-template is an error, not an empty text. Rendering leaves no garbage in cycles, which the daemon
+template is an error, not an empty text. Rendering leaves no reference cycles, which the daemon
 would never free (``daemon.process.gc_control``).
 """
 
@@ -26,7 +26,7 @@ from authorizerd.daemon.queries.tables import cut
 from authorizerd.protocol.decisions.explanations import QuestionAnswer
 
 _MACROS: Final = tuple(f"{each}.html.jinja" for each in ("facts", "forms", "names", "tables"))
-"""The templates that only have macros."""
+"""The templates that contain only macros."""
 _MEDIA_TYPES: Final = {
     "console.css": "text/css; charset=utf-8",
     "console.js": "text/javascript; charset=utf-8",
@@ -78,7 +78,7 @@ def load_templates() -> Environment:
 
 
 async def render(template: str, context: Mapping[str, Any]) -> bytes:
-    """Return a page as UTF-8. Rendering yields to other tasks, like other long work."""
+    """Return a page as UTF-8. Like all long work, rendering yields to other tasks."""
     parts = load_templates().get_template(template).generate(context)
     return "".join(await collect(parts)).encode()
 
@@ -96,5 +96,5 @@ def _make_printable(value: object) -> object:
 
 
 def _keep_as_is(value: str) -> Markup:
-    """Return a field's value for its input's attribute, so that the next request repeats it."""
+    """Return a field's value as an input's attribute, so that the next request repeats it."""
     return escape(value)

@@ -1,4 +1,4 @@
-"""Read a request to the console: its cookie, its form, and the site that caused it."""
+"""Read a console request: its cookie, its form, and the site that caused it."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def find_session_secret(request: Request, cookie: str) -> str | None:
 
 
 def is_foreign(request: Request) -> bool:
-    """Return True if a page of another site has caused the request.
+    """Return True if a page of another site caused the request.
 
-    Browsers send Sec-Fetch-Site. Older ones send at least the Origin of a POST request. A program
-    sends neither.
+    Browsers send Sec-Fetch-Site. Older browsers send at least the Origin of a POST request. A
+    program sends neither.
 
     Source: W3C Fetch Metadata Request Headers.
     """
@@ -43,8 +43,8 @@ def is_foreign(request: Request) -> bool:
 def is_refused_as_foreign(request: Request) -> bool:
     """Return True if a page of another site must not cause this request (CSRF).
 
-    It may link to a page of the console: a link without a query asks nothing, so a runbook may have
-    it.
+    Another site may link to a page of the console: a link without a query asks nothing, so runbooks
+    can have such links.
     """
     if not is_foreign(request):
         return False

@@ -1,4 +1,4 @@
-"""Samples of counters, taken when someone looks, from which rates are computed."""
+"""Samples of counters, taken when somebody views a page, from which rates are computed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 SECONDS_MIN: Final = 1.0
 """The time between two samples."""
 SPAN_SECONDS: Final = 10.0
-"""A rate covers at most this time, unless nobody has looked for longer."""
+"""A rate covers at most this time, unless there was no view for longer."""
 SAMPLES_MAX: Final = 60
 
 
@@ -33,7 +33,7 @@ class Samples:
     """The latest samples. All viewers share them.
 
     Args:
-        time: of the first sample, in which all counters are 0.
+        time: the time of the first sample, in which all counters are 0.
     """
 
     def __init__(self, time: float) -> None:

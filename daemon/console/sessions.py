@@ -1,9 +1,9 @@
 """Logins to the console: a session for each token's login, and a limit on failed attempts.
 
-**Invariant:** a session has the rights of its token, and no more: the token is checked again for
-each request, so removing it from the tokens file ends its sessions. The browser gets a random
-secret, of which only the SHA-256 is kept; a look-up by it reveals nothing about other secrets. The
-number of sessions and their times are bounded.
+**Invariant:** a session has exactly the rights of its token: the token is checked again for each
+request, so removing it from the tokens file ends its sessions. The browser gets a random secret, of
+which only the SHA-256 is kept; a lookup by hash reveals nothing about other secrets. The number of
+sessions and their lifetimes are bounded.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from authorizerd.actors.boot_clock import Clock, boot_time
 SESSIONS_MAX: Final = 256
 SESSIONS_PER_TOKEN_MAX: Final = 8
 IDLE_SECONDS: Final = 30 * 60.0
-"""A session ends if it is not used for this time."""
+"""A session ends if it is unused for this long."""
 SECONDS_MAX: Final = 12 * 3600.0
 """A session ends after this time, however much it is used."""
 FAILED_SECONDS: Final = 1.0
@@ -33,7 +33,7 @@ _SECRET_BYTES: Final = 32
 
 
 class _Session(msgspec.Struct):
-    """``token`` is what the visitor has logged in with."""
+    """``token`` is the token that the visitor logged in with."""
 
     token: bytes
     begun: float
@@ -94,10 +94,10 @@ def _digest(secret: str) -> bytes:
 
 
 class LogInLimit:
-    """Slow down failed logins, and bound how many wait: ``FAILED_AT_ONCE_MAX``.
+    """Delays failed logins, at most ``FAILED_AT_ONCE_MAX`` at a time.
 
-    A correct token is accepted even then. Otherwise a few guesses per second would lock everyone
-    out, and gain nothing: the decision port checks any number of tokens.
+    A correct token is accepted even at the limit. Otherwise a few guesses per second would lock
+    everyone out, and for no gain: the decision port checks any number of tokens.
     """
 
     def __init__(self) -> None:

@@ -69,11 +69,11 @@ NEEDS: Final[Mapping[str, Needs]] = {
     f"{ROOT_PATH}history": HISTORIES,
     PLAN_PATH: ACLS,
 }
-"""The rights that each page requires of visitors who log in. *Live* also has ``DENIALS``."""
+"""The rights that each page requires of logged-in visitors. *Live* also has ``DENIALS``."""
 
 
 def load_console() -> None:
-    """Load what all pages need. This blocks for some 50 ms: it compiles templates."""
+    """Load what all pages need. This blocks for about 50 ms: it compiles templates."""
     load_templates()
 
 
@@ -90,7 +90,7 @@ def new_console(
 
     Args:
         addresses: the bound addresses, by endpoint name.
-        queries: those of the decision port.
+        queries: the queries of the decision port.
     """
     questions = Questions(configuration)
     who = AccessPage(questions, "who", WHO_FIELDS, ask_who)

@@ -19,7 +19,7 @@ _DESCENDING: Final = "descending"
 
 
 def read_view(fields: Mapping[str, str], columns: Mapping[str, str]) -> TableView:
-    """Return the page that a query asks for: by default, the first one by the first column.
+    """Return the requested page: by default, the first one, sorted by the first column.
 
     Args:
         columns: the titles by name, in the order of the cells.
@@ -41,7 +41,7 @@ def read_view(fields: Mapping[str, str], columns: Mapping[str, str]) -> TableVie
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """The head of a column. ``link`` sorts by it; ``sorted`` is the value of aria-sort."""
+    """A column's header. ``link`` sorts by the column; ``sorted`` is the value of aria-sort."""
 
     title: str
     link: str
@@ -69,7 +69,7 @@ def make_table(
     """Return the page of a table that a query asks for.
 
     Args:
-        path: that of the page, for links.
+        path: the path of the page, for links.
         columns: as in ``read_view``, which has read the fields.
     """
     view = read_view(fields, columns)

@@ -1,4 +1,4 @@
-"""A visit of one page: the visitor, the request, and what is shown."""
+"""A visit to one page: the visitor, the request, and the page shown."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Visit:
 
     Args:
         token: identifies the caller to the decision port; None if the connection's certificate
-            does, or nothing.
+            does, or if there are no credentials.
         parameters: the fields of the query, or of the form that was sent.
     """
 
@@ -66,7 +66,7 @@ class Visit:
         """Send a JSON document to the decision port, as the caller, and return its answer.
 
         Raises:
-            QuestionRefusedError: the port refuses, for lack of a right, for example.
+            QuestionRefusedError: the port refuses, for example because of a missing right.
             LoggedOutError: the visitor must log in again.
         """
         response = await self.send("POST", path, body=msgspec.json.encode(document))
@@ -87,10 +87,10 @@ class Visit:
         return page, make_table(self.request.path, self.parameters, columns, page)
 
     async def download(self, name: str, asked: Asked) -> StreamedResponse:
-        """Return a file with all rows; the path that was visited ends with its format.
+        """Return a file with all rows; the visited path ends with its format.
 
         Args:
-            name: of the file, without the format.
+            name: the file's name, without the format.
 
         Raises:
             QuestionRefusedError, LoggedOutError: see ``ask``.

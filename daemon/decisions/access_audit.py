@@ -1,7 +1,7 @@
 """Audit lines about the rights of callers.
 
-**Invariant:** such a line names the caller and the right, but no decision by an ACL. Its operation
-is ``ANY``, so no tool takes it for a decision. It is not counted as a question.
+**Invariant:** such a line names the caller and the right, but no ACL decision. Its operation is
+``ANY``, so no tool mistakes it for a decision. It is not counted as a question.
 """
 
 from __future__ import annotations

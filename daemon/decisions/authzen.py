@@ -1,8 +1,8 @@
 """AuthZEN's endpoints for one evaluation and for several, on the decision port.
 
-**Invariant:** one request is judged by one snapshot. An unreadable request is rejected as a whole
-with HTTP 400 and a line of text. In a batch, an evaluation that is unreadable, or that the caller
-may not ask for, becomes a denial that gives the reason.
+**Invariant:** one request is judged by one snapshot. An invalid request is rejected as a whole with
+HTTP 400 and a line of text. In a batch, an evaluation that is invalid, or that the caller may not
+ask for, becomes a denial that gives the reason.
 
 Until the ACLs are loaded, the answer is HTTP 503 with AUTHORIZER_NOT_READY.
 
@@ -222,7 +222,7 @@ class AuthZenHandler(HttpSurface):
                         isinstance(each, Evaluation)
                         and defaults is None
                         and (each.context is None or each.context.as_of is None)
-                    ):  # most, and a call less
+                    ):  # the common case, and one call less
                         question = build_question(each, vocabulary)
                     else:
                         question = self._read(each, defaults, batch.context)
@@ -277,7 +277,7 @@ class AuthZenHandler(HttpSurface):
 
     def _refuse_one(self, error: AuthZenError | InvalidQuestionError | ForbiddenError) -> bytes:
         """Return the denial of one evaluation among many that gives the reason."""
-        if isinstance(error, AuthZenError):  # the others are counted where they are raised
+        if isinstance(error, AuthZenError):  # other errors are counted where they are raised
             self._counts.invalid += 1
         return encode_failed_answer(403 if isinstance(error, ForbiddenError) else 400, str(error))
 

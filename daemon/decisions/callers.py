@@ -2,9 +2,9 @@
 
 **Invariant:** if there is a tokens file, or TLS asks for client certificates, every caller needs a
 token or a certificate. Otherwise every caller is trusted, and the port is bound to loopback or a
-Unix socket. A caller with credentials may ask about itself. For more, its principal needs a right:
-``authorizerd.callers.*`` in force now, or ``super.users``, grant it, and ACLs never do. A reload
-takes effect at once, also on open connections.
+Unix socket. A caller with credentials may ask about itself. For anything else, its principal needs
+a right, which the current ``authorizerd.callers.*`` or ``super.users`` grant, and ACLs never do. A
+reload takes effect at once, even on open connections.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from authorizerd.protocol.http.messages import Request
 from authorizerd.protocol.http.rights import Needs, Right
 
 SHOWN_PRINCIPAL_CHARACTERS: Final = 200
-"""The longest principal in an error: a batch repeats the error for each question."""
+"""Maximum length of a principal in an error: a batch repeats the error for each question."""
 
 
 class Caller(ABC):
@@ -77,11 +77,11 @@ class Callers:
         self._trusted = Trusted() if tokens_file is None and not has_client_auth else None
         self.tokens = Tokens({})
         self.version = 0
-        """Changes whenever tokens or rights change, which makes earlier checks invalid."""
+        """Changes whenever tokens or rights change, which invalidates earlier checks."""
         self.holders: Mapping[Right, frozenset[str]] = dict.fromkeys(Right, frozenset())
 
     def reconfigure(self, settings: Configuration) -> None:
-        """Use other settings at once, on open connections too."""
+        """Apply new settings at once, even on open connections."""
         holders = {right: settings.callers[right] | settings.super_users for right in Right}
         self.version += holders != self.holders
         self.holders = holders
@@ -127,7 +127,7 @@ class Callers:
         if token is None:
             return None if certified is None else _Known(self, certified)
         if isinstance(token, str):
-            # A lone surrogate must give an unknown token, not an error.
+            # A lone surrogate must count as an unknown token, not raise an error.
             token = token.encode("utf-8", "surrogatepass")
         found = self.tokens.find(token)
         return None if found is None else _Known(self, found.principal, found)
@@ -135,8 +135,8 @@ class Callers:
     def prepare_reload(self) -> Callable[[], None]:
         """Read the file again, and return a function that applies it. Reading blocks.
 
-        That function invalidates the tokens that have been removed from the file, on open
-        connections too.
+        That function invalidates the tokens that were removed from the file, even on open
+        connections.
 
         Raises:
             ConfigurationError, StartError: the file is unusable.

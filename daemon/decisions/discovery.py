@@ -18,15 +18,15 @@ from authorizerd.protocol.http.messages import (
 
 _CACHED: Final = ((b"Cache-Control", b"max-age=3600"),)
 _NOT_CACHED: Final = ((b"Cache-Control", b"no-store"),)
-"""A cache that ignores Host would give one client's URL to others, which then send tokens there."""
+"""A cache that ignores Host could give others a wrong URL, to which they would send tokens."""
 
 
 class DiscoveryHandler:
     """Answer discovery requests.
 
     Args:
-        base_url: the URL at which clients reach the port, without a slash at its end. If it is
-            empty, each answer has the URL that its client has used.
+        base_url: the URL at which clients reach the port, without a trailing slash. If it is empty,
+            each answer has the URL that its client used.
         is_tls: True if the port has TLS.
         has_searches: True if the port serves searches.
     """

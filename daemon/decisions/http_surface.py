@@ -1,8 +1,8 @@
 """A decision surface over HTTP: the checks and errors that AuthZEN and OPA share.
 
-**Invariant:** the caller must still have the right when the answer is ready, not only before the
-wait. An error is one line of plain text, never JSON, which could be cached as a denial. A question
-that is not decided is counted once, as invalid or not ready.
+**Invariant:** the caller must have the right when the answer is ready, not only before the wait. An
+error is one line of plain text, never JSON, which could be cached as a denial. A question that is
+not decided is counted once, as invalid or not ready.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class HttpSurface(ABC):
 
     Args:
         name: the surface's name in the counts and in the audit log.
-        unreadable: the error that is raised for a document that the surface cannot read.
-        queries: answers the questions that take long.
+        unreadable: the error raised for a document that the surface cannot read.
+        queries: answers long-running questions.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class HttpSurface(ABC):
     def _answer(
         self, request: Request, requester: PortRequester
     ) -> AnyResponse | Awaitable[AnyResponse]:
-        """Return the answer, or an awaitable of it. ``_refuse`` answers the errors of both."""
+        """Return the answer, or an awaitable of it. ``_refuse`` handles errors in both cases."""
 
     _find_token: Callable[[Request], str | bytes | None] = staticmethod(bearer_token)
 
@@ -94,7 +94,7 @@ class HttpSurface(ABC):
         """Answer one request; see ``Handler``. An error response gives the reason."""
         if request.method != "POST":
             return method_not_allowed(b"POST")
-        # Before the body is examined: an unidentified caller must learn nothing from errors.
+        # Check this before the body: an unidentified caller must learn nothing from errors.
         version = self._callers.version
         try:
             token = self._find_token(request)
@@ -121,7 +121,7 @@ class HttpSurface(ABC):
             return response
         if isinstance(response, StreamedResponse):
             response.close()
-        # A reload has changed rights meanwhile: a request that has waited is answered again.
+        # A reload changed rights during the wait: answer the request again.
         return await complete(self(request))
 
     def _refuse(self, error: Exception) -> Response:
@@ -174,13 +174,13 @@ class HttpSurface(ABC):
         if question.as_of is not None:
             self._check(requester, PAST)
         try:
-            if isinstance(self._authorizer, StandardAuthorizer):  # other errors have no answer here
+            if isinstance(self._authorizer, StandardAuthorizer):  # not a plugin
                 self._authorizer.check_ready(state)
         except NotReadyError:
             counts.not_ready += 1
             raise
         offset = state.offset
-        state = msgspec.structs.replace(state, snapshot=None)  # otherwise it would be freed late
+        state = msgspec.structs.replace(state, snapshot=None)  # do not keep it alive
         try:
             found = await self._queries.open(question, caller=requester.principal, offset=offset)
         except (BusyError, PastUnavailableError):
@@ -218,7 +218,7 @@ class HttpSurface(ABC):
             self._past_counts.denied += 1
 
     def _check(self, requester: PortRequester, needs: Needs, about: str | None = None) -> None:
-        """Check that the caller may ask. If it may not, count the question, and have it audited.
+        """Check that the caller may ask. If it may not, count and audit the question.
 
         Raises:
             ForbiddenError: see ``Caller.check``.

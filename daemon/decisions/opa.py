@@ -41,7 +41,7 @@ from authorizerd.protocol.http.streamed import AnyResponse
 
 SURFACE: Final = "OPA"
 DATA_PATH: Final = "/v1/data"
-"""All paths below it are answered alike: the name of the policy rule is ignored."""
+"""All paths below it are equivalent: the name of the policy rule is ignored."""
 HEALTH_PATH: Final = "/health"
 _BELOW: Final = f"{DATA_PATH}/"
 
@@ -66,7 +66,7 @@ class OpaHandler(HttpSurface):
         """Answer one request; see ``Handler``."""
         if request.path == HEALTH_PATH:
             return self._answer_health(request)
-        # The port also passes on other paths with this beginning, such as /v1/database.
+        # The port also passes on other paths with this prefix, such as /v1/database.
         if not request.path.startswith(_BELOW) and request.path != DATA_PATH:
             return text_response(
                 404, f"no such path: expected {DATA_PATH}/ANY/PATH or {HEALTH_PATH}"

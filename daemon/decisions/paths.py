@@ -10,11 +10,11 @@ from authorizerd.protocol.http.streamed import AnyResponse, Handler
 
 
 class PathsHandler:
-    """Pass on each request to the handler of its path.
+    """Passes each request to the handler of its path.
 
     Args:
         by_path: handlers of single paths.
-        below: handlers of all paths that begin with a text.
+        below: handlers by path prefix.
     """
 
     def __init__(self, by_path: Mapping[str, Handler], below: Mapping[str, Handler]) -> None:

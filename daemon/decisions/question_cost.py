@@ -1,8 +1,8 @@
 """The cost of deciding a question, counted in lookups.
 
 A decision slices and hashes the resource name once for each distinct prefix length in the ACLs.
-With many lengths, one question can take long. Code that spreads many questions over several turns
-of the event loop therefore counts lookups, not questions.
+With many lengths, one question can take long. Code that spreads questions over several turns of the
+event loop therefore counts lookups, not questions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LOOKUPS_PER_UNINDEXED: Final = 8
 def bound_lookups(snapshot: AclSnapshot, name_size: int) -> int:
     """Return the maximum number of lookups for one set of patterns, at least 1.
 
-    The bound holds for every principal. Finding the number of one principal would take as long as
+    The bound holds for every principal. Finding the number for one principal would take as long as
     an ordinary decision.
 
     Args:

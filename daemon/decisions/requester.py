@@ -25,7 +25,8 @@ _NO_HEADERS: Final[Mapping[bytes, bytes]] = MappingProxyType({})
 class PortRequester(msgspec.Struct, gc=False):
     """A caller, its address (None: a Unix socket), and the headers of its request.
 
-    Each request has one. It is read only if a decision is audited, and once for all of its lines.
+    Each request has one. Its facts are read only if a decision is audited, and only once for all
+    lines.
     """
 
     caller: Caller

@@ -56,7 +56,7 @@ from authorizerd.tls.server import TlsServer
 SURFACE: Final = "Stream"
 NEEDS: Final = DECISIONS  # the rights that the stream requires of its callers
 QUESTIONS_PER_TURN: Final = 120
-QUESTIONS_PER_TURN_MIN: Final = 32  # even while very many connections wait for their turn
+QUESTIONS_PER_TURN_MIN: Final = 32  # even while very many connections wait
 QUESTION_NS: Final = 2000
 """About how long a question takes."""
 LOOKUPS_PER_QUESTION: Final = 8
@@ -64,7 +64,7 @@ LOOKUPS_PER_QUESTION: Final = 8
 QUESTIONS_PER_FRAME: Final = 4
 """The fixed cost of a frame, counted in questions."""
 NO_CORRELATION_ID: Final = -1
-"""The correlation id of an answer to a frame whose own id has not arrived."""
+"""The correlation id of the answer to a frame whose id has not arrived."""
 
 _logger = logging.getLogger(__name__)
 
@@ -158,7 +158,7 @@ class _Conversation:
             raise
 
     async def _answer_all(self) -> None:
-        """Answer the complete frames, up to a refusal or the end of the connection."""
+        """Answer the complete frames, until a refusal or the end of the connection."""
         try:
             await self._answer_frames()
         finally:  # answer the frames before an invalid one
@@ -176,7 +176,7 @@ class _Conversation:
             answered += 1
             await self._take_turn(QUESTIONS_PER_FRAME)
             if isinstance(received, Ask):
-                # A separate statement, because this may replace ``_answers``.
+                # A separate statement, because it may replace ``_answers``.
                 answer = await self._answer(received)
                 self._answers += answer
             elif isinstance(received, Hello):
@@ -200,7 +200,7 @@ class _Conversation:
         return max(QUESTIONS_PER_TURN_MIN, min(share, QUESTIONS_PER_TURN))
 
     async def _take_turn(self, questions: int) -> None:
-        """Count questions in this slice, or in the next slice if this one would become too long."""
+        """Add questions to this slice, or to the next slice if this one would become too long."""
         self._questions_left -= questions
         if self._questions_left >= 0:
             return
@@ -257,7 +257,7 @@ class _Conversation:
                 decisions = self._decide(state, ask.questions)
             else:
                 decisions = await self._decide_in_turns(state, ask.questions, weight)
-                # A reload may have removed the right or the token meanwhile.
+                # A reload may have removed the right or the token in the meantime.
                 self._check_rights(ask.questions)
         except ForbiddenError:
             self._server.counts.invalid += len(ask.questions)
@@ -285,7 +285,7 @@ class _Conversation:
         snapshot = state.snapshot
         if snapshot is None or self._server.bound_lookups(snapshot) < LOOKUPS_PER_QUESTION:
             return 1
-        # Names are usually much shorter than a frame, so the longest name gives a closer bound.
+        # Names are usually much shorter than a frame, so the longest name gives a tighter bound.
         lookups = bound_lookups(
             snapshot, max((len(question[4]) for question in questions), default=0)
         )
@@ -309,11 +309,11 @@ class _Conversation:
         """
         caller = self._requester.caller
         if caller.principal is not None:
-            # Two principals suffice: at least one is not the caller itself, and the right to ask
-            # about that one covers all others.
+            # Two principals suffice: at least one of them is not the caller itself, and the right
+            # to ask about that one covers all others.
             for principal in islice({question[0] for question in questions}, 2):
                 caller.check(NEEDS, principal)
-        elif not self._server.callers.trusts_all:  # a client with a certificate connects again
+        elif not self._server.callers.trusts_all:  # a client with a certificate reconnects
             raise ClosingError("a reload has required credentials since the hello")
 
     def _decide(self, state: DecisionState, questions: Sequence[StreamQuestion]) -> bytearray:
@@ -331,7 +331,7 @@ class _Conversation:
             except KeyError:
                 append(INVALID)
                 continue
-            # Comparing with the last host takes a third of the time of a cached look-up.
+            # Comparing with the last host takes a third of the time of a cached lookup.
             if host != last_host:
                 address = None if host is None else host_address(host)
                 last_host = host

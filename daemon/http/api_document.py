@@ -1,6 +1,6 @@
 """The OpenAPI documents of the ports, served at /openapi.json.
 
-A document is a file next to this module, which describes a port with any settings. Its
+A document is a file next to this module that describes a port under all settings. Its
 ``x-if-all-trusted`` is a JSON merge patch (RFC 7396) for a port that requires no credentials.
 """
 
@@ -30,8 +30,8 @@ ADMIN_API: Final = "openapi-admin.json"
 class ApiDocument:
     """Answer requests for the document of one port.
 
-    The document is made when it is first asked for, in a thread, because most daemons never need
-    it, and making it takes longer than one turn of the event loop may.
+    The document is built on the first request, in a thread, because most daemons never need it, and
+    building it takes longer than one turn of the event loop may take.
 
     Args:
         name: the file, DECISION_API or ADMIN_API.
@@ -49,7 +49,7 @@ class ApiDocument:
         if request.method not in GET:
             return method_not_allowed(", ".join(GET).encode())
         accepted = self._accepted()
-        async with self._lock:  # or many first requests would each start a thread
+        async with self._lock:  # otherwise many first requests would each start a thread
             document = self._documents.get(accepted)
             if document is None:
                 document = await run_in_thread(describe_port, self._name, accepted)

@@ -19,7 +19,7 @@ from authorizerd.protocol.http.connection import ServerConnection
 from authorizerd.protocol.http.streamed import StreamedResponse
 
 _WAITED_NS_MIN: Final = 1_000_000
-"""If a part took longer, it probably waited for its reader, so its time does not count as work."""
+"""A part that took longer probably waited for its reader, so its time does not count as work."""
 
 
 class BodyWriter:
@@ -69,7 +69,7 @@ class BodyWriter:
         errors: list[Exception] = []
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._end_with_peer)
-            # Caught here: the nursery would put it into a group.
+            # Caught here: the nursery would wrap it in a group.
             try:
                 await self._response.write(self._send)
             except Exception as error:  # noqa: BLE001 - raised again
@@ -128,7 +128,7 @@ class LiveBodies:
             self._writers.discard(writer)
 
     def end(self) -> None:
-        """Complete all live bodies, also those that begin from now on."""
+        """Complete all live bodies, including those that begin from now on."""
         self._has_ended = True
         for writer in self._writers:
             writer.end_if_live()

@@ -25,13 +25,13 @@ OVERLOADED: Final = msgspec.structs.replace(
     text_response(503, "overloaded"), headers=((b"Retry-After", b"1"),)
 )
 NO_MEMORY: Final = text_response(503, "memory limit reached: retry later, or send smaller requests")
-EXPIRED: Final = text_response(401, "the client's certificate is not valid any more")
+EXPIRED: Final = text_response(401, "the client's certificate is no longer valid")
 _HOST_BYTES_SHOWN_MAX: Final = 255
 INTERNAL_ERROR: Final = text_response(500, "internal error")
 
 
 def encode_last(response: Response, echo: bytes) -> bytes:
-    """Return a connection's last bytes, which answer an incomplete request with this echo."""
+    """Return a connection's last bytes, which answer an incomplete request and repeat ``echo``."""
     return encode_response(response, connection=echo + CONNECTION_CLOSE)
 
 

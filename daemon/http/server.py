@@ -42,15 +42,14 @@ class HttpServer(ConnectionServer):
     If a request arrives complete and alone, and ``handler`` answers without waiting, no task runs.
 
     Args:
-        handler: called with one request of a connection at a time. If it raises, or what it returns
-            does, the exception is logged and answered with 500.
+        handler: called with one request of a connection at a time. An exception of the handler, or
+            of the awaitable that it returns, is logged and answered with 500.
         http_limits: the limits of a request's size.
         allowed_hosts: the accepted values of a Host header; None accepts any. Without this check
             a web page could send requests through its visitor's browser (DNS rebinding).
-        is_anonymous: returns True for a request that needs no credentials on a port where others
-            do. Its answer does not establish the connection.
-        authenticates: returns True if the port answers other requests only to those who prove who
-            they are.
+        is_anonymous: returns True for a request that needs no credentials on a port where other
+            requests do. Its answer does not establish the connection.
+        authenticates: returns True if the port answers other requests only for authenticated peers.
     """
 
     def __init__(
@@ -123,11 +122,11 @@ class _Conversation:
         self._stream = stream = connection.stream
         self._descriptor = stream.descriptor if isinstance(stream, SocketStream) else None
         self._protocol = protocol
-        # What `receive` has left to the task: an event, and what its handler has returned.
+        # What `receive` left to the task: an event, and its handler's result.
         self._event: Event | None = None
         self._begun: bytes | StreamedResponse | Awaitable[AnyResponse] | None = None
         self._has_ended = False
-        self._host: bytes | None = None  # the last one that was allowed
+        self._host: bytes | None = None  # the last allowed one
 
     async def run(self) -> None:
         """Read and answer in turn: if the peer does not read answers, the server stops reading."""
@@ -198,7 +197,7 @@ class _Conversation:
         return None
 
     def _hold(self, data: bytes) -> bool:
-        """Hold what has arrived. Return False if nothing has, or if there is no memory for it."""
+        """Hold the received data. Return False if there is none, or no memory for it."""
         if not data:
             self._has_ended = True
             return False
@@ -215,7 +214,7 @@ class _Conversation:
         await send_last(self._stream, refusal)
 
     async def _answer_all(self) -> None:
-        """Answer the received requests with few sends, but keep turns short and memory small."""
+        """Answer the received requests in few sends, but keep turns short and memory small."""
         answers: list[bytes] = []
         answered = size = 0
         connection, protocol = self._connection, self._protocol

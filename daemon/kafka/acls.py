@@ -1,9 +1,9 @@
 """DescribeAcls, CreateAcls and DeleteAcls.
 
 **Invariant:** each item gets its own result; a failed item does not affect the others. A request
-that expects an offset changes nothing unless the authorizer checks it. Only such answers, and
-listings that ask for the offset, have our tagged field. docs/conformance.md has all differences
-from a broker's answers.
+that expects an offset changes nothing unless the authorizer checks it. Only answers to such
+requests, and to listings that ask for the offset, have our tagged field. docs/conformance.md has
+all differences from a broker's answers.
 
 Source: KIP-140, KIP-504, KIP-801; Kafka 4.3 AclApis.
 """
@@ -173,14 +173,14 @@ class _CreationResults:
 
 
 def _offset(context: RequestContext) -> int | None:
-    """Return the offset at which a request with our tagged field was written, or None."""
+    """Return the offset at which the request was written if it has our tagged field, else None."""
     return None if context.guard is None else context.guard.written_offset
 
 
 def _check_resource(good: list[Acl], acl: Acl) -> ApiError | None:
     """Return the error of a creation. If it has none, add it to ``good``, and return None."""
     fault = None
-    if not acl.resource_name or acl.resource_type == _CLUSTER:  # others are valid
+    if not acl.resource_name or acl.resource_type == _CLUSTER:  # all other creations are valid
         fault = _resource_error(acl)
     if fault is None:
         good.append(acl)
@@ -197,7 +197,7 @@ def _resource_error(acl: Acl) -> ApiError | None:
 
 @cache
 def _invalid_request(text: str) -> ApiError:
-    """Return INVALID_REQUEST, cached: there are few different texts, but many items per request."""
+    """Return INVALID_REQUEST, cached: there are few distinct texts, but many items per request."""
     return ApiError(ErrorCode.INVALID_REQUEST, text)
 
 

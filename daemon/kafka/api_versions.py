@@ -1,4 +1,4 @@
-"""ApiVersions: what a listener serves, the features, and whether a client is at the right node.
+"""ApiVersions: the served APIs, the features, and whether a client reached the right node.
 
 **Invariant:** the finalized features and their epoch come from one state.
 

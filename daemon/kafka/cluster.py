@@ -1,7 +1,7 @@
 """Metadata, DescribeCluster and FindCoordinator: the cluster as clients see it.
 
 **Invariant:** this node is the whole cluster, and serves no topic. A caller sees the topics that it
-may describe, with its other rights to them.
+may describe, and its other rights to them.
 
 Source: KIP-430, KIP-699, KIP-919; Kafka 4.3 KafkaApis, AuthHelper.
 """
@@ -131,7 +131,7 @@ class ClusterHandlers:
         is_controller = context.listener_name in self._cluster.controller_listeners
         served = CONTROLLER_ENDPOINTS if is_controller else BROKER_ENDPOINTS
         wanted = asked.endpoint_type
-        # Controllers answer administrators only (KIP-919); any client may describe the brokers.
+        # Controllers answer only administrators (KIP-919); any client may describe the brokers.
         if is_controller:
             self._rights.require(context, Operation.ALTER)
         if wanted not in _ENDPOINT_TYPES:

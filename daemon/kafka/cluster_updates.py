@@ -1,4 +1,4 @@
-"""Change metadata other than ACLs, and turn a failure into the error of each item."""
+"""Change metadata other than ACLs, and convert a failure to an error for each item."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read the requests of Kafka clients and write their answers, while other tasks run."""
+"""Read Kafka clients' requests and write the answers, yielding to other tasks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Answer: TypeAlias = tuple[list[Chunk], float]
 
 
 class Waited(NamedTuple):
-    """An answer whose request waited in purgatory, and for how many seconds."""
+    """An answer whose request waited in purgatory, and the seconds that it waited."""
 
     answer: object
     seconds: float
@@ -34,7 +34,7 @@ def version_of(context: RequestContext) -> int:
 
 
 async def read_body(request: KafkaRequest) -> Any:  # noqa: ANN401 - of the class of its API
-    """Return the decoded request. ``protocol.kafka.api`` lists the classes.
+    """Return the decoded request. ``protocol.kafka.messages`` chooses the class.
 
     Raises:
         DecodeError: the request is invalid. As in Kafka, the connection is then closed.

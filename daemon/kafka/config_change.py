@@ -2,12 +2,12 @@
 
 **Invariant:** the keystores and truststores that a request changes are read before anything is
 written. If one is unusable, nothing of its resource changes. Guarded keys come into force only if
-the caller is still a super user then: a reload may have removed it meanwhile.
+the caller is still a super user then: a reload may have removed it in the meantime.
 
 **Invariant:** a resource is changed completely or not at all. The right to alter configs is not
 enough to become a super user or to disable the audit: only super users can change guarded keys, the
-keys of a plugged-in authorizer, and the keys of keystores and truststores. The latter, which may be
-passwords, are never written to the log.
+keys of a plugged-in authorizer, and the keys of keystores and truststores. The last kind, which may
+be passwords, is never written to the log.
 
 Source: KIP-133, KIP-339; Kafka 4.3 ConfigAdminManager, ConfigurationControlManager.
 """
@@ -37,7 +37,7 @@ _NO_VALUES: Final[Map[str, str]] = Map()
 
 
 class NotSuperUserError(Exception):
-    """A change that requires a super user."""
+    """The change requires a super user."""
 
 
 class ConfigPlan:
@@ -116,7 +116,7 @@ class ConfigPlan:
 def _find_restored(wanted: Wanted, layers: Layers) -> Changes:
     """Return the removals of guarded keys that were set since the file was read.
 
-    The file's values then apply again.
+    Afterwards, the file's values apply again.
     """
     removed = wanted.removed or frozenset()
     return {name: None for name in layers.since_reload if name in removed}
@@ -170,11 +170,11 @@ class ConfigChange:
         return {**made, **failed}
 
     async def _read_stores(self) -> Results:
-        """Read the stores that the changes concern. If one is unusable, drop its resource."""
+        """Read the stores affected by the changes. If one is unusable, drop its resource."""
         self.check()
         store_keys = self._settings.store_keys
         stores = {name: value for name, value in self._guarded.items() if name in store_keys}
-        if not stores:  # the plan has refused all of them
+        if not stores:  # the plan has rejected all of them
             return {}
         try:
             self._apply_stores = await self._settings.prepare_stores(stores)

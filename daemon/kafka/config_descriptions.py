@@ -49,8 +49,7 @@ class WantedResource:
 class Descriptions:
     """The answers to the request ``asked``, all from the same configs.
 
-    ``may`` is True if the caller has the right to describe configs, ``are_fixed`` if no client can
-    set a key.
+    ``may`` is True if the caller may describe configs, ``are_fixed`` if no client can set a key.
     """
 
     asked: DescribeConfigsRequest
@@ -97,7 +96,7 @@ class Descriptions:
 def merge_repeated(resources: Sequence[ResourceToDescribe]) -> list[WantedResource]:
     """Return each resource once, with the keys of all requests for it.
 
-    Names of the same number, such as `1` and `01`, are the same broker.
+    Names with the same number, such as `1` and `01`, name the same broker.
     """
     wanted: dict[tuple[int, str | int], WantedResource] = {}
     for resource in resources:
@@ -115,7 +114,7 @@ def merge_repeated(resources: Sequence[ResourceToDescribe]) -> list[WantedResour
 
 
 def are_of_known_types(wanted: Sequence[WantedResource]) -> bool:
-    """Return True if Kafka knows the type of each resource; otherwise it describes none."""
+    """Return True if Kafka knows the type of each resource; otherwise it describes none of them."""
     return all(each.kind in _DESCRIBABLE for each in wanted)
 
 

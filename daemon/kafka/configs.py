@@ -1,7 +1,7 @@
-"""DescribeConfigs, AlterConfigs and IncrementalAlterConfigs, of this node and of every node.
+"""DescribeConfigs, AlterConfigs and IncrementalAlterConfigs, for this node or for all nodes.
 
-**Invariant:** all changes of a resource are checked first; then all of them are made, or none. The
-daemon answers once they are durable and in force.
+**Invariant:** all changes of a resource are checked first; then either all or none of them are
+made. The daemon answers once they are durable and in force.
 
 Source: KIP-133, KIP-226, KIP-339; Kafka 4.3 ConfigAdminManager, ConfigHelper.
 """
@@ -138,7 +138,7 @@ class ConfigHandlers:
         forbidden = frozenset[str]() if was_super_user else SUPER_USER_ONLY_KEYS | plugged
         want = want_replacement if isinstance(asked, AlterConfigsRequest) else want_incremental
         checked = self._check_all(asked.resources, lambda each: want(each, plugged, forbidden))
-        # As in Kafka, check the right only now: any caller is told that a resource is invalid.
+        # As in Kafka, check the right only now: any caller learns that a resource is invalid.
         may = self._rights.may(context, Operation.ALTER_CONFIGS)
         change = ConfigChange(
             checked.wanted,

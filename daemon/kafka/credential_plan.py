@@ -45,7 +45,7 @@ _RECORD_BYTES_WITHOUT_NAME_AND_SALT: Final = 192
 CredentialChange = CredentialAdded | CredentialRemoved
 
 
-# A structure without garbage collection: a request may have thousands.
+# Not tracked by the garbage collector: a request may have thousands.
 class WantedChange(msgspec.Struct, frozen=True, gc=False):
     """A requested change of one user, or an error that does not depend on the log."""
 

@@ -1,8 +1,8 @@
 """Choose the handler of each Kafka request, once the connection's principal is known.
 
 **Invariant:** until the ACLs are loaded, callers other than super users get AUTHORIZER_NOT_READY,
-in the form that each API defines, and no handler sees the request. The requests of APIs that need
-a right are decoded only after it is checked.
+in the form that each API defines, and no handler sees the request. Requests of APIs that need a
+right are decoded only after that right is checked.
 
 Source: KIP-504, KIP-801; Kafka 4.3 KafkaApis.
 """

@@ -1,9 +1,9 @@
-"""Envelope: a request that a broker forwards, handled as if the client had sent it here itself.
+"""Envelope: a request that a broker forwards, handled as if the client had sent it here.
 
 **Invariant:** CLUSTER_ACTION is checked before anything is decoded; from then on only the inner
 principal's rights count. Errors of the inner request go into the inner answer. The outer answer
 reports only faults of the Envelope itself, and AUTHORIZER_NOT_READY, so that the forwarder retries.
-A request that Kafka 4 does not have gets UNSUPPORTED_VERSION.
+A request that does not exist in Kafka 4 gets UNSUPPORTED_VERSION.
 
 Source: KIP-590, KIP-801; Kafka 4.3 EnvelopeUtils, ControllerApis.
 """

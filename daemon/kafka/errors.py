@@ -6,11 +6,11 @@ from authorizerd.daemon.errors import ClosingError
 
 
 class AuthenticationError(Exception):
-    """Failed authentication; the text may be sent to the client."""
+    """Authentication failed; the text may be sent to the client."""
 
 
 class InvalidCredentialsError(AuthenticationError):
-    """Failed authentication. The client does not learn why, such as that the user is unknown."""
+    """Authentication failed. The client does not learn why (for example, an unknown user)."""
 
 
 class OutOfTurnError(ClosingError):
@@ -18,4 +18,4 @@ class OutOfTurnError(ClosingError):
 
 
 class SessionExpiredError(ClosingError):
-    """A request after the end of the session; the client should have logged in again before."""
+    """A request arrived after its session's end: the client did not log in again in time."""

@@ -62,7 +62,7 @@ _LISTING_APIS: Final = frozenset(
         ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
     )
 )
-"""APIs with long answers. Few are answered at once, as no memory can be reserved for them."""
+"""APIs with long answers. Few are answered at once: no memory can be reserved for them."""
 
 
 @dataclass(slots=True)
@@ -279,7 +279,7 @@ class _Conversation:
         if is_valid(asked):
             error = self._sasl.accept_versions_request()
             await self._on_login()
-            # As in Kafka, a client that has not logged in yet may be at any node.
+            # As in Kafka, a client that has not logged in yet may be connected to any node.
             if self._sasl.principal is not None and versions.is_misrouted(
                 asked, self._listener.name
             ):
@@ -298,7 +298,7 @@ class _Conversation:
         return [frame_token(result.auth_bytes)]
 
     async def _authenticate(self, token: bytes) -> SaslAuthenticateAnswer | None:
-        """Check a token, once the credentials that it needs are loaded."""
+        """Check a token, after waiting until the required credentials are loaded."""
         sasl, credentials = self._sasl, self._listener.credentials
         if sasl.uses_credentials and not credentials.are_loaded:
             self._connection.enter(Phase.SENDING)  # so that a new connection may replace it

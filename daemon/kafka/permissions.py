@@ -1,7 +1,7 @@
 """The rights of a Kafka request's sender, according to the authorizer.
 
-**Invariant:** everything in one request is judged by one state of the ACLs, even if it takes
-several calls.
+**Invariant:** one request is judged entirely by one state of the ACLs, even if that takes several
+calls.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class RefusedError(Exception):
 
 
 class Rights:
-    """Ask the authorizer for a right, or pin its state to ask for all rights of one request."""
+    """Asks the authorizer for a right, or pins its state to ask for all rights of one request."""
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer

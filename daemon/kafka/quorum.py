@@ -38,7 +38,8 @@ from authorizerd.protocol.kafka.quorum_messages import (
 class Leadership(msgspec.Struct, frozen=True):
     """The epoch in which this node leads its log, and the offset of the next record.
 
-    The only voter commits whatever is durable, so the end of the log is also the high water mark.
+    The only voter commits everything that is durable, so the end of the log is also the high
+    watermark.
     """
 
     epoch: int

@@ -46,7 +46,7 @@ class QuotaHandlers:
 
 def _filter_error(components: Sequence[QuotaFilterComponent]) -> ApiError | None:
     """Return the first error, or None. At most four components are read: there are three types, and
-    none may repeat."""
+    none may be repeated."""
     seen: set[str] = set()
     for component in components:
         error = _component_error(component, seen)

@@ -33,7 +33,7 @@ BOUNDS_S: Final = (
 
 
 class Histogram:
-    """Counts by upper bound in seconds; the last count is of values above all bounds."""
+    """Counts by upper bound in seconds; the last one counts values above all bounds."""
 
     def __init__(self) -> None:
         self.counts = [0] * (len(BOUNDS_S) + 1)

@@ -72,9 +72,9 @@ class TopicAnswers:
         self._are_described = bytearray()
 
     def add_described(self, topics: Sequence[Topic]) -> None:
-        """Add those topics of the image that the caller may describe.
+        """Add the image's topics that the caller may describe.
 
-        The caller did not ask for the others by name, so they are not audited as denied.
+        The caller did not ask for the other topics by name, so they are not audited as denied.
         """
         names = [topic.name for topic in topics]
         described = self._rights.may_describe(ResourceType.TOPIC, names, log_if_denied=False)

@@ -23,7 +23,7 @@ FLUSH_SECONDS_MAX: Final = 1.0
 """How long the process waits at its end for the queued lines to be written."""
 THREAD_NAME: Final = "log writer"
 LINES_PER_SECOND_MAX: Final = 10
-"""Lines of one kind, so that a flood cannot fill the queue."""
+"""Maximum number of lines of one kind, so that a flood cannot fill the queue."""
 
 Write = Callable[[bytes], int]
 """Write some of the data, waiting if necessary, and return how many bytes. Raises OSError."""
@@ -38,7 +38,7 @@ class LogStatistics:
 
 @dataclass(slots=True)
 class _Lost:
-    """The position in the queue where lines were dropped, and how many were."""
+    """The position in the queue where lines were dropped, and their number."""
 
     lines: int = 0
 
@@ -154,7 +154,7 @@ class QueueHandler(logging.Handler):
 
 
 class LogLimit(logging.Filter):
-    """Limit the records of each kind per second, and count those that are dropped.
+    """Limits the records of each kind per second, and counts dropped ones.
 
     The next record that passes reports how many were dropped. A kind is a logger's message before
     its arguments are inserted, so there are few kinds.

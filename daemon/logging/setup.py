@@ -1,7 +1,7 @@
 """The daemon's log on standard error: one line per event, as text or as JSON.
 
 **Invariant:** an event's text cannot end its line or send control characters to a terminal, so
-nobody can forge an event. Only the fields that this module names are written. In the journal, each
+events cannot be forged. Only the fields that this module names are written. In the journal, each
 line begins with its priority and has no time, because the journal itself records the time.
 
 Source: sd-daemon(3); systemd.exec(5), JOURNAL_STREAM.
@@ -153,7 +153,7 @@ def log_to_standard_error(*, is_worker: bool = False) -> None:
 def log_without_thread(format_as: LogFormat) -> None:
     """Write log records in this format from now on, in the calling thread.
 
-    It is for a process that forks. It may wait for the reader of standard error.
+    This is for a process that forks. It may wait for the reader of standard error.
     """
     handler = logging.StreamHandler(sys.stderr)
     formatter = LineFormatter(worker=os.getpid(), is_journal=is_journal(sys.stderr, os.environ))

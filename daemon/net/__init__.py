@@ -1,1 +1,1 @@
-"""Sockets and connections, whatever the protocol: binding, serving, limits, memory budget."""
+"""Sockets and connections of all protocols: binding, serving, limits, memory budget."""

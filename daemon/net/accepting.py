@@ -3,7 +3,7 @@
 **Invariant:** other tasks run after each ACCEPTS_PER_TURN connections, however many wait.
 
 If every slot is taken, ``OpenConnections`` chooses a connection to evict. If there is none, the new
-one is refused. A busy connection is never closed for another.
+connection is refused. A busy connection is never closed for another one.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Receiver(Owner, Protocol):
 
 
 class Acceptor:
-    """Accept the connections of one server.
+    """Accepts the connections of one server.
 
     Args:
         too_many: sent to a refused connection before it is closed. It is empty if that would need a
@@ -71,9 +71,9 @@ class Acceptor:
     async def accept_all(self, listener: trio.abc.Listener[Stream]) -> None:
         """Accept connections from a listener until cancelled; cancellation closes the listener.
 
-        Each connection is accepted after the server's delay. Until then, others wait in the
-        socket's queue. It accepts plain sockets, because most connections of a flood are closed
-        before they need a stream.
+        Each connection is accepted after the server's delay. Until then, further connections wait
+        in the socket's queue. It accepts plain sockets, because most connections of a flood are
+        closed before they need a stream.
 
         No system error ends it: a shortage of descriptors (EMFILE, ENFILE) or memory (ENOBUFS) may
         pass in a moment, and a firewall's rejection (EPERM) concerns one peer.
@@ -131,7 +131,7 @@ class Acceptor:
             server.run_task(accepted, server.serve_stream)
             return
         try:
-            # After a pause of the process, the next sweep is overdue.
+            # If the process was paused, the next sweep is overdue.
             now = max(server.next_sweep, trio.current_time())
             arrival = None if has_ended(accepted) else Arrival(accepted, server.limits, now)
         except trio.BrokenResourceError:  # the peer may close the connection at any time

@@ -1,10 +1,10 @@
-"""The arrivals of one endpoint: connections that wait to be served, without a task of their own.
+"""The arrivals of one endpoint: connections without a task that wait to be served.
 
 An accepted connection waits here until its peer has sent something to answer; then it is served in
 its turn. So a peer that sends nothing, or part of a TLS hello, costs only a few system calls.
 
 **Invariant:** in each turn of the event loop, at most STARTS_PER_TURN arrivals begin to be served.
-An arrival's bytes are not read here: its connection reads them all.
+An arrival's bytes are not read here: its connection reads all of them.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Arrival:
         self.address: Final = peer_address(accepted)
         self.network: Final = network_of(self.address)
         self.source: Final = limits.source_of(self.address)
-        self.retried: RetriedHello | None = None  # the peer was asked for another TLS hello
+        self.retried: RetriedHello | None = None  # the peer was asked for a second TLS hello
 
     def end(self, _: Ending) -> None:
         self.socket.close()
@@ -69,9 +69,9 @@ class Opening(Enum):
     """More bytes are needed before anything can be answered."""
     READY = auto()
     DOUBTFUL = auto()
-    """The peer has yet to show that it waits for an answer, so it comes after the others.
+    """The peer has yet to show that it waits for an answer, so it comes after others.
 
-    Once more has arrived, it is judged again.
+    Once more bytes have arrived, it is classified again.
     """
 
 
@@ -112,8 +112,8 @@ class Arrivals:
     """The connections that wait to be served. Use it as a context manager around ``run``.
 
     Args:
-        classify: says what the first bytes of a connection are. It may answer them, and raise
-            OSError if the connection is broken.
+        classify: classifies the first bytes of a connection. It may answer them, and raise OSError
+            if the connection is broken.
         may_start: returns True while another connection may be served.
         start: begins to serve a connection.
         end: ends a connection whose peer has closed it. Both call ``discard`` first.
@@ -131,7 +131,7 @@ class Arrivals:
         self._start: Final = start
         self._end: Final = end
         self._epoll: Final = select.epoll()
-        self._waiting: Final[dict[Arrival, None]] = {}  # in the order in which they came
+        self._waiting: Final[dict[Arrival, None]] = {}  # in order of arrival
         self._silent: Final[dict[int, Arrival]] = {}
         self._ready: Final = ArrivalQueue()
         self._doubtful: Final = ArrivalQueue()
@@ -220,7 +220,7 @@ class Arrivals:
                 return False
             self._start(queue.pop())
             if queue is self._doubtful:
-                break  # one in a turn: a flood of these must not take the time of the others
+                break  # one per turn: a flood of these must not use up the time of others
         return True
 
     async def _watch(self) -> None:
@@ -233,7 +233,7 @@ class Arrivals:
                     self._end(arrival)  # nothing can follow the part that has arrived
 
     def _look(self, arrival: Arrival) -> bool:
-        """Look at what has arrived; return False if the connection must keep waiting."""
+        """Examine what has arrived; return False if the connection must keep waiting."""
         try:
             opening = arrival.socket.recv(_PEEK_BYTES, _PEEK)
         except BlockingIOError:

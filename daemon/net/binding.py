@@ -21,10 +21,10 @@ from authorizerd.daemon.errors import StartError
 from authorizerd.protocol.worker_feed import WorkerAddress
 
 BACKLOG: Final = 1024
-"""The maximum number of connections that wait to be accepted. A longer queue would only make each
-wait longer."""
+"""The maximum number of connections that wait to be accepted. A longer queue would only make all
+of them wait longer."""
 UNIX_MODE: Final = 0o660
-"""Permissions of a Unix socket: its owner and its group may connect, and so may ask questions."""
+"""Permissions of a Unix socket: its owner and group may connect, and therefore ask questions."""
 
 
 class SocketFile:
@@ -38,7 +38,7 @@ class SocketFile:
         """Open the file.
 
         Raises:
-            OSError: the file does not exist any more.
+            OSError: the file no longer exists.
         """
         self._path: Final = path
         self._descriptor: Final = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -108,9 +108,9 @@ class BoundEndpoint:
     def listen(self) -> list[trio.SocketListener]:
         """Start listening; from now on the listeners own the sockets.
 
-        Until a Unix socket listens, it looks like one that a killed process has left, so a second
-        daemon may remove its file. That is impossible once it listens, so the check comes after
-        ``listen``.
+        Until a Unix socket listens, it looks like one that a killed process left behind, so a
+        second daemon may remove its file. That is impossible once it listens, so the check comes
+        after ``listen``.
 
         Raises:
             StartError: another process has started to listen there, or has bound the path.
@@ -122,8 +122,8 @@ class BoundEndpoint:
             raise StartError(f"{self._key}: {self.address}: {error.strerror}") from error
         if self._file is not None and not self._file.is_in_place:
             raise StartError(
-                f"{self._key}: {self.address}: another process has bound the path meanwhile;"
-                " configure a different path for each daemon"
+                f"{self._key}: {self.address}: another process has bound the path in the meantime; "
+                "configure a different path for each daemon"
             )
         self._listening.set()
         return [trio.SocketListener(bound) for bound in self._sockets]
@@ -163,7 +163,7 @@ async def bind(host: str | None, port: int, key: str, *, is_shared: bool = False
     """Bind every address of ``host`` (None: every interface), all to the same port.
 
     Args:
-        is_shared: worker processes of this daemon bind the same addresses; nobody else may.
+        is_shared: worker processes of this daemon, but no others, may bind the same addresses.
 
     Raises:
         StartError: an address is in use, or is not this machine's, or ``localhost`` is not a
@@ -199,7 +199,7 @@ async def bind(host: str | None, port: int, key: str, *, is_shared: bool = False
 
 
 def _set_options(bound: trio.socket.SocketType) -> None:
-    # Connections of an earlier run, still in TIME_WAIT, must not prevent a restart.
+    # Connections of an earlier run that are still in TIME_WAIT must not prevent a restart.
     bound.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_REUSEADDR, 1)
     if bound.family == trio.socket.AF_INET6:
         # IPv4 has a separate socket, so that no client's address is an IPv4-mapped one.
@@ -269,7 +269,7 @@ async def _remove_stale(path: trio.Path) -> None:
     """
     try:
         if not stat.S_ISSOCK((await path.lstat()).st_mode):
-            raise FileExistsError(errno.EEXIST, "the file exists, and is not a socket")
+            raise FileExistsError(errno.EEXIST, "the file exists, but is not a socket")
     except FileNotFoundError:
         return
     with trio.socket.socket(trio.socket.AF_UNIX, trio.socket.SOCK_STREAM) as probe:

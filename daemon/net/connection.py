@@ -93,12 +93,12 @@ class Connection:
         # request.
         self.since = server.next_sweep
         self.accepted_at = self.since if arrival is None else arrival.accepted_at
-        # The principal of the client's certificate; None without one, and on ports without TLS.
-        # It is valid between two wall-clock times, checked at each use: no timer would be exact,
+        # The principal of the client's certificate; None without a certificate or TLS. It is valid
+        # between two wall-clock times, which are checked at each use: a timer would not be exact,
         # since the clock may be set or the process paused.
         self.principal: str | None = None
         self.valid_from, self.expires_at = -math.inf, math.inf
-        # The client was asked for another TLS hello before it was served.
+        # The client was asked for a second TLS hello before it was served.
         self.retried = None if arrival is None else arrival.retried
         self.is_confined = is_confined
         self.is_established = False
@@ -129,7 +129,7 @@ class Connection:
         """
         if self.has_expired:
             self.note_expiry()
-            raise ClosingError("the client's certificate is not valid any more")
+            raise ClosingError("the client's certificate is no longer valid")
         return self.principal
 
     def note_expiry(self) -> None:
@@ -145,7 +145,7 @@ class Connection:
         self.scope.cancel()
 
     def end_after_answer(self, ending: Ending) -> None:
-        """End the connection once the request under way, if there is one, is answered."""
+        """End the connection once the current request, if there is one, is answered."""
         if self.phase is not Phase.ANSWERING:
             self.end(ending)
         elif self.ending is None:
@@ -154,7 +154,7 @@ class Connection:
     def finish_answer(self) -> None:
         """End the connection at its next checkpoint if it was to end after this answer.
 
-        Otherwise a client that sends requests without a pause could keep its connection for ever.
+        Otherwise a client that sends requests without a pause could keep its connection forever.
         """
         if self.ending is not None:
             self.scope.cancel()
@@ -195,7 +195,7 @@ class Connection:
 
     async def enter_turn(self) -> None:
         """Wait, if necessary, before the bytes that have just been received are examined."""
-        # Without this, an idle connection would be ended by a drain, despite its new request.
+        # Without this, a drain would end an idle connection in spite of its new request.
         if self.phase is Phase.IDLE:
             self.phase = Phase.ANSWERING
         await self.admission.enter()
@@ -226,7 +226,7 @@ class Connection:
         )
 
     def keep(self, bytes_left: int) -> None:
-        """Reserve only the bytes of requests that are still to be answered."""
+        """Reserve only the bytes of requests that still have to be answered."""
         self.reservation.reserve(bytes_left)
 
     def hold_answer(self, size: int) -> None:

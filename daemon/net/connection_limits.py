@@ -73,7 +73,7 @@ class ConnectionLimits:
     def replaces_own(self) -> bool:
         """True if a newcomer beyond the limit per address replaces one from the same network.
 
-        By ``max.connections.per.ip`` alone it is refused, as in Kafka.
+        At ``max.connections.per.ip`` it is refused, as in Kafka.
         """
         return self.own_per_address_max < UNLIMITED
 
@@ -92,8 +92,7 @@ class ConnectionLimits:
         return UNLIMITED if _is_loopback(address) else self.connections_per_address_max
 
     def source_of(self, address: str | None) -> str | None:
-        """Return the key that counts connections of ``address``: its network, or itself if
-        overridden.
+        """Return what counts connections of ``address``: its network, or itself if overridden.
 
         Kafka counts single IPv6 addresses, but one host may have any number of these.
         """
@@ -115,7 +114,7 @@ def network_of(address: str | None) -> str | None:
     """Return the network whose addresses may all be one host's: IPv4 as is, IPv6 by /64.
 
     Args:
-        address: in the form that Kafka compares: an IPv6 address has all its eight numbers.
+        address: in the form that Kafka compares: an IPv6 address has all eight groups.
     """
     if address is None or ":" not in address:
         return address

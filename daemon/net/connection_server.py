@@ -1,7 +1,7 @@
 """The connections of one endpoint: how they are served, timed out and drained.
 
 **Invariant:** a misbehaving peer, or a fault while serving it, ends only its own connection. A
-draining server answers each request that has begun, and accepts none after that.
+draining server answers each request that has begun, and accepts no further ones.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ class ConnectionServer(ABC):
         turn_ms_max: a pipelined request is refused if its connection has waited for its turn while
             the loop did other work for more than this many milliseconds. `inf` disables the limit.
         too_many: sent to a connection above the limit before it is closed.
-        tls_expected: sent in clear to a peer that does not speak TLS.
+        tls_expected: sent unencrypted to a peer that does not speak TLS.
         tls: encrypts all connections; None for a port without TLS.
         requires_login: True if a connection must identify itself before its first request.
-        selector: answers requests of plain sockets at once; None if that is impossible.
+        selector: answers requests on plain sockets at once; None if that is impossible.
     """
 
     statistics: ConnectionStatistics
@@ -80,7 +80,7 @@ class ConnectionServer(ABC):
         self.selector: Final = selector
         self._requires_login = requires_login
         self._slots: Final = OpenConnections(self._end_for_another)
-        self._open: Final = self._slots.open  # in the order in which they were accepted
+        self._open: Final = self._slots.open  # in the order of acceptance
         self._arrivals: Final = Arrivals(
             self._classify, self._may_start, self._start, self._end_arrival
         )
@@ -114,7 +114,7 @@ class ConnectionServer(ABC):
         return 0.0
 
     def reconfigure(self, settings: Configuration, connections_max: int) -> None:
-        """Replace the limits. New timeouts apply to open connections too."""
+        """Replace the limits. New timeouts also apply to open connections."""
         self.limits = self.limits.with_settings(settings, connections_max)
 
     async def serve(
@@ -234,7 +234,7 @@ class ConnectionServer(ABC):
         return self._handshakes is None or self._handshakes.may_start()
 
     def _start(self, arrival: Arrival) -> None:
-        """Serve a connection that has arrived, in a task of its own, in the arrival's slot."""
+        """Serve an arrived connection in a new task, in the arrival's slot."""
         self._arrivals.discard(arrival)
         stream = to_stream(arrival.socket)
         connection = Connection(self, stream, is_confined=self._requires_login, arrival=arrival)
@@ -268,7 +268,7 @@ class ConnectionServer(ABC):
         except Exception:
             self.statistics.connections_broken += 1
             _logger.exception("%s: connection closed", self.name)
-        except BaseExceptionGroup as group:  # may contain a cancellation besides faults
+        except BaseExceptionGroup as group:  # may contain a cancellation in addition to faults
             faults, rest = group.split(Exception)
             if faults is not None:
                 self.statistics.connections_broken += 1
@@ -286,16 +286,16 @@ class ConnectionServer(ABC):
         """Mark a connection as established, so its limits are raised.
 
         Args:
-            is_known: True if the peer has proved who it is, also by a client certificate.
+            is_known: True if the peer is authenticated, for example by a client certificate.
 
         Raises:
-            ClosingError: it uses a reserved slot without the right to one.
+            ClosingError: it uses a reserved slot without the right to do so.
         """
         connection.is_confined = False
         if connection.is_established:
             return
         connection.is_established = True
-        # It may have been evicted since its request arrived.
+        # The connection may have been evicted since its request arrived.
         if connection not in self._open:
             return
         connection.is_known = is_known or connection.principal is not None
@@ -333,7 +333,7 @@ class ConnectionServer(ABC):
                 if self._handshakes is not None:
                     await self._handshakes.secure(connection)
                 await self.converse(connection)
-            # An idle peer gets no answer: it would take that for the answer to its next request.
+            # An idle peer gets no answer: it would mistake that for the answer to its next request.
             is_too_slow = connection.ending is Ending.TIMED_OUT and not self.is_draining
             if is_too_slow and connection.phase is Phase.RECEIVING and connection.too_slow:
                 await send_last(connection.stream, connection.too_slow)

@@ -11,9 +11,9 @@ class ConnectionStatistics:
 
     ``handshakes`` counts the TLS handshakes that succeeded. ``connections_expired`` counts
     connections that were closed because the client's certificate had expired or was no longer
-    trusted. ``connections_refused_per_ip`` is the part of ``connections_refused`` whose address
-    had as many connections as max.connections.per.ip allows. ``connections_never_established`` is
-    the part of ``connections_timed_out`` that were not established.
+    trusted. ``connections_refused_per_ip`` counts the connections in ``connections_refused`` whose
+    address had reached max.connections.per.ip. ``connections_never_established`` counts those in
+    ``connections_timed_out`` that were not established.
     """
 
     connections_open: int = 0

@@ -1,8 +1,8 @@
-"""How fast a Kafka listener accepts connections.
+"""Limit how fast a Kafka listener accepts connections.
 
 **Invariant:** a connection above the limit is delayed, never refused. Each listening socket delays
 one connection at a time; the others wait in its queue. So listeners that share a limit take turns,
-and a flood on one of them delays a connection to another by a few turns only.
+and a flood on one listener delays connections to another by only a few turns.
 
 Source: KIP-612; Kafka 4.3 ConnectionQuotas.waitForConnectionSlot. The burst is as large as Kafka's.
 After the burst, connections are accepted at the full rate, whereas Kafka accepts one per second
@@ -19,7 +19,7 @@ class CreationRate:
 
     Args:
         burst_s: the size of the bucket: the tokens that are added in this many seconds.
-        now: the current time in seconds, of the clock that ``reserve`` uses.
+        now: the current time in seconds, on the clock that ``reserve`` uses.
     """
 
     def __init__(self, per_second: int, burst_s: int, now: float) -> None:
@@ -29,7 +29,7 @@ class CreationRate:
         self.per_second = per_second
 
     def change(self, per_second: int, now: float) -> None:
-        """Replace the rate. Tokens that were already taken stay taken."""
+        """Replace the rate. Tokens already taken stay taken."""
         self._refill(now)
         self.per_second = per_second
         self._tokens = min(self._tokens, float(per_second * self._burst_s))
@@ -62,5 +62,5 @@ class ListenerRates:
         self._shared.change(shared, now)
 
     def reserve(self, now: float) -> float:
-        """Return the delay in seconds until a connection may be served; both limits count it."""
+        """Return the delay in seconds until a connection may be served; it counts for both."""
         return max(self._own.reserve(now), self._shared.reserve(now))

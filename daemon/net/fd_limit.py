@@ -1,6 +1,6 @@
 """Raise the limit on open files to what all connections need, or allow fewer connections.
 
-Connections never use up the limit: the daemon needs some files to write its log and checkpoints,
+Connections never use up the limit: the daemon also needs files to write its log and checkpoints,
 and would end without them.
 """
 
@@ -16,7 +16,7 @@ OTHER_FILES: Final = 512
 OTHER_FILES_MIN: Final = 128
 """Files kept back if the limit is too low for all connections.
 
-However low the limit is, connections get at least a quarter of it.
+Even with a very low limit, connections get at least a quarter of it.
 """
 
 _logger = logging.getLogger("authorizerd")
@@ -50,7 +50,7 @@ def allow_open_files(wanted: Mapping[str, int]) -> dict[str, int]:
 def divide(wanted: Mapping[str, int], total: int) -> dict[str, int]:
     """Divide ``total`` equally; each part is at least 1 and at most what is wanted."""
     granted: dict[str, int] = {}
-    # Smallest first: what a small endpoint does not use is left for the larger ones.
+    # Smallest first: what a small endpoint does not need is left for larger ones.
     for name in sorted(wanted, key=lambda name: wanted[name]):
         part = max(1, total // (len(wanted) - len(granted)))
         granted[name] = min(wanted[name], part)

@@ -1,4 +1,4 @@
-"""The TLS handshakes of one server: which ones begin, and how they end.
+"""The TLS handshakes of one server: when they may begin, and how they end.
 
 **Invariant:** no handshake begins while HANDSHAKES_STARTED_MAX others wait for a thread or run in
 one. For a while after that, a new client must answer once before its handshake gets a thread.
@@ -27,10 +27,10 @@ PRESSED_SECONDS: Final = 1.0
 
 
 class Handshakes:
-    """Do the handshakes of one server.
+    """Performs the handshakes of one server.
 
     Args:
-        tls_expected: sent in clear to a peer that does not speak TLS.
+        tls_expected: sent unencrypted to a peer that does not speak TLS.
         wake: called when another handshake may begin.
     """
 
@@ -45,14 +45,14 @@ class Handshakes:
         self.started = 0  # handshakes that wait for a thread, or run in one
 
     def may_start(self) -> bool:
-        """Return True if another handshake may begin; otherwise, put new clients under pressure."""
+        """Return True if another handshake may begin; otherwise, note that there is pressure."""
         if self.started < HANDSHAKES_STARTED_MAX:
             return True
         self._pressed_until = self._server.next_sweep + PRESSED_SECONDS
         return False
 
     def classify(self, arrival: Arrival, opening: bytes) -> Opening:
-        """Find out whether a whole hello has arrived. Under pressure, ask for another hello."""
+        """Find out whether a whole hello has arrived. Under load, ask for a second hello."""
         if not is_whole_record(opening):
             return Opening.PARTIAL
         if arrival.retried is not None or self._server.next_sweep >= self._pressed_until:
@@ -89,7 +89,7 @@ class Handshakes:
 
     @contextmanager
     def _working(self, connection: Connection) -> Iterator[None]:
-        """Keep a connection while its handshake waits for a thread: that is not its peer's fault.
+        """Protect a connection while its handshake waits for a thread: its peer is not to blame.
 
         Otherwise a flood would evict each client before its turn comes.
         """

@@ -15,7 +15,7 @@ from authorizerd.config.bounds import FREE_BYTES
 
 
 class MemoryBudget:
-    """The memory that one endpoint's connections may hold, and the memory that they hold now."""
+    """The memory that one endpoint's connections may hold, and what they currently hold."""
 
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max: Final = bytes_max
@@ -34,7 +34,7 @@ class Reservation:
 
     @property
     def exceeds_free_bytes(self) -> bool:
-        """True if it has reserved memory beyond its free bytes."""
+        """True if the connection has reserved memory beyond its free bytes."""
         return self._reserved > 0
 
     def reserve(self, size: int) -> bool:
@@ -50,7 +50,8 @@ class Reservation:
     def reserve_answer(self, size: int) -> bool:
         """Return True and hold ``size`` more bytes, if any budget is left.
 
-        One answer may exceed the bound: an answer larger than the whole budget could never be sent.
+        One answer may exceed the bound: otherwise an answer larger than the whole budget could
+        never be sent.
         """
         total = self.size + size
         if total <= FREE_BYTES and not self._reserved:

@@ -1,15 +1,15 @@
 """The slots of one endpoint: which connections have one, and which are evicted for a new one.
 
 **Invariant:** only an authenticated peer becomes safe from eviction. A stranger's connection may be
-evicted whenever it waits for its peer, however many requests it has sent. New connections evict
-those of their own network first: no network takes the slots of one that has fewer.
+evicted whenever it waits for its peer, however many requests it has sent. New connections first
+evict connections of their own network: no network takes slots from one that has fewer.
 
 A full endpoint ends, in this order:
 
 1. The oldest connection without an answer, in the network with the most such connections.
-2. A connection of a stranger, roughly the one that has been quiet for the longest time, in the
-   network with the most connections. This comes before 1 if the new connection's network has more
-   connections than any network in 1.
+2. A connection of a stranger, roughly the one that has been quiet the longest, in the network with
+   the most connections. This comes before 1 if the new connection's network has more connections
+   than any network in 1.
 3. The connection of a known peer that has been idle for IDLE_SECONDS_MIN.
 """
 
@@ -26,10 +26,10 @@ from authorizerd.daemon.net.arrivals import Arrival
 from authorizerd.daemon.net.connection import Connection, Phase
 
 IDLE_SECONDS_MIN: Final = 10.0
-"""Time for which a known peer's connection must be idle before another may replace it."""
+"""A known peer's connection must be idle for this long before another may replace it."""
 STALL_SECONDS_MIN: Final = 1.0
-"""Time after which a stranger's stalled connection may be ended, even during an answer, or to free
-its memory."""
+"""Time after which a stranger's stalled connection may be ended, even during an answer, or in order
+to free memory."""
 EXEMPT: Final = (Phase.ANSWERING, Phase.STREAMING)
 """The phases in which a connection does not wait for its peer, so it is neither late nor idle."""
 _LOOKED_AT_MAX: Final = 1024
@@ -44,7 +44,7 @@ class _Strangers:
     __slots__ = ("answered", "unanswered")
 
     def __init__(self) -> None:
-        self.unanswered: dict[Guest, None] = {}  # in the order in which they came
+        self.unanswered: dict[Guest, None] = {}  # in order of arrival
         self.answered: dict[Connection, None] = {}
 
     def __len__(self) -> int:
@@ -67,7 +67,7 @@ class OpenConnections:
         self._by_source: Counter[str] = Counter()
 
     def count(self, source: str) -> int:
-        """Return how many connections ``source`` has."""
+        """Return the number of connections of ``source``."""
         return self._by_source[source]
 
     def add(self, newcomer: Guest) -> None:
@@ -87,7 +87,7 @@ class OpenConnections:
         self.open[connection] = None
 
     def establish(self, connection: Connection, *, is_known: bool) -> None:
-        """Note that a request of the peer was answered, or that the peer is authenticated."""
+        """Note that a request of the peer was answered, or that the peer authenticated."""
         strangers = self._strangers[connection.network]
         strangers.unanswered.pop(connection, None)
         if not is_known:
@@ -163,7 +163,7 @@ class OpenConnections:
         oldest = next(filter(self._gives_way, strangers.unanswered), None)
         if oldest is not None:
             return oldest
-        # Look at a few connections, and at different ones the next time.
+        # Check a few connections, and different ones next time.
         compared = list(islice(strangers.answered, _COMPARED_MAX))
         for each in compared:
             del strangers.answered[each]

@@ -1,11 +1,12 @@
 """The Selector: one task that answers the requests of many idle connections on the spot.
 
-A request that can be answered at once costs one read and one write. It wakes no task, and its
-descriptor stays registered for the next request. Any other request wakes the connection's own task.
+A request that can be answered at once costs one read and one write. It does not wake a task, and
+its descriptor stays registered for the next request. Any other request wakes the connection's own
+task.
 
 **Invariant:** bytes that were read are passed to their connection, and nothing else reads them. A
-descriptor is registered exactly while a task waits for it, so a number that the kernel reuses never
-refers to an ended connection.
+descriptor is registered exactly while a task waits for it, so a descriptor number that the kernel
+reuses never refers to an ended connection.
 
 Source: the name and the idea are those of Kafka's org.apache.kafka.common.network.Selector.
 """
@@ -22,7 +23,7 @@ import trio
 from authorizerd.config.bounds import RECEIVE_BYTES
 
 TURN_NS_MAX: Final = 1_000_000
-"""After this time other tasks run. The request that exceeds it is still answered."""
+"""After this time, other tasks run. The request that exceeds it is still answered."""
 EVENTS_MAX: Final = 64
 
 
@@ -30,13 +31,13 @@ class Channel(Protocol):
     """A connection as the Selector sees it."""
 
     def receive(self, data: bytes) -> bytes | None:
-        """Take the next bytes of the peer, empty at the end of the stream.
+        """Handle the peer's next bytes, which are empty at the end of the stream.
 
-        Return the whole answer to them, or None if the connection's task must continue.
+        Return the complete answer, or None if the connection's task must continue.
         """
 
     def hold_unsent(self, size: int) -> None:
-        """Note that the connection's task has to send the last ``size`` bytes of an answer."""
+        """Note that the connection's task must send the last ``size`` bytes of an answer."""
 
 
 class _Waiter:
@@ -81,8 +82,8 @@ class Selector:
     async def wait(self, descriptor: int, channel: Channel) -> bytes:
         """Pass what the peer sends to ``channel``, and send its answers, until it needs its task.
 
-        Return the rest of an answer that the socket did not take as a whole, or nothing. A
-        cancelled wait has read nothing.
+        Return the rest of an answer that the socket did not fully accept, or nothing. A cancelled
+        wait has read nothing.
 
         Raises:
             BrokenResourceError: the connection is broken.
@@ -97,7 +98,7 @@ class Selector:
             return trio.lowlevel.Abort.SUCCEEDED
 
         await trio.lowlevel.wait_task_rescheduled(abort)
-        # An error whose traceback's frames refer to it would never be freed.
+        # An error that the frames of its traceback refer to would never be freed.
         error, waiter.error = waiter.error, None
         try:
             if isinstance(error, OSError):
@@ -152,7 +153,7 @@ class Selector:
 
 
 def _write(descriptor: int, data: bytes) -> int:
-    """Return how many bytes the socket took; none if it is full."""
+    """Return the number of bytes that the socket accepted; 0 if it is full."""
     try:
         return os.write(descriptor, data)
     except BlockingIOError:

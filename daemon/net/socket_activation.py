@@ -37,7 +37,7 @@ def take_inherited_sockets(
     Raises:
         StartError: a descriptor has no name, or is not a listening socket.
     """
-    # Remove the variables even if they are for another process: a child must not see them either.
+    # Remove the variables even if they are for another process: no child must see them.
     pid = environment.pop("LISTEN_PID", "")
     count = environment.pop("LISTEN_FDS", "")
     names = environment.pop("LISTEN_FDNAMES", "")
@@ -107,7 +107,7 @@ async def adopt(
         raise StartError(
             f"{key}: {_format_address(host, port)}: {error.strerror or error}"
         ) from error
-    # A name may have several addresses; the socket may listen at any of them.
+    # A host name may have several addresses; the socket may listen at any of them.
     hosts = {address[0] for *_, address in resolved}
     wanted = port
     for each in sockets:
@@ -116,7 +116,7 @@ async def adopt(
         found_host, found_port = each.getsockname()[:2]
         found = HttpEndpoint(host=found_host, port=found_port)
         if is_loopback(HttpEndpoint(host=host, port=port)) and not is_loopback(found):
-            # Check the bound address, not the name: on loopback callers need no credentials.
+            # Check the bound address, not the name: on loopback, callers need no credentials.
             raise StartError(f"{key}: the inherited socket's {loopback_error(found)}")
         if found_host not in hosts or (port and found_port != port):
             raise _mismatch(
@@ -130,7 +130,7 @@ def adopt_unix(sockets: Sequence[socket.socket], path: Path, key: str) -> BoundE
     """Take over the Unix socket of an endpoint that is configured to listen at ``path``.
 
     Raises:
-        StartError: it listens elsewhere, or there are several; the error names ``key``.
+        StartError: it listens elsewhere, or there are several sockets; the error names ``key``.
     """
     for each in sockets:
         found = each.getsockname()

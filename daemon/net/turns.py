@@ -2,11 +2,11 @@
 
 trio runs every task that is ready in each turn of its loop, and only then looks for new requests.
 If 256 connections have requests waiting, a client with a single request would wait for a slice of
-each of them. So in each turn, only as many continue as fit into WORK_NS. The others wait in order
-of arrival. A connection with a single request never waits here.
+each of them. So in each turn, only as many connections continue as fit into WORK_NS. The others
+wait in order of arrival. A connection with a single request never waits here.
 
-**Invariant:** while connections wait, as many as may continue have been released for the next turn.
-The first of those to run begins it and releases the next ones, so none waits for ever.
+**Invariant:** while connections wait, as many as fit have been released for the next turn. The
+first of these to run begins that turn and releases the next ones, so none starves.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import trio
 WORK_NS: Final = 500_000
 """The work of all slices in one turn."""
 SHARED_WORK_NS_MAX: Final = 5_000_000
-"""WORK_NS while other requests take longer than it: then the slices get as much time as these."""
+"""The limit for slices while other requests take more than WORK_NS: slices get as much time."""
 ROUND_NS: Final = 12_500_000
-"""The time in which each waiting connection should get its turn."""
+"""The time within which each waiting connection should get its turn."""
 SLICES_MAX: Final = 64
 _SLICE_NS_MAX: Final = 2_000_000
 _SLICES_REMEMBERED: Final = 8
@@ -41,16 +41,16 @@ class Turns:
         # Not a dict: finding its first item takes longer the more items were removed before it.
         self._waiting: OrderedDict[trio.lowlevel.Task, None] = OrderedDict()
         self._released = 0  # for the next turn
-        self._resuming = 0  # of those that were released for this turn, the ones still to run
+        self._resuming = 0  # released for this turn, but have not run yet
         self._begun = 0  # in this turn
-        self._slices = 1  # at most in one turn
-        self._slice_ns = WORK_NS  # of recent slices, on average
+        self._slices = 1  # maximum per turn
+        self._slice_ns = WORK_NS  # average of recent slices
         self._worked_ns = 0  # this thread's CPU time at the start of the turn
         self._is_timed = False  # True if the turn was timed from its start
 
     @property
     def waiting(self) -> int:
-        """The number of connections that wait for a later turn than the next one."""
+        """The number of connections waiting for a turn after the next one."""
         return len(self._waiting)
 
     @property
@@ -69,11 +69,11 @@ class Turns:
         """Wait for the next turn in which this task may continue.
 
         Args:
-            slice_ns: how long the task's last slice has taken, if it had one.
+            slice_ns: how long the task's last slice took, if it had one.
 
         Returns:
-            The CPU time in nanoseconds that this thread has used meanwhile: 0 if the task continued
-            in the next turn. Elapsed time would also count pauses of the machine.
+            The CPU time in nanoseconds that this thread used during the wait: 0 if the task
+                continued in the next turn. Elapsed time would also count pauses of the machine.
         """
         if slice_ns:
             more = min(slice_ns, _SLICE_NS_MAX) - self._slice_ns
@@ -82,7 +82,7 @@ class Turns:
             self._released += 1
             try:
                 await trio.lowlevel.checkpoint()
-            finally:  # even a cancelled task must release the next ones
+            finally:  # even a cancelled task must release the next tasks
                 self._resume()
             return 0
         if not self._waiting:
@@ -100,7 +100,7 @@ class Turns:
         return self._worked_ns - began_ns
 
     def _resume(self) -> None:
-        """Note that a released task runs. The first one begins the turn, and releases the next."""
+        """Note that a released task runs. The first one begins the turn, and releases more."""
         if self._resuming:
             self._resuming -= 1
             return
@@ -137,17 +137,16 @@ def current_turns() -> Turns:
 
 
 class Admission:
-    """Decide when one connection continues, and whether its next request is admitted.
+    """Decides when one connection continues, and whether its next request is admitted.
 
     **Invariant:** if all earlier requests of its connection are answered, a request is never
     refused. So a client that waits for each answer is never refused, however many such clients
     there are. Only work counts, measured as the CPU time of the loop's thread. Elapsed time does
-    not count, because the machine may pause the process for a moment, which is no reason to refuse
-    requests.
+    not count: that the machine paused the process for a moment is no reason to refuse requests.
 
     A refusal sets ``is_deferred``; ``Connection.pause`` clears it. ``has_backlog`` is True after
-    the client has sent more than one request at once, or a part of one: then its next bytes may
-    also have to wait.
+    the client has sent more than one request at once, or part of one: then its next bytes may also
+    have to wait.
 
     Args:
         turn_ms_max: how many milliseconds of other work a pipelined request may wait for.
@@ -168,7 +167,7 @@ class Admission:
 
     @property
     def is_contended(self) -> bool:
-        """True if other connections wait for a later turn than the next one."""
+        """True if other connections wait for a turn after the next one."""
         return self._turns.waiting > 0
 
     def share(self, each_ns: int) -> int:
@@ -180,7 +179,7 @@ class Admission:
         return max(1, self._turns.slice_ns // each_ns) if self._began_ns else 1
 
     def begin_slice(self) -> bool:
-        """Return True if the connection may go on without waiting: once, before its first wait."""
+        """Return True if the connection need not wait yet: once, before its first wait."""
         if self._began_ns or not self._turns.begin_slice():
             return False
         self._began_ns = time.perf_counter_ns()
@@ -198,7 +197,7 @@ class Admission:
         """Wait, if necessary, before requests that have just been received."""
         if not self.begin_slice():
             await self.wait()
-        # Nothing before these requests is unanswered, so the first one is not refused.
+        # All earlier requests are answered, so the first of these is not refused.
         self._is_late = False
 
     def leave(self, *, has_backlog: bool) -> None:
@@ -210,7 +209,7 @@ class Admission:
     def admits(self) -> bool:
         """Return True if the next request is admitted; otherwise, defer the connection.
 
-        Pipelined requests would be refused one by one, each at the cost of parsing it.
+        Otherwise pipelined requests would be refused one by one, each after being parsed.
         """
         if not self._is_late:
             return True

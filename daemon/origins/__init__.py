@@ -1,1 +1,1 @@
-"""Where the ACLs come from, and where changes go: the daemon's own log, or a cluster."""
+"""Where ACLs come from and changes go: the daemon's own log, or a cluster."""

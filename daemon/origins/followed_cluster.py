@@ -31,7 +31,7 @@ class FollowedCluster:
         is_super_user, may_alter, timeout_ms: see ``new_updates``.
     """
 
-    leadership: Final = None  # this node leads no log
+    leadership: Final = None  # this node does not lead a log
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class FollowedCluster:
         return self._copy.cluster_id or ""
 
     async def load(self) -> None:
-        """Return at once: ``services`` follow the cluster from the start."""
+        """Return at once: ``services`` follow the cluster from startup on."""
 
     def close(self) -> None:
         self._copy.close()

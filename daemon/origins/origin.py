@@ -59,7 +59,7 @@ class Origin(Protocol):
         """This node's leadership of the log, None if it does not lead, or not yet."""
 
     async def load(self) -> None:
-        """Pass on everything that is available at the start; return without waiting for a cluster.
+        """Pass on everything that is available at startup; return without waiting for a cluster.
 
         Raises:
             StartError: the log is damaged, or cannot be read or written.

@@ -78,7 +78,7 @@ class OwnLogOrigin:
             applier.cluster,
             requests_max=configuration.queued_max_requests,
             new_id=partial(next, _random_ids()),
-            # A checkpoint has only the state at its end, without the ACLs that changed before.
+            # A checkpoint has only the state at its end, not the earlier changes of ACLs.
             acls_changed_at=lambda: max(applier.acls_changed_at, progress.checkpoint_offset),
             applied_everywhere=dependencies.applied_everywhere,
         )

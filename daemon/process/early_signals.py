@@ -1,7 +1,7 @@
-"""Hold SIGHUP back until the daemon can obey it.
+"""Block SIGHUP until the daemon can handle it.
 
 **Invariant:** SIGHUP never ends the daemon. From the first step of ``serve`` until the daemon
-receives signals, the kernel holds SIGHUP back; then the daemon obeys it.
+receives signals, SIGHUP is blocked; then the daemon handles it.
 
 This module imports only what loads fast, because SIGHUP ends the process until ``hold_sighup`` has
 run.
@@ -20,5 +20,5 @@ def hold_sighup(words: Sequence[str]) -> None:
 
 
 def release_sighup() -> None:
-    """Unblock SIGHUP: the daemon receives a held signal and all later ones."""
+    """Unblock SIGHUP: the daemon receives a pending signal and all later ones."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGHUP,))

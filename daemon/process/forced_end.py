@@ -1,6 +1,6 @@
 """Force the daemon to end if something hangs.
 
-**Invariant:** after ``begin`` the process ends in time, even if a disk, a plug-in or an
+**Invariant:** after ``begin``, the process ends in time, even if a disk, a plugin or an
 uncancellable thread hangs. A kill at any time leaves a valid log, so no acknowledged change is
 lost. Only ``close`` stops the timer: by then everything that could hang has ended.
 """
@@ -39,7 +39,7 @@ class ForcedEnd:
         self._phase = "ending the tasks"
 
     def enter(self, phase: str) -> None:
-        """Note which phase of the shutdown begins. If the timer fires, the log names it."""
+        """Note which phase of the shutdown begins. If the timer fires, the log names this phase."""
         self._phase = phase
 
     def begin(self, seconds: int) -> None:

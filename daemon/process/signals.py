@@ -1,4 +1,4 @@
-"""Obey signals while the daemon runs: SIGHUP reloads its settings, SIGTERM and SIGINT end it."""
+"""Handle signals while the daemon runs: SIGHUP reloads its settings, SIGTERM and SIGINT end it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class SignalHandler:
             self._settings.refuse_reload(
                 f"reading its files took more than {RELOAD_SECONDS_MAX:g} s"
             )
-        # A refused reload has sent nothing to the workers.
+        # A rejected reload has sent nothing to the workers.
         if self._workers is not None and not self._settings.reloads.failing:
             await self._workers.applied_everywhere()
             _logger.info("every worker has the settings in force")

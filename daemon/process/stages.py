@@ -26,8 +26,8 @@ class Stage:
     Attributes:
         name: what happens while the stage ends, such as "draining connections".
         awaited: services that must report that they have started, one after the other.
-        services: services whose start nobody waits for.
-        end: lets the services end, or cancels them through the scope that it is given.
+        services: services that are started without waiting.
+        end: ends the services gracefully, or cancels them through the scope that it is given.
     """
 
     name: str
@@ -53,7 +53,7 @@ async def run_stages(
         await body()
         return
     stage, *later = stages
-    # Nested nurseries, not one for all: a stage must end completely before an earlier one may.
+    # Nested nurseries, not a single one: a stage must end completely before an earlier one may.
     async with trio.open_nursery() as nursery:
         for service in stage.awaited:
             await nursery.start(service)

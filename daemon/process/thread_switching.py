@@ -1,4 +1,4 @@
-"""Limit how long and how often another thread keeps the interpreter from the event loop."""
+"""Limit how long and how often other threads keep the GIL from the event loop."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ def switch_threads_soon() -> None:
 
 
 WORK_S: Final = 0.002
-"""How long a thread works before it rests."""
+"""How long a thread works before it sleeps."""
 REST_S_MAX: Final = 0.02
 
 
 class Pace:
     """Make a long-running thread rest as long as it works.
 
-    While it works, the loop takes the interpreter back only after ``SWITCH_INTERVAL_S``, several
-    times for one request, and still later if the kernel has stopped the thread meanwhile.
+    While it works, the loop gets the GIL back only after ``SWITCH_INTERVAL_S``, several times per
+    request, and even later if the kernel has preempted the thread.
 
     Args:
-        clock: returns the seconds that the calling thread has worked. Elapsed time would make it
-            rest for longer on a busy machine.
+        clock: returns the seconds that the calling thread has worked. With elapsed time, it would
+            sleep for longer on a busy machine.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
-"""Run functions in threads, without cycles of objects.
+"""Run functions in threads, without reference cycles.
 
-``trio.to_thread.run_sync`` keeps an error of its function in a cycle: the error's traceback has
-frames that hold the error. A frozen object in a cycle is never freed
-(``daemon.process.gc_control``), so each error would leak all that its frames hold.
+``trio.to_thread.run_sync`` leaves its function's error in a cycle: the error's traceback has frames
+that refer to the error. A frozen object in a cycle is never freed (``daemon.process.gc_control``),
+so each error would leak everything that its frames refer to.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ async def run_in_thread(
 
     Args:
         abandon_on_cancel: False to let a cancelled call still wait for the function.
-        limiter: how many threads may run at once; None: trio's own limit.
+        limiter: how many threads may run at once; None means trio's default limit.
     """
     captured: list[outcome.Outcome[T]] = []
 

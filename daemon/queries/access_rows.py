@@ -32,14 +32,14 @@ _PREFIXED: Final = PatternType.PREFIXED.name
 
 
 class Row(Protocol):
-    """A row. Its fields are those of a line of JSON."""
+    """A row. Its fields are those of a JSON line."""
 
     def cells(self) -> tuple[str, ...]:
         """Return the texts of the row's columns."""
 
 
 class PrincipalRow(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """A principal, or everyone that no other row names, and the hosts from which it is allowed.
+    """A principal, or everyone not named by another row, and the hosts from which it is allowed.
 
     Attributes:
         hosts: None if only ``denied_host`` is known.
@@ -73,8 +73,8 @@ class ResourceRow(
 
     Attributes:
         pattern: None for all names that no ACL's pattern matches.
-        excepted: patterns inside this one for which the row says nothing.
-        except_left_out: the number of further ones.
+        excepted: patterns inside this one to which the row does not apply.
+        except_left_out: the number of further patterns.
     """
 
     resource_type: str
@@ -139,7 +139,7 @@ def _read_principals(query: Query, page: SearchPage, *, is_first: bool) -> Itera
         yield PrincipalRow(None, everyone)
     found = ((subject.id, _properties_of(subject.properties)) for subject in _subjects(page))
     allowed = ((name, each.hosts, None, each.super_user) for name, each in found)
-    # From other hosts than the one that was asked about, they may be allowed.
+    # They may be allowed from other hosts than the one that was asked about.
     nowhere = (NO_HOST, None) if query.host is None else (None, query.host)
     denied = ((name, *nowhere, False) for name in page.context.everyone_except)
     for name, hosts, denied_host, super_user in merge(allowed, denied, key=itemgetter(0)):

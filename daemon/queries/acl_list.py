@@ -1,7 +1,7 @@
 """``GET /v1/acls``: the ACLs at one offset, from which a watch can begin.
 
 **Invariant:** a listing shows exactly the ACLs of one state that its filter matches, each once, or
-the client sees that it is incomplete. Nothing is sent once the caller's right has ended.
+the client can tell that it is incomplete. Nothing is sent once the caller has lost the right.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class AclListHandler(AclSurface):
         asked = ListingQuestion(wanted, state.settings, as_of, request.view)
         check = new_check(self._authorizer, state, lambda: caller.check(ACLS))
         offset = state.offset
-        del state  # otherwise it would be freed late
+        del state  # otherwise it would be kept alive for too long
         found = await self._queries.open(asked, caller=caller.principal, offset=offset)
         try:
             check()

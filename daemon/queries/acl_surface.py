@@ -1,6 +1,6 @@
 """What ``GET /v1/acls`` and ``GET /v1/watch`` share: methods, rights and errors.
 
-**Invariant:** nobody sees an ACL without credentials and the right to read ACLs. An error is one
+**Invariant:** no caller sees an ACL without credentials and the right to read ACLs. An error is one
 line of plain text, and an unidentified caller learns nothing from it.
 """
 
@@ -96,5 +96,5 @@ def check_may_list(authorizer: StandardAuthorizer, caller: Caller) -> DecisionSt
 
 
 def refuse_for_now(reason: str) -> Response:
-    """Return a refusal after which the caller may try again."""
+    """Return a refusal that tells the caller to retry later."""
     return msgspec.structs.replace(text_response(503, reason), headers=(RETRY_AFTER,))

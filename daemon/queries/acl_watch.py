@@ -1,9 +1,9 @@
 """``GET /v1/watch``: every change of ACLs after an offset, as server-sent events.
 
 **Invariant:** a watcher gets every change after its offset, once and in order, but only after
-decisions use it; otherwise the watcher is told to list the ACLs again. It keeps a position in the
-journal and the one event that is being sent, so a slow watcher takes no more memory than a quick
-one. No change is sent unless the caller may still see ACLs.
+decisions use it; otherwise it is told to list the ACLs again. It keeps only a position in the
+journal and the event that is being sent, so a slow watcher takes no more memory than a fast one. No
+change is sent unless the caller may still see ACLs.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ HEARTBEAT_SECONDS: Final = 10.0
 """After this time without an event, a comment is sent, and the caller's right is checked again."""
 STALL_SECONDS: Final = 30.0
 AHEAD_SECONDS: Final = 5.0
-"""How long a watch waits for an offset that only another daemon or worker has applied."""
+"""How long a watch waits for an offset that only another daemon or worker has applied so far."""
 
 _OFFSET: Final = re.compile(r"-?\d{1,18}", re.ASCII)
 _LAST_EVENT_ID: Final = b"last-event-id"
 _HEADERS: Final = (
     NO_STORE,
-    (b"X-Accel-Buffering", b"no"),  # nginx would keep events back until its buffer is full
+    (b"X-Accel-Buffering", b"no"),  # nginx would hold events back until its buffer is full
 )
 
 
@@ -70,7 +70,7 @@ class AclWatchHandler(AclSurface):
         if after is not None:
             with trio.move_on_after(AHEAD_SECONDS):
                 await self._authorizer.wait_until_applied(after)
-        # Do both in one step: a batch applied in between would be missing, or sent twice.
+        # Do both in one step: a batch applied in between would be lost, or sent twice.
         check_may_list(self._authorizer, caller)
         journal = self._watchers.journal
         after = journal.offset if after is None else after
@@ -79,8 +79,8 @@ class AclWatchHandler(AclSurface):
         assert principal is not None, "only callers with credentials may list ACLs"
         if not self._watchers.enter(principal):
             return refuse_for_now(
-                "too many watchers: authorizerd.watch.max.connections is reached for all callers,"
-                " or half of it for this one"
+                "too many watchers: all callers together have reached "
+                "authorizerd.watch.max.connections, or this caller has reached half of it"
             )
         watch = _Watch(self._authorizer, caller, self._watchers, after, position)
         return StreamedResponse(
@@ -119,13 +119,13 @@ class _Watch:
         self._ending: Ending = "closed"
 
     def close(self) -> None:
-        """Release the slot, and count why the watch has ended."""
+        """Release the slot, and count why the watch ended."""
         principal = self._caller.principal
         assert principal is not None, "checked"
         self._watchers.leave(principal, self._ending)
 
     async def write(self, send: Send) -> None:
-        """Send events until the caller may not see ACLs, or changes have left the journal."""
+        """Send events until the caller may no longer see ACLs, or changes have left the journal."""
         journal = self._journal
         try:
             await send(encode_begin(self._after, journal.offset))
@@ -161,7 +161,7 @@ class _Watch:
             await send(encode_heartbeat(None))
             return
         check_may_list(self._authorizer, self._caller)
-        # Changes that are not sent yet would be lost if the client resumed after them.
+        # If the client resumed after changes that were not sent yet, they would be lost.
         if journal.look_up(self._position) is None:
             await send(encode_heartbeat(journal.offset))
 
@@ -182,7 +182,7 @@ class _Watch:
             part = None if self._is_suspended else journal.look_up(self._position)
             if part is None:
                 continue
-            # Check for each part: a slow reader may take minutes to read a batch.
+            # Check before each part: a slow reader may take minutes to read a batch.
             check_may_list(self._authorizer, self._caller)
             await send(_encode(part))
             self._position += 1
@@ -201,7 +201,7 @@ class _Watch:
 
 
 def _encode(part: JournalPart) -> bytes:
-    """Return the event of a part. All watchers share its text."""
+    """Return the event for a part. All watchers share its text."""
     if not part.text:
         changes = ((change.is_added, change.id, change.acl) for change in part.changes)
         part.text = encode_changes(part.offset, changes, is_last=part.is_last)
@@ -209,7 +209,7 @@ def _encode(part: JournalPart) -> bytes:
 
 
 def _read_offset(request: Request) -> int | None:
-    """Return the offset from which to resume, or None to begin with the newest one.
+    """Return the offset to resume from, or None to begin with the newest one.
 
     When a browser resumes, it sends the same URL again, so the header is newer.
 

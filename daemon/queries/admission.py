@@ -1,8 +1,8 @@
-"""Which question is answered next, and how many may wait.
+"""Decide which question is answered next, and how many may wait.
 
 **Invariant:** the callers take turns: before a caller gets another turn, every other waiting caller
-has had one. A caller that can be told apart has one question answered at a time, which leaves a
-slot for others. It never has all waiting slots, nor all listings.
+has had one. An identified caller has one question answered at a time, which leaves a slot for
+others. It never holds all waiting slots, or all listings.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LISTINGS_MAX: Final = 8
 
 
 class Waiting(Protocol):
-    """A question that waits."""
+    """A waiting question."""
 
     @property
     def caller(self) -> str | None:
@@ -38,7 +38,7 @@ Q = TypeVar("Q", bound=Waiting)
 
 
 class AdmissionControl(Generic[Q]):
-    """The waiting questions, those being answered, and the listings being read."""
+    """The questions that wait or are being answered, and the listings being read."""
 
     def __init__(self) -> None:
         self._waiting: Final[OrderedDict[str | None, deque[Q]]] = OrderedDict()
@@ -80,11 +80,11 @@ class AdmissionControl(Generic[Q]):
         return None
 
     def finish(self, question: Q) -> None:
-        """Free the slot of a listing that is complete, although its client still reads it."""
+        """Free the slot of a complete listing, even while its client still reads it."""
         self.running.remove(question)
 
     def leave(self, question: Q) -> None:
-        """Forget a question that is answered, or whose caller has gone."""
+        """Forget a question that is answered, or whose caller has disconnected."""
         self._end(question)
         if question in self._listings:
             self._listings.remove(question)
@@ -100,6 +100,6 @@ class AdmissionControl(Generic[Q]):
 
 
 def _has_slot(caller: str | None, held: list[Q], running: list[Q], most: int) -> bool:
-    """Return True if there are fewer than ``most``, and the caller has fewer than ``most / 2``."""
+    """Return True if fewer than ``most`` are held, and fewer than ``most / 2`` by the caller."""
     own = sum(each.caller == caller for each in (*held, *running))
     return len(held) < most and (caller is None or own < most // 2)

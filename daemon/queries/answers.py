@@ -1,6 +1,6 @@
 """Answer one question, in a child of the query process.
 
-Only the caller waits for a child, so its code is simple and may take long.
+Only the caller waits for a child, so this code is simple and may take long.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ from authorizerd.protocol.queries import (
 )
 from authorizerd.protocol.views import FileView, TableView
 
-NO_MEMORY: Final = "the question takes more memory than allowed: ask a narrower one"
+NO_MEMORY: Final = "the question takes more memory than allowed: ask a narrower question"
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -79,7 +79,7 @@ class Answering:
     """Answer questions by one state.
 
     Args:
-        tokens: the same in all children, also of a later query process.
+        tokens: the same in all children, even of a later query process.
     """
 
     def __init__(self, state: ReplicatedState, past: PastReader, tokens: PageTokens) -> None:

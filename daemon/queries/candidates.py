@@ -1,7 +1,7 @@
 """Candidate ACLs, as visitors of the console paste them, and what they would change.
 
-**Invariant:** the changes are computed on copies: nothing in force changes. What is
-read, compared and judged is bounded.
+**Invariant:** the changes are computed on copies: nothing in force changes. The amount of text,
+ACLs and requests is bounded.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def find_present(snapshot: AclSnapshot, principals: frozenset[str]) -> list[tupl
     if len(present) > PRESENT_MAX:
         raise QueryError(
             f"the principals of the candidates have more than {PRESENT_MAX} ACLs in force:"
-            " paste those of fewer principals, or use `authorizerd acls plan`"
+            " paste the ACLs of fewer principals, or use `authorizerd acls plan`"
         )
     return present
 
@@ -133,7 +133,7 @@ def compare(
 
 
 def apply_candidates(snapshot: AclSnapshot, undone: Sequence[PastChange]) -> AclSnapshot:
-    """Return the state after the changes: to add an ACL is to undo its removal, and the reverse.
+    """Return the state after the changes: adding an ACL means undoing its removal, and vice versa.
 
     Raises:
         QueryError: the changes do not fit the state.
@@ -183,7 +183,7 @@ def judge(
 
 
 def make_plan(question: PlanQuestion, snapshot: AclSnapshot) -> Plan:
-    """Return what pasted ACLs would change.
+    """Return the effect of pasted ACLs.
 
     Raises:
         QueryError: they cannot be used.

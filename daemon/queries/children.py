@@ -1,11 +1,11 @@
-"""The children of the query process: each is forked to answer one question, and ends.
+"""The children of the query process, each forked to answer one question.
 
-A child shares the state's memory with its parent until one of them writes to a page of it. Python
+A child shares the state's memory pages with its parent until one of them writes to a page. Python
 counts references in the objects themselves, so even reading copies pages.
 
 **Invariant:** a child keeps only its question's descriptors and the standard streams. It ignores
 its parent's signals, dies with its parent, and runs none of the parent's clean-up at its end.
-Whatever fails in it, only its own question stays unanswered.
+Any failure in a child leaves only its own question unanswered.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from authorizerd.protocol.queries import (
 )
 
 OWN_BYTES_MAX: Final = 512 * 1024 * 1024
-"""How much memory a child may use in addition to a copy of its parent's."""
+"""How much memory a child may use beyond that of its parent."""
 LINES_BYTES_MAX: Final = 256 * 1024 * 1024
-"""The maximum size of the lines of a listing, which are compressed to about a tenth."""
+"""The maximum compressed size of a listing's lines; compression leaves about a tenth."""
 NICENESS: Final = 5
-"""Decisions come first."""
+"""The niceness of children: decisions come first."""
 OOM_SCORE: Final = 500
 """If the machine runs out of memory, the kernel ends a child first, not the daemon."""
 GRACE_SECONDS: Final = 1.0
-"""How long after its time limit a child is killed, unless the caller has acted before."""
+"""A child is killed this long after its time limit, if its caller has not disconnected."""
 ENDED: Final = "ended"
-"""The name of ``EndCounts`` in the process's counters."""
+"""The prefix of ``EndCounts`` in the process's counters."""
 _PR_SET_PDEATHSIG: Final = 1
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM, signal.SIGPIPE)
 
@@ -54,7 +54,7 @@ _prctl: Final = ctypes.CDLL(None).prctl
 
 @dataclass(slots=True)
 class EndCounts:
-    """How many questions have ended without an answer, by reason."""
+    """The number of questions that ended without an answer, by reason."""
 
     time: int = 0
     memory: int = 0
@@ -83,7 +83,7 @@ class Question:
         self.is_greedy = False
 
     def start(self, work: Work, notes: Callable[[], bytes]) -> int:
-        """Fork the child; return a descriptor that ends when the child has ended.
+        """Fork the child; return a descriptor that reaches its end when the child has ended.
 
         Args:
             notes: returns the bytes that the child sends to that descriptor at its end.
@@ -107,7 +107,7 @@ class Question:
 
     @property
     def is_late(self) -> bool:
-        """True once its caller no longer waits for it."""
+        """True once the caller no longer waits for the answer."""
         return time.monotonic() >= self.deadline
 
     def kill(self) -> None:
@@ -142,7 +142,7 @@ def _answer(
         link.setblocking(True)
         answer = work(_read_question(link))
         reply = next(answer)
-        _write(alive, notes())  # before the reply: once its caller has it, this process is killed
+        _write(alive, notes())  # before the reply: once the caller has it, this process is killed
         link.sendall(reply)
         size = 0
         for lines in answer:
@@ -151,14 +151,14 @@ def _answer(
             if size > LINES_BYTES_MAX:
                 raise MemoryError("a listing has more lines than allowed")
             _write(question.lines, part)
-            with suppress(BlockingIOError):  # its reader is slow, and will check again anyway
+            with suppress(BlockingIOError):  # the reader is slow, and will check again anyway
                 link.send(b"+", socket.MSG_DONTWAIT)
         if question.lines >= 0:
             _write(question.lines, frame())
         link.shutdown(socket.SHUT_WR)
         code = 0
     except (BrokenPipeError, ConnectionResetError, EOFError):
-        code = 0  # the caller has gone
+        code = 0  # the caller has disconnected
     except BaseException:  # noqa: BLE001 - nothing may run after it
         with suppress(BaseException):
             traceback.print_exc()
@@ -174,12 +174,12 @@ def _isolate(question: Question, alive: int, parent: int) -> None:
     left = max(question.deadline - time.monotonic(), 0)
     signal.setitimer(signal.ITIMER_REAL, left + GRACE_SECONDS)
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it has ended before
+    if os.getppid() != parent:  # the parent has already ended
         os._exit(1)
     kept = sorted({question.link.fileno(), alive, max(question.lines, 2)})
     for after, before in zip((2, *kept), (*kept, os.sysconf("SC_OPEN_MAX")), strict=True):
         os.closerange(after + 1, before)
-    with suppress(OSError):  # a filter of system calls may forbid it
+    with suppress(OSError):  # a seccomp filter may forbid it
         os.nice(NICENESS)
     with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write(str(OOM_SCORE))
@@ -190,7 +190,7 @@ def _isolate(question: Question, alive: int, parent: int) -> None:
 
 
 def private_bytes(process: int) -> int:
-    """Return how much memory a child has for itself; 0 once it has ended, or if it is hidden."""
+    """Return a child's private memory in bytes; 0 once it has ended, or if that is not readable."""
     with suppress(OSError):
         return _read_kilobytes(f"/proc/{process}/smaps_rollup", "Private_Dirty") * 1024
     return 0

@@ -1,4 +1,4 @@
-"""Ask the query process, from a process that has decision ports.
+"""Ask the query process, from a process with decision ports.
 
 **Invariant:** a caller's wait is limited, even if the query process hangs. Only a complete answer
 counts.
@@ -34,11 +34,11 @@ from authorizerd.protocol.queries import (
     takes_long,
 )
 
-AWAY: Final = "questions that take long cannot be answered now: retry later, or ask another daemon"
+AWAY: Final = "long-running questions cannot be answered now: retry later, or ask another daemon"
 LISTING_SECONDS_MAX: Final = 120.0
 OPEN_MAX: Final = 2 * (WAITING_MAX + RUNNING_MAX + LISTINGS_MAX)
-"""The most open questions of this process, which take descriptors even if nobody receives them."""
-LOST: Final = "the process that was to answer has ended: retry later, or ask another daemon"
+"""Maximum number of open questions, which use descriptors even if nothing receives them."""
+LOST: Final = "the process that was answering has ended: retry later, or ask another daemon"
 
 
 class OpenAnswer(Protocol):
@@ -47,7 +47,7 @@ class OpenAnswer(Protocol):
     answer: Answer
 
     async def next_lines(self) -> bytes:
-        """Return the next lines that follow, nothing at their end.
+        """Return the next lines, or nothing at their end.
 
         Raises:
             ClosingError: it ends early.
@@ -58,10 +58,10 @@ class OpenAnswer(Protocol):
 
 
 class Queries(ABC):
-    """Answers questions that take long."""
+    """Answers long-running questions."""
 
     async def ask(self, question: QueryQuestion, *, caller: str | None, offset: int) -> Answer:
-        """Return the answer to a question without lines. Errors: as ``open``."""
+        """Return the answer to a question without lines. Raises like ``open``."""
         opened = await self.open(question, caller=caller, offset=offset)
         opened.close()
         return opened.answer
@@ -75,23 +75,25 @@ class Queries(ABC):
             offset: the offset of this process's state.
 
         Raises:
-            BusyError: it cannot be answered now, or the time is over.
+            BusyError: it cannot be answered now, or the time is up.
             Others: one of ``answers.ERRORS``.
         """
 
 
 class NoQueries(Queries):
-    """Refuses every question: another authorizer's decisions do not depend on the ACLs alone."""
+    """Refuses every question: a plugin's decisions do not depend on the ACLs alone."""
 
     async def open(self, question: QueryQuestion, *, caller: str | None, offset: int) -> OpenAnswer:
-        raise PastRefusedError("as_of: authorizer.class.name names a class without a past")
+        raise PastRefusedError(
+            "as_of: authorizer.class.name names a class that cannot answer about the past"
+        )
 
 
 NO_QUERIES: Final = NoQueries()
 
 
 class QueryClient(Queries):
-    """Send questions to the query process.
+    """Sends questions to the query process.
 
     Args:
         questions: the socket from which the query process receives them.
@@ -110,7 +112,7 @@ class QueryClient(Queries):
             timeout_ms, key = int(LISTING_SECONDS_MAX * 1000), ""
         deadline = time.monotonic() + timeout_ms / 1000
         header = Header(caller, offset, deadline, has_lines(question))
-        if len(self._opened) >= OPEN_MAX:  # the query process has stopped, or does not read
+        if len(self._opened) >= OPEN_MAX:  # the query process is down, or does not read
             raise BusyError(AWAY)
         try:
             opened = _OpenAnswer(self._questions, header, self._opened)
@@ -134,7 +136,7 @@ class _OpenAnswer(OpenAnswer):
     """A question's socket, and for a listing, its file.
 
     Raises:
-        OSError: the query process is down, or has not received what was sent before.
+        OSError: the query process is down, or has not received earlier questions.
     """
 
     answer: Answer
@@ -142,7 +144,7 @@ class _OpenAnswer(OpenAnswer):
     def __init__(self, questions: socket.socket, header: Header, opened: set[_OpenAnswer]) -> None:
         self._file = -1
         self._is_complete = False  # True once the file is complete
-        self._position = 0  # the descriptor's own position is used by the child, which writes
+        self._position = 0  # the child, which writes, uses the descriptor's own position
         ours, theirs = socket.socketpair()
         self._link: Final = trio.socket.from_stdlib_socket(ours)
         self._frames: Final = Frames()
@@ -175,7 +177,7 @@ class _OpenAnswer(OpenAnswer):
 
         async def send() -> None:
             left = memoryview(question)
-            with suppress(OSError):  # there may still be a refusal to read
+            with suppress(OSError):  # there may still be a refusal to be read
                 while left:
                     left = left[await self._link.send(left) :]
 
@@ -208,7 +210,7 @@ class _OpenAnswer(OpenAnswer):
         return lines
 
     def _read_lines(self) -> bytes | None:
-        """Return the next lines of the file, nothing at their end, None if they are incomplete."""
+        """Return the file's next lines, nothing at their end, or None if they are incomplete."""
         file, position = self._file, self._position
         head = os.pread(file, SIZE_BYTES, position)
         size = int.from_bytes(head)

@@ -14,7 +14,7 @@ def send_header(questions: socket.socket, header: Header, *descriptors: int) -> 
     """Send a question's header and descriptors, without waiting.
 
     Args:
-        descriptors: of its socket, and of the file for the lines of a listing.
+        descriptors: those of its socket, and of the file for a listing's lines.
 
     Raises:
         OSError: they cannot be sent now, or the caller's name is too long.
@@ -28,7 +28,7 @@ def send_header(questions: socket.socket, header: Header, *descriptors: int) -> 
 
 
 def receive_header(questions: socket.socket) -> tuple[Header, socket.socket, int] | None:
-    """Return the next header, its socket, and its file or -1; None if it has no socket.
+    """Return the next header, its socket, and its file's descriptor or -1; None without a socket.
 
     Raises:
         BlockingIOError: there is none.

@@ -1,7 +1,7 @@
 """Answers that a client reads line by line, from the query process.
 
-**Invariant:** the client can tell a whole answer from one that ended early. Nothing is sent once
-the caller's right has ended, or the ACLs have become stale.
+**Invariant:** the client can distinguish a complete answer from one that ended early. Nothing is
+sent once the caller has lost the right, or the ACLs have become stale.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STALL_SECONDS: Final = 30.0
 def new_check(
     authorizer: DaemonAuthorizer, state: DecisionState, check_right: Callable[[], None]
 ) -> Callable[[], None]:
-    """Return a check that the caller may still see what ``state`` shows.
+    """Return a function that checks that the caller may still see ``state``.
 
     Raises (when it is called):
         ForbiddenError, NotReadyError: it may not.
@@ -45,13 +45,13 @@ def stream(
     content_type: str,
     headers: tuple[tuple[bytes, bytes], ...] = (NO_STORE,),
 ) -> StreamedResponse:
-    """Return a sender of the lines of an answer, which is closed at the end."""
+    """Return a streamed response of an answer's lines; the answer is closed at the end."""
 
     async def write(send: Send) -> None:
         with trio.move_on_after(LISTING_SECONDS_MAX) as limit:
             while lines := await found.next_lines():
                 try:
-                    check()  # check for each part: a slow reader may take minutes
+                    check()  # check before each part: a slow reader may take minutes
                 except (ForbiddenError, NotReadyError) as error:
                     raise ClosingError(f"a listing ended early: {error}") from error
                 await send(lines)

@@ -1,4 +1,4 @@
-"""The past, as the query process reads it: the state of an earlier moment, with today's settings.
+"""The past, as the query process reads it: the state at an earlier moment, with today's settings.
 
 **Invariant:** a state is exact, or there is an error.
 """
@@ -65,7 +65,7 @@ class PastState:
 
     Attributes:
         snapshot: the ACLs at that moment.
-        now: those from which they were made.
+        now: the ACLs from which they were derived.
         settings: the current ones.
         moment: the last batch that the state includes.
         changes: all changes since then, in log order.
@@ -78,7 +78,7 @@ class PastState:
     changes: tuple[PastChange, ...]
 
     def describe(self, question: Question) -> AsOfAnswer:
-        """Return an answer's facts about its moment, and when the answer changed afterwards.
+        """Return the moment of an answer, and when the answer changed afterwards.
 
         Raises:
             InvalidQuestionError: the principal is ``User:*``.
@@ -134,9 +134,9 @@ class PastReader:
         return self._index.encode() if self._has_read else b""
 
     def adopt_notes(self, notes: bytes) -> None:
-        """Take over a child's notes on the log, so that later children begin further on.
+        """Adopt a child's notes on the log, so that later children begin further on.
 
-        A child that is killed while it writes them leaves only a part, which is ignored.
+        A child that is killed while writing them leaves incomplete notes, which are ignored.
         """
         with suppress(msgspec.DecodeError):
             if notes:
@@ -194,7 +194,7 @@ class PastReader:
 
         def read(log: PastLog) -> History:
             nonlocal selected
-            selected = 0  # the files may have changed, and are read again
+            selected = 0  # the files may have changed, so they are read again
             offset = log.find_offset(as_of, newest=now.offset)
             history = read_history(log, select, since=AsOf(offset=offset))
             check_complete(history.end.offset, now.offset)

@@ -4,7 +4,7 @@ It receives the daemon's changes, like a worker, and questions from the decision
 question is answered by a child (``children``). The loop itself does only short work.
 
 **Invariant:** a question is answered by a state that includes the offset that its caller has seen.
-The process ends with the daemon. A caller that has gone frees its slot.
+The process ends with the daemon. A caller that disconnects frees its slot.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ from authorizerd.protocol.worker_feed import (
 WATCH_SECONDS: Final = 0.1
 """How often the memory of children is measured."""
 TOO_MANY: Final = (
-    f"too many questions: {WAITING_MAX} wait already, or {LISTINGS_MAX} listings are under way, or"
-    " half of these are this caller's; retry later, or ask another daemon"
+    f"too many questions: {WAITING_MAX} already wait, {LISTINGS_MAX} listings are in progress, or "
+    "half of either are this caller's; retry later, or ask another daemon"
 )
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _SOURCE: Final = "the daemon's configuration"
@@ -84,10 +84,10 @@ def run_query_process(
     """Run the query process until the daemon ends.
 
     Args:
-        feed_descriptor: this end of the feed, a socket.
-        questions_descriptor: the socket with which the decision ports send questions.
+        feed_descriptor: this process's end of the feed, a socket.
+        questions_descriptor: the socket on which the decision ports send questions.
     """
-    for number in _SIGNALS:  # they reach all processes; the daemon ends this one
+    for number in _SIGNALS:  # a terminal sends them to all processes; the daemon ends this one
         signal.signal(number, signal.SIG_IGN)
     # Children are forked from frozen objects. The loop itself leaves few cycles.
     gc.disable()
@@ -99,7 +99,7 @@ def run_query_process(
 
 
 class QueryProcess:
-    """The loop, and the questions that it knows of."""
+    """The loop, and its open questions."""
 
     def __init__(self, feed: socket.socket, questions: socket.socket, new_work: NewWork) -> None:
         self._feed: Final = feed
@@ -125,7 +125,7 @@ class QueryProcess:
         while goes_on:
             wait_ms = WATCH_SECONDS * 1000 if self._admission.running else None
             for descriptor, _ in self._poll.poll(wait_ms):
-                # An earlier handler may have ended the subject of this one.
+                # An earlier handler may have unregistered this one's descriptor.
                 handler = self._handlers.get(descriptor)
                 goes_on = goes_on and (handler is None or handler())
             self._check_memory()
@@ -202,11 +202,11 @@ class QueryProcess:
             self._refuse(question, TOO_MANY)
             question.close()
             return
-        # The question itself stays in the socket: its child reads it.
+        # The question itself stays in the socket: the child reads it.
         self._watch(question.link.fileno(), select.POLLRDHUP, partial(self._leave, question))
 
     def _leave(self, question: Question) -> bool:
-        """Forget a question: its caller has gone."""
+        """Forget a question: its caller has disconnected."""
         self._unwatch(question.link.fileno())
         self._ended.time += question.is_late
         if question.child:
@@ -250,7 +250,8 @@ class QueryProcess:
         self._unwatch(ended)
         os.close(ended)
         code = question.wait()
-        # If the descriptor is closed, the caller has gone, and the child was killed for that.
+        # If the descriptor is closed, the caller disconnected, and the child was killed for that
+        # reason.
         is_wanted = question.link.fileno() in self._handlers
         if code and is_wanted:
             self._ended.memory += question.is_greedy

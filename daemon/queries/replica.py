@@ -1,6 +1,6 @@
 """The query process's own copy of the state, kept current by the daemon's feed.
 
-**Invariant:** a state is shown only once all changes of its batch are applied, in log order.
+**Invariant:** a state becomes visible only once all changes of its batch are applied, in log order.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class ReplicatedState(msgspec.Struct, frozen=True, gc=False):
 
 
 class Replica:
-    """Apply the orders of the feed.
+    """Applies the orders of the feed.
 
     ``states`` are the newest ones, none until the whole state has arrived.
 
@@ -63,7 +63,7 @@ class Replica:
         return self.states[-1].snapshot.offset if self.states else -1
 
     def find(self, offset: int) -> ReplicatedState:
-        """Return the state at this log offset, or the newest if that one is not kept."""
+        """Return the state at this log offset, or the newest one if it is no longer kept."""
         newest = self.states[-1]
         exact = (state for state in reversed(self.states) if state.snapshot.offset == offset)
         return next(exact, newest)
@@ -84,7 +84,7 @@ class Replica:
             self._show(at_offset(self._snapshot, batch.last_offset))
 
     def finish_load(self, offset: int) -> None:
-        """Show the changes so far, which are the whole state."""
+        """Publish the changes so far, which are the whole state."""
         assert self._builder is not None, "a state is loaded once"
         snapshot = self._builder.freeze(offset)
         self._builder = None

@@ -1,10 +1,10 @@
 """AuthZEN's searches on the decision port: for subjects, resources and actions.
 
 **Invariant:** all pages of a search show one state. If the ACLs, the settings or the topics have
-changed since the page before, the next page is an error. A new log offset alone changes nothing.
+changed since the previous page, the next page is an error. A new log offset alone does not matter.
 
-A caller may search its own rights. To search those of others, and for subjects, it needs the right
-to search. A search is counted once, and leaves one line in the audit log.
+A caller may search its own rights. To search the rights of others, or for subjects, it needs the
+right to search. A search is counted once, and leaves one line in the audit log.
 
 Source: OpenID AuthZEN Authorization API 1.0, section 8 (Search APIs).
 """
@@ -151,14 +151,14 @@ class SearchHandler(HttpSurface):
         count: int,
         requester: PortRequester,
     ) -> None:
-        """Count a search, and have it audited; see docs/audit.md for its line."""
+        """Count and audit a search; see docs/audit.md for its line."""
         if count:
             self._counts.allowed += 1
         else:
             self._counts.denied += 1
         rule = SURFACE
         operation: int = Operation.ANY
-        # Without a resource's name, no decision is meant, so the line must not name an operation:
+        # Without a resource name there is no decision, so the line must not name an operation:
         # replay judges lines that have all fields of a question.
         if query.resource_name is None:
             rule = f"{SURFACE}({Operation.read(query.operation or operation).name})"

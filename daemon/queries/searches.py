@@ -1,7 +1,7 @@
 """Pages of searches, as the query process answers them.
 
 **Invariant:** all pages of a search show one state. If the ACLs, the settings or the topics have
-changed since the page before, the next page is an error. A new log offset alone changes nothing.
+changed since the previous page, the next page is an error. A new log offset alone does not matter.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ def find_next_page(
     """Return the page that a question asks for, and the token of the next one.
 
     Raises:
-        AuthZenError: the token is not one of this search, or has expired.
+        AuthZenError: the token does not belong to this search, or has expired.
         InvalidQuestionError, SearchLimitError: see ``find_page``.
     """
     identity = msgspec.msgpack.encode((question.caller, question.query))
     token, state_id = None, b""
     limit = PAGE_LIMIT_MAX if question.limit is None else question.limit
-    # Clients that loop also send the empty token of the last page: it begins a new search.
+    # Looping clients may send the empty token of the last page, which begins a new search.
     if question.token:
         token = tokens.decode(question.token, identity)
         if question.limit not in (None, token.limit):
-            raise AuthZenError(f"page.limit: expected {token.limit}, as for the page before")
+            raise AuthZenError(f"page.limit: expected {token.limit}, as for the previous page")
         limit = token.limit
         state_id = _identify(question.query, searched.snapshot, searched.settings, image)
         check_state(token, state_id)
@@ -83,7 +83,7 @@ def find_rows(query: Query, searched: State) -> tuple[list[Row], SearchContext]:
 def _identify(
     query: Query, snapshot: AclSnapshot, settings: AuthorizerSettings, image: ClusterImage
 ) -> bytes:
-    """Return what identifies the state that a search depends on."""
+    """Return an identifier of the state that a search depends on."""
     parts = [combine_ids(snapshot.acls)]
     if query.resource_name is None and query.resource_type == ResourceType.TOPIC:
         parts.append(combine_ids(image.topic_names))

@@ -1,4 +1,4 @@
-"""Rows as the console shows and sends them: pages of sorted tables, CSV and lines of JSON.
+"""Rows as the console shows and sends them: pages of sorted tables, CSV, and JSON lines.
 
 **Invariant:** a page is part of all matching rows, in order. No cell of
 a CSV file is a formula for a spreadsheet.
@@ -45,7 +45,7 @@ RESOURCE_COLUMNS: Final = MappingProxyType(
     {"name": "Name", "pattern": "Meaning", "except": "Except", "hosts": "Hosts"}
 )
 _FORMULA: Final = "=+@-\uff1d\uff0b\uff0d\uff20"
-"""The first characters of formulas, also in full width."""
+"""The characters that begin formulas, including full-width forms."""
 _SIGNS: Final = re.escape(_FORMULA)
 _AFTER_SEPARATOR: Final = re.compile(rf"([;\t\r\n])(?=[^\w';\t\r\n{_SIGNS}]*[{_SIGNS}])")
 
@@ -58,10 +58,10 @@ class TablePage(msgspec.Struct, frozen=True, kw_only=True):
     """One page of the sorted rows.
 
     Attributes:
-        total: the number of rows of all pages.
+        total: the number of rows on all pages.
         offset: the log offset of the ACLs.
         as_of: the earlier moment that was asked about.
-        facts: of a search: what holds for all of its results.
+        facts: of a search: facts about all of its results.
     """
 
     rows: tuple[Cells, ...]
@@ -84,14 +84,14 @@ def read_cells(acl: NamedAcl) -> Cells:
 
 
 def cut(text: str) -> str:
-    """Return the beginning of a long text, and how long it is."""
+    """Return the beginning of a long text, followed by its length."""
     if len(text) <= CUT_CHARACTERS:
         return text
     return f"{text[:CUT_CHARACTERS]}… ({len(text):,} characters)"
 
 
 def make_page(rows: Iterable[Cells], view: TableView) -> tuple[tuple[Cells, ...], int]:
-    """Return the rows of a page, and the number of rows of all pages."""
+    """Return the rows of a page, and the number of rows on all pages."""
     total = 0
 
     def select() -> Iterator[Cells]:
@@ -145,9 +145,9 @@ def join_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
 def encode_csv(rows: Iterable[Sequence[str]]) -> bytes:
     """Return lines of CSV.
 
-    A spreadsheet would compute a cell that begins like a formula, so such a cell begins with an
-    apostrophe. So does a part of a cell after a character that some spreadsheets take as a
-    separator, and a cell whose first character a spreadsheet may drop.
+    A spreadsheet would evaluate a cell that begins like a formula, so such a cell gets a leading
+    apostrophe. The same applies to a part of a cell after a character that some spreadsheets treat
+    as a separator, and to a cell whose first character a spreadsheet may drop.
 
     Source: OWASP, CSV Injection.
     """

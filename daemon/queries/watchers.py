@@ -1,7 +1,7 @@
-"""The watchers of one process: who has a slot, and what happened to them.
+"""The watchers of one process: their slots, and counts of how they ended.
 
-**Invariant:** there are never more watchers than ``authorizerd.watch.max.connections``, and never
-more than half of them are one principal's, so that one caller cannot keep all others out.
+**Invariant:** there are never more watchers than ``authorizerd.watch.max.connections``, and at most
+half of them belong to one principal, so that one caller cannot lock all others out.
 
 Why not ``daemon.queries.admission``? A watch lasts for days and never waits for its turn, and each
 worker serves its own.
@@ -17,7 +17,7 @@ from authorizerd.actors.acl_journal import AclJournal
 from authorizerd.config.configuration import Configuration
 
 Ending: TypeAlias = Literal["closed", "slow", "expired", "forbidden", "not_ready"]
-"""Why a watch has ended; see ``WatchStatistics``."""
+"""Why a watch ended; see ``WatchStatistics``."""
 
 
 @dataclass(slots=True)
@@ -25,9 +25,9 @@ class WatchStatistics:
     """The counters of the watches of one process.
 
     ``watchers_ended_closed`` counts watches that the client closed, or that ended with the daemon.
-    ``slow`` are those whose client did not read, ``expired`` those that fell behind the journal,
-    ``forbidden`` those that lost their right, and ``not_ready`` those that ended because rights
-    could not be decided.
+    ``slow`` counts watches whose client did not read, ``expired`` watches that fell behind the
+    journal, ``forbidden`` watches that lost their right, and ``not_ready`` watches that ended
+    because rights could not be decided.
     """
 
     watchers_open: int = 0
@@ -82,7 +82,7 @@ def new_watchers(configuration: Configuration, *, serves: bool) -> Watchers:
     """Return the watchers of one process.
 
     Args:
-        serves: False if other processes serve the decision ports: then no change is kept.
+        serves: False if other processes serve the decision ports: then no changes are kept.
     """
     journal = AclJournal(configuration.watch_journal_bytes if serves else 0)
     return Watchers(journal, configuration.watch_max_connections)

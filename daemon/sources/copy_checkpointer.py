@@ -1,6 +1,6 @@
-"""Keep the copy of a followed log short: replace its log by a checkpoint when it has grown.
+"""Keep the copy of a followed log short: replace its log with a checkpoint when it has grown.
 
-**Invariant:** a checkpoint is taken at a batch's end, outside metadata transactions, and has
+**Invariant:** a checkpoint is taken at a batch's end, outside metadata transactions, and contains
 everything up to there. Otherwise, a start from the copy would lack records.
 """
 
@@ -38,8 +38,8 @@ class CopyCheckpointer:
         status: its ``copy_fault`` is kept up to date.
         applied: the newest state, also while decisions are stopped.
         cluster: the image that is published together with it.
-        is_complete: returns True if the state at this offset has all records up to there, none of
-            which belongs to an open transaction.
+        is_complete: returns True if the state at this offset has all records up to there, and no
+            transaction is open.
         bytes_between: the size of the copy's log above which a checkpoint is due.
     """
 
@@ -74,7 +74,7 @@ class CopyCheckpointer:
                 await self._write()
             except OSError as error:
                 self.statistics.failures += 1
-                _logger.error("the copy of the cluster's metadata: no checkpoint: %s", error)
+                _logger.error("cannot checkpoint the copy of the cluster's metadata: %s", error)
                 retry_at = trio.current_time() + RETRY_SECONDS
 
     async def _write(self) -> None:

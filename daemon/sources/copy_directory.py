@@ -40,7 +40,7 @@ def prepare_copy_directory(log_dir: Path, storage: Storage) -> None:
     """Create the directory if it is missing, so that it can be locked.
 
     Raises:
-        StartError: it holds a log of its own.
+        StartError: it holds a daemon's own log.
         LogDirectoryError: it cannot be read or created.
     """
     _read_mark(log_dir, storage)
@@ -51,7 +51,7 @@ def prepare_copy_directory(log_dir: Path, storage: Storage) -> None:
 def claim_copy_directory(
     log_dir: Path, kind: SourceKind, *, node_id: int, storage: Storage
 ) -> MetaProperties:
-    """Mark the directory as a copy of this kind, unless it is one already. The caller holds its
+    """Mark the directory as a copy of this kind, unless it already is one. The caller holds its
     lock.
 
     Returns: the copy's properties, with its secret. The cluster's id is empty until the cluster has
@@ -65,14 +65,14 @@ def claim_copy_directory(
     if mark is not None and mark.source != kind:
         raise StartError(
             f"authorizerd.source: expected {mark.source}, whose copy is in {log_dir}, found {kind}:"
-            " correct it, run `authorizerd reset-copy` to begin a new copy, or name another "
+            " correct it, run `authorizerd reset-copy` to start a new copy, or name another "
             "directory in log.dirs (or metadata.log.dir)"
         )
     secret = _claim(log_dir, CopyMark(kind) if mark is None else mark, storage, is_new=mark is None)
     try:
         properties = read_meta_properties(log_dir, storage)
     except LogDirectoryError:
-        properties = None  # opening the copy sets it aside
+        properties = None  # opening the copy sets the damaged file aside
     if properties is None:
         return MetaProperties("", node_id, "", secret)
     if properties.node_id != node_id:

@@ -1,4 +1,4 @@
-"""Remember which failures to reach a cluster were logged.
+"""Remember which failures of a cluster connection were logged.
 
 **Invariant:** a failure of one kind is logged at most once in ``LOGGED_AGAIN_SECONDS``. The memory
 is bounded, although servers choose their error codes and texts.
@@ -25,7 +25,7 @@ class FailureLog:
     def is_due(self, kind: str) -> bool:
         """Return True if a failure of this kind must be logged, and record it as logged.
 
-        It is logged once, until the contact is good again.
+        It is logged once, until contact is good again.
         """
         if kind in self._kinds or len(self._kinds) >= KINDS_MAX:
             return False
@@ -40,6 +40,6 @@ class FailureLog:
         return self.is_due(kind)
 
     def note_contact(self) -> None:
-        """Note that the contact is good: later failures are new ones."""
+        """Note that contact is good: later failures are new."""
         if trio.current_time() - self._logged_at >= LOGGED_AGAIN_SECONDS:
             self._kinds.clear()

@@ -1,4 +1,4 @@
-"""Limit how long the state of a followed cluster may be used for decisions.
+"""Limit how long a followed cluster's state may be used for decisions.
 
 **Invariant:** each state has a deadline. Only an answer of the cluster extends it, counted from the
 time at which the answer was true. Each reader of the state checks the clock, so no timer needs to
@@ -22,7 +22,7 @@ class Freshness:
     """Set the deadline of the state.
 
     Args:
-        applier: a separate channel to the applier, in which it may wait.
+        applier: a separate channel to the applier, on which it may block.
         status: its clock gives all times.
         stale_max_ms: how long decisions continue after the last contact. Before the first contact,
             the time counts from ``begin``.
@@ -40,7 +40,7 @@ class Freshness:
         status.stale_max_s = stale_max_ms / 1000
 
     async def begin(self, *, decides: bool) -> None:
-        """Start to count the time.
+        """Start counting the time.
 
         Args:
             decides: True if the state may decide before the first contact.
@@ -53,17 +53,17 @@ class Freshness:
         """Note that everything passed on so far was the cluster's complete state.
 
         Args:
-            as_of: the clock's time when this was true: long ago if the answer was read late or the
-                disk was slow.
+            as_of: the clock's time when this was true, which may be long ago if the answer was read
+                late or the disk was slow.
 
-        Returns: False if that is too long ago to decide by. Nothing has changed then.
+        Returns: False, without any effect, if that is too long ago for decisions.
         """
         status, deadline = self._status, as_of + self._status.stale_max_s
         if status.clock() >= deadline:
             return False
         status.contact_time, status.deadline = as_of, deadline
         status.last_error = ""
-        # The applier reads this after everything that was passed on before.
+        # The applier handles this after everything that was passed on before.
         await self._applier.send(Renew(deadline))
         return True
 

@@ -58,7 +58,7 @@ class NodeOpener:
         The node is closed with ``aclose``, and replaced at its ``renewal_time``.
 
         Raises:
-            UnusableNodeError: the credentials, a certificate or the security protocol do not fit.
+            UnusableNodeError: the credentials, a certificate or the security protocol do not match.
             ConnectionFailedError: the node cannot be reached, or did not answer in time.
         """
         address = Address(host, port)
@@ -99,7 +99,7 @@ class NodeOpener:
     async def _check_log_in(self, node: Node) -> None:
         """Raise RequestFailedError if the node requires authentication.
 
-        Otherwise it would close the connection at the first request, without a reason.
+        Otherwise the node would close the connection at the first request without giving a reason.
         """
         try:
             is_required = await requires_log_in(node)
@@ -129,7 +129,7 @@ def _credentials(log_in: LogIn | None) -> Credentials | None:
 
 
 class _Contexts:
-    """Keep OpenSSL's context for the settings, and make it again when the stores have changed."""
+    """Caches OpenSSL's context for the settings, and rebuilds it when the stores have changed."""
 
     def __init__(self, settings: TlsSettings) -> None:
         self.has_certificate: Final = settings.keystore is not None
@@ -138,9 +138,9 @@ class _Contexts:
         self._stamp: _Stamp | None = None
 
     def load(self) -> ssl.SSLContext:
-        """Return the context. This reads files, and takes milliseconds of CPU.
+        """Return the context. This reads files, and takes milliseconds of CPU time.
 
-        Changed stores that cannot be used change nothing.
+        If changed stores are unusable, the previous context stays.
 
         Raises:
             StoreError: the stores could not be used even once.
@@ -158,7 +158,7 @@ class _Contexts:
         return self._context
 
     def _stores_stamp(self) -> _Stamp:
-        """Return what changes if a store's file is replaced or written."""
+        """Return a value that changes if a store's file is replaced or written."""
         stores = (self._settings.keystore, self._settings.truststore)
         return tuple(_file_stamp(store.location) for store in stores if store and store.location)
 

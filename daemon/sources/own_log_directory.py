@@ -1,6 +1,6 @@
 """Check at the start that the log directory belongs to this node.
 
-**Invariant:** nothing is written before it is certain that no other node uses the directory.
+**Invariant:** nothing is written until it is certain that no other node uses the directory.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def new_uuid(random_bytes: Callable[[int], bytes] = os.urandom) -> str:
     """Return a random id in Kafka's form: 22 base64 characters, the first not a hyphen."""
     while True:
         data = bytearray(random_bytes(UUID_BYTES))
-        # Version 4 and the variant of RFC 4122, as in Kafka's Uuid.randomUuid.
+        # Set version 4 and the RFC 4122 variant, as in Kafka's Uuid.randomUuid.
         data[6] = data[6] & 0x0F | 0x40
         data[8] = data[8] & 0x3F | 0x80
         text = base64.urlsafe_b64encode(data).decode().rstrip("=")
@@ -69,8 +69,8 @@ def format_log_directory(
 ) -> MetaProperties:
     """Create a log directory for this node, with its log; return its properties.
 
-    The log is created here and not at the first start, so that no start mistakes a lost log for an
-    empty one. An interrupted or failed call can be repeated.
+    The log is created here and not at the first start, so that a start never mistakes a lost log
+    for an empty one. An interrupted or failed call can be repeated.
 
     Args:
         credentials: the first users' credentials, written after the features in one batch.
@@ -78,7 +78,7 @@ def format_log_directory(
         metadata_version: the level that the log gets.
 
     Raises:
-        LogDirectoryError: the directory is formatted already, or cannot be written.
+        LogDirectoryError: the directory is already formatted, or cannot be written.
         StartError: the cluster id is invalid, or the directory is a copy of a followed cluster.
     """
     refuse_copy(log_dir, storage)
@@ -86,8 +86,8 @@ def format_log_directory(
         cluster_id = new_uuid()
     if not is_cluster_id(cluster_id):
         raise StartError(
-            "--cluster-id: expected at most 255 printable ASCII characters without blanks and"
-            f" backslashes, found {cluster_id!r}"
+            "--cluster-id: expected at most 255 printable ASCII characters without spaces and "
+            f"backslashes, found {cluster_id!r}"
         )
     properties = MetaProperties(cluster_id, node_id, new_uuid())
 
@@ -120,7 +120,7 @@ def _describe_not_added(credentials: Sequence[CredentialAdded]) -> str:
 
 
 def check_log_is_there(log_dir: Path) -> None:
-    """Raise an error if the directory is missing or empty, before anything is written into it.
+    """Raise an error if the directory is missing or empty, before anything is written to it.
 
     Raises:
         LogDirectoryError: there is no log.

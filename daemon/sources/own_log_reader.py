@@ -1,7 +1,7 @@
 """The source that reads the daemon's own log and passes each batch, in order, to the RecordApplier.
 
-**Invariant:** everything passed on is at or below the high water mark: with a single writer, the
-log's end. A worker thread reads the files; the loop decodes them in slices.
+**Invariant:** everything passed on is below the high watermark, which is the log's end with a
+single writer. A worker thread reads the files; the loop decodes them in slices.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class LocalLogSource:
 
     @property
     def metadata_version(self) -> int:
-        """The level of the feature metadata.version, -1 if the log has not set it so far."""
+        """The level of the feature metadata.version, -1 if the log has not set it yet."""
         return self.replay.metadata_version
 
     async def run(self, applier: trio.MemorySendChannel[ChangeBatch | CaughtUp]) -> None:
@@ -104,7 +104,7 @@ async def pass_on(
 
 
 def read_some(batches: Iterator[LogBatch]) -> list[LogBatch]:
-    """Return the next batches, empty at the end. Blocks on the files for a short time only."""
+    """Return the next batches, empty at the end. Blocks on the files only briefly."""
     read: list[LogBatch] = []
     size = 0
     for log_batch in islice(batches, BATCHES_PER_READ):

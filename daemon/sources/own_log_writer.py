@@ -1,8 +1,8 @@
 """The log that the daemon owns: one thread appends to it, another writes checkpoints.
 
 **Invariant:** the loop never waits for a disk. Appends run one after the other in a worker thread.
-Another worker thread writes checkpoints from an immutable snapshot, so they stall neither decisions
-nor appends.
+Another worker thread writes checkpoints from an immutable snapshot, so that they stall neither
+decisions nor appends.
 """
 
 from __future__ import annotations
@@ -150,8 +150,8 @@ class Checkpointer:
         foreign = self._replay.foreign_types
         if foreign:
             _logger.warning(
-                "no checkpoints are written: the log holds records that they would lose, of types"
-                " %s",
+                "no checkpoints are written: the log holds records of types %s, which they would "
+                "lose",
                 ", ".join(map(str, sorted(foreign))),
             )
             return
@@ -214,7 +214,7 @@ class Checkpointer:
             await self._retire()
 
     async def _retire(self) -> None:
-        # Set first, so that a failed retirement is tried again.
+        # Set this first, so that a failed retirement is retried.
         self._is_retirement_due = True
         try:
             await run_in_thread(self._retire_files)

@@ -1,5 +1,4 @@
-"""What to change if a node of the followed cluster is unusable: a key, or a right in the
-cluster."""
+"""Remedies for an unusable node of the followed cluster: a key to change, or a right to grant."""
 
 from __future__ import annotations
 
@@ -92,7 +91,7 @@ _WORTH: Final[Mapping[SourceKind, str]] = {
 
 
 def missing_right(kind: SourceKind, user: str | None) -> str:
-    """Return the reason and the remedy for CLUSTER_AUTHORIZATION_FAILED from a node.
+    """Return the reason and the remedy for a node's CLUSTER_AUTHORIZATION_FAILED.
 
     Args:
         user: the name that the daemon logs in with; None if it does not log in.
@@ -101,7 +100,7 @@ def missing_right(kind: SourceKind, user: str | None) -> str:
 
 
 def missing_alter(user: str | None) -> str:
-    """Return the same for a change of ACLs that the daemon sends under its own name."""
+    """Return both for a change of ACLs that the daemon sends under its own name."""
     return _describe_lack(Operation.ALTER, user)
 
 

@@ -1,4 +1,4 @@
-"""The interface of a source: where committed changes come from, and where new ones are sent."""
+"""The interface of a source: where committed changes come from, and where new changes go."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class Source(Protocol):
 
 
 class Destination(Protocol):
-    """The node of a followed cluster that accepts changes, as far as its source knows."""
+    """The node of a followed cluster that accepts changes, as known to its source."""
 
     @property
     def address(self) -> Address | None:
         """The active controller, or the pinned broker. None while none is known."""
 
     def report_lost(self, address: Address) -> None:
-        """Look for another node: this one cannot be reached, or is not the active controller."""
+        """Look for another node: ``address`` is unreachable, or is not the active controller."""
 
     async def confirm(self, created: Sequence[Acl], deleted: Sequence[AclFilter]) -> bool:
         """Return True once the daemon has applied everything that was committed before the call.

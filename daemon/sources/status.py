@@ -11,7 +11,7 @@ from authorizerd.actors.boot_clock import Clock, boot_time
 from authorizerd.config.follow.settings import SourceKind
 
 REASONS_MAX: Final = 100
-"""Bound on the reasons in ``SourceStatus.errors``, since servers may answer with any error code."""
+"""Maximum number of reasons in ``SourceStatus.errors``: servers may send any error code."""
 
 OTHER_REASON: Final = "other"
 
@@ -27,7 +27,7 @@ class SourceStatus:
         read_offset: the last offset that was passed on to the applier, -1 before the first.
         contact_time: the clock's time of the last answer that confirmed the state; None before it.
         lag_since: trio's time since which committed records have been missing here; None if none
-            are.
+            are missing.
         leader_id: the id of the node in use: the leader, or the pinned broker.
         errors: failed exchanges by reason: an error code's name, a ``Cause``'s, or ``connection``,
             ``garbage`` or ``snapshot``; or ``other``, once there are ``REASONS_MAX``.

@@ -49,7 +49,7 @@ class AdminHandler:
 
     Args:
         metrics_age_max_s: how long a collected list of metrics is reused, in seconds.
-        is_public: True if everybody may ask.
+        is_public: True if no credentials are required.
         document: answers at /openapi.json; None if the port has no description.
     """
 
@@ -99,8 +99,8 @@ class AdminHandler:
         async with self._is_collecting:
             now = trio.current_time()
             if now >= self._collected_until:
-                # Collected at once, so that no part of the daemon changes within a metric. Writing
-                # all of them takes several milliseconds.
+                # Each metric is collected in one step, so that the daemon does not change within a
+                # metric. Writing all of them takes several milliseconds.
                 metrics = [*self._registry.collect()]
                 self._collected = b"".join(await collect(map(_encode, metrics)))
                 self._collected_until = now + self._metrics_age_max_s

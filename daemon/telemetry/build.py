@@ -1,7 +1,7 @@
-"""The version of this program, and a hash that tells its builds apart.
+"""The version of this program, and a hash that distinguishes its builds.
 
-The version is set by hand, so all commits between two releases share one: ``1.1.0.dev0``. The build
-is a hash of the program's source files. It needs neither git nor a step of the build, and is the
+The version is set manually, so all commits between two releases share one, such as ``1.1.0.dev0``.
+The build is a hash of the program's source files. It needs neither git nor a build step, and is the
 same for a checkout and for a wheel built from it.
 """
 

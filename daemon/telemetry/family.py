@@ -26,7 +26,7 @@ Values: TypeAlias = float | Mapping[Any, float] | Mapping[str, Histogram]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricFamily:
-    """A metric, as the daemon exports it and as docs/metrics.md explains it.
+    """A metric, as exported by the daemon and explained in docs/metrics.md.
 
     Attributes:
         name: the name of the sample, including ``_total`` for a counter. For a histogram, the name
@@ -34,7 +34,7 @@ class MetricFamily:
         unit: what the value counts or measures.
         help: the help text of the exposition, word for word.
         advice: what an operator should do about unusual values.
-        condition: when the metric is exported, if not always.
+        condition: when the metric is exported, unless always.
         read: returns the value; with one label, the values by label value; with several labels, the
             values by tuples of label values; None if the metric is not exported.
     """

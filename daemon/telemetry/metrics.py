@@ -1,4 +1,4 @@
-"""Prometheus metrics: plain integers of the actors and servers, collected at each scrape.
+"""Prometheus metrics: plain integers in actors and servers, collected at each scrape.
 
 **Invariant:** only a scrape touches prometheus_client, because its counters cost more than a
 decision.

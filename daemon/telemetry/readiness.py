@@ -79,12 +79,11 @@ class Readiness:
 
     @property
     def public_text(self) -> str:
-        """The same line for everybody: without the last error, and without the reason of a
-        fault."""
+        """The same line for the public: without the last error and the reason of a fault."""
         return self._describe_wait(is_public=True) or self.text
 
     def _describe_wait(self, *, is_public: bool = False) -> str:
-        """Return what the daemon waits for, empty if it is ready."""
+        """Return what the daemon waits for; empty if it is ready."""
         if not self.is_loaded:
             return self._describe_loading(is_public=is_public)
         if refusal := self._find_refusal():

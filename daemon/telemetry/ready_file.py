@@ -1,6 +1,6 @@
 """The file that lists the daemon's addresses, written once it serves.
 
-**Invariant:** readers see only a complete file that this run has written.
+**Invariant:** readers see only a complete file written by this run.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 from authorizerd.daemon.errors import StartError
 
 FILE_MODE: Final = 0o644
-"""Everyone may read the addresses. A stricter umask is kept."""
+"""Everyone may read the addresses, unless the umask is stricter."""
 
 
 class ReadyFile(msgspec.Struct, frozen=True):
@@ -31,9 +31,9 @@ class ReadyFile(msgspec.Struct, frozen=True):
 
 
 def write_ready_file(path: Path, ready: ReadyFile) -> None:
-    """Write the file under a temporary name and rename it, so that readers never see half of it.
+    """Write the file under a temporary name and rename it, so that readers never see part of it.
 
-    The temporary name is random and no existing file is opened, so that a user with write
+    The temporary name is random, and an existing file is never opened, so that a user with write
     access to the folder cannot redirect the write.
     """
     aside = path.with_name(f"{path.name}.{token_hex(16)}.part")
@@ -51,7 +51,7 @@ def write_ready_file(path: Path, ready: ReadyFile) -> None:
 
 
 def remove_stale_ready_file(ready_file: Path) -> None:
-    """Remove the file of an earlier run, so that no reader takes it for this run's."""
+    """Remove the file of an earlier run, so that it cannot be mistaken for this run's."""
     try:
         ready_file.unlink(missing_ok=True)
     except OSError as error:

@@ -1,9 +1,9 @@
 """Tell systemd when the daemon is loading, serving, reloading or stopping.
 
 **Invariant:** the daemon never waits for systemd: a message that cannot be sent now is sent later
-or dropped. The watchdog fires if the event loop hangs or an actor fails, because the task that
-feeds it runs in the loop and is cancelled with the actors. A hanging disk does not trigger it,
-since decisions need no disk.
+or dropped. The watchdog fires if the event loop hangs or an actor fails, because its keep-alive
+task runs in the loop and is cancelled with the actors. A hanging disk does not trigger it, since
+decisions need no disk.
 
 Source: sd_notify(3), sd_watchdog_enabled(3), systemd.service(5).
 """
@@ -140,10 +140,10 @@ class ServiceManager:
             return False
         while self._unsent:
             try:
-                # Connect each time: a restarted systemd has a new socket at this address.
+                # Connect every time: a restarted systemd has a new socket at this address.
                 self._socket.sendto(self._unsent[0].encode(), self._address)
             except OSError as error:
-                # Warn once, not at every message until systemd answers.
+                # Warn once, not for every message until systemd answers.
                 if not self._is_failing:
                     self._is_failing = True
                     _logger.warning("the service manager cannot be notified: %s", error)
@@ -156,7 +156,7 @@ class ServiceManager:
 def _take_address(environment: MutableMapping[str, str]) -> str | None:
     address = environment.pop("NOTIFY_SOCKET", "")
     if address.startswith("@"):
-        # An abstract socket: for the kernel, its name begins with a null byte.
+        # For an abstract socket, the kernel expects a leading null byte in the name.
         return "\0" + address[1:]
     if address.startswith("/"):
         return address

@@ -64,7 +64,7 @@ class Totals:
         self._ended: Counter[str] = Counter()
 
     def retire(self, counters: Mapping[str, int]) -> None:
-        """Keep the counts of a worker that has ended."""
+        """Keep the counts of an ended worker."""
         # Open connections, watches and current failures end with the worker: they are not kept.
         self._ended.update(
             {name: count for name, count in counters.items() if not name.endswith(_CURRENT)}

@@ -2,8 +2,8 @@
 
 **Invariant:** an order is reported as done only once the worker's decisions use it. When the daemon
 ends, the source and the worker end too, because no further changes would reach the worker. The
-worker decides only until the deadline of the last ``Report``: even if it is paused while another
-daemon takes over, which may acknowledge changes that never reach this worker.
+worker decides only until the deadline of the last ``Report``. This holds even if it is paused while
+another daemon takes over and acknowledges changes that never reach this worker.
 """
 
 from __future__ import annotations
@@ -65,8 +65,7 @@ class FeedSource:
         self._stream = stream
         self._reader = order_reader()
         self._texts = SharedTexts()
-        # A drain reports while other orders are carried out, and their messages must not
-        # interleave.
+        # A drain reports while other orders are carried out, and messages must not be interleaved.
         self._sending = trio.Lock()
 
     async def begin(self) -> Begin | None:
@@ -136,7 +135,7 @@ class FeedSource:
             if not order.is_end:
                 return False
         else:
-            self._texts.clear()  # most repeated texts are within the snapshot
+            self._texts.clear()  # texts repeat mostly within the snapshot
             await applier.send(CaughtUp(order.offset))
         await applied.wait_until(
             lambda newest: newest is not None and newest.offset >= order.offset

@@ -1,7 +1,7 @@
-"""One worker as the daemon sees it: its orders, its progress, and whether it is alive.
+"""A worker from the daemon's point of view: its orders, its progress, and whether it is alive.
 
 **Invariant:** a worker is killed if it does not complete its current order in time, or if too many
-changes wait for it. While its state is sent, no change waits for it. Tasks that wait for the worker
+changes wait for it. No changes wait for it while its state is sent. Tasks that wait for the worker
 resume only once its process has ended, since until then it might answer from an old state.
 """
 
@@ -69,7 +69,7 @@ class WorkerLink:
     Args:
         timeout_ms: how long a loaded worker may take for one order.
         on_change: called when the worker starts to listen, and when it ends.
-        new_report: makes the order that asks for counters, and renews the worker's lease.
+        new_report: creates the order that asks for counters and renews the worker's lease.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class WorkerLink:
         """Queue the order to load the newest state; once done, the worker may listen.
 
         Args:
-            later: returns the batches that were passed on already and are not in a snapshot.
+            later: returns the batches that were already passed on but are not in a snapshot.
         """
 
         def take_changes(snapshot: AclSnapshot) -> None:
@@ -136,7 +136,7 @@ class WorkerLink:
     def order_changes(self, batch: ChangeBatch) -> None:
         """Queue the changes of a batch, or of a part of one.
 
-        While the state is sent, this does nothing, because they will be part of it.
+        While the state is sent, this does nothing, because the changes will be part of it.
         """
         if not self._takes_changes:
             return
@@ -188,7 +188,7 @@ class WorkerLink:
                     nursery.start_soon(self._watch)
                     await self._receive()
                     nursery.cancel_scope.cancel()
-                with trio.move_on_after(ENDING_SECONDS_MAX):  # let it log the reason and end
+                with trio.move_on_after(ENDING_SECONDS_MAX):  # let it log the reason
                     await self._process.wait()
         finally:
             self.is_listening = False
@@ -243,9 +243,9 @@ class WorkerLink:
         was_loaded = self.is_loaded
         self._done.publish(max(done.number, self._done.newest))
         if self.is_loaded and not was_loaded:
-            # From here on updates wait for it, and all earlier acknowledged changes precede this
-            # order in its feed. So it has every acknowledged change before it listens. Its lease
-            # begins now: a lease from before the load may have expired.
+            # From here on, updates wait for the worker, and all changes acknowledged earlier
+            # precede this order in its feed. So it has every acknowledged change before it listens.
+            # Its lease begins now: a lease from before the load may have expired.
             self._order_report_now()
             self._listen_number = self.order(Listen)
         if done.number == self._listen_number:

@@ -5,8 +5,8 @@ Every worker receives every committed change, in log order.
 **Invariant:** an update is acknowledged only after every listening worker has applied it, so every
 worker that a client reaches afterwards uses it. A worker that hangs or dies is removed and
 replaced; the others keep serving. A new worker starts from the daemon's snapshot, the differences
-to newer snapshots and the changes made since. It listens only once acknowledgements wait for it
-too.
+to newer snapshots and the changes made since. It listens only once acknowledgements also wait for
+it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _logger = logging.getLogger("authorizerd")
 
 
 class WorkerPool:
-    """Start, feed, watch and replace the workers.
+    """Starts, feeds, watches and replaces the workers.
 
     Args:
         applier: inbox of the daemon's own applier.
@@ -124,7 +124,7 @@ class WorkerPool:
 
     @property
     def refusal(self) -> str:
-        """Why every worker refuses every decision; empty if any worker decides."""
+        """Why all workers refuse all decisions; empty if any worker decides."""
         if self._stop_reason:
             return self._stop_reason
         listening = [link for link in self._links if link.is_listening]
@@ -157,7 +157,7 @@ class WorkerPool:
                             link.order_report()
                     case Suspend(reason):
                         self._stop_decisions(reason)
-                    case Reset():  # nothing was passed on yet
+                    case Reset():  # nothing has been passed on yet
                         pass
                     case _:
                         assert_never(message)
@@ -166,8 +166,8 @@ class WorkerPool:
     def fail(self) -> None:
         """Stop decisions in all workers, because the daemon could not apply a change.
 
-        Workers that were sent this change cannot complete it, so they are replaced. New ones must
-        not get it: they begin with the state before it, without decisions.
+        Workers that were sent this change cannot complete it, so they are replaced. New workers
+        must not get it: they start from the state before it, without making decisions.
         """
         self._has_failed = True
         self._unapplied.clear()
@@ -310,12 +310,12 @@ class WorkerPool:
         """Send a new worker the whole state, and from then on every change, without a gap."""
         await self._loaded.wait()
         link.order(lambda number: TakeSettings(number, self._texts))
-        self._order_files(link)  # they may have changed since the worker started
+        self._order_files(link)  # the files may have changed since the worker started
         link.order_state(self._newest_state, self._find_unapplied)
         if self._stop_reason:
             link.order(lambda number: StopDecisions(number, self._stop_reason))
         self._links.append(link)
-        if self._is_draining:  # ``drain`` has already given the others this order
+        if self._is_draining:  # ``drain`` has already sent this order to the others
             link.order_drain(Drain)
 
     def _newest_state(self) -> State:
@@ -324,7 +324,7 @@ class WorkerPool:
         return snapshot, self._image.newest
 
     def _find_unapplied(self, snapshot: AclSnapshot) -> list[ChangeBatch]:
-        """Return the batches that were passed on and are not in the snapshot."""
+        """Return the batches that were passed on but are not in the snapshot."""
         return [batch for batch in self._unapplied if batch.last_offset > snapshot.offset]
 
     def _notice_change(self) -> None:
@@ -340,11 +340,11 @@ class WorkerPool:
         _logger.info("all %d workers listen", self._count)
 
     async def drain(self) -> None:
-        """Have every worker answer its requests and end; start no new ones."""
+        """Let every worker answer its requests and end; start no new workers."""
         self._is_draining = True
         for link in self._links:
             link.order_drain(Drain)
         with trio.move_on_after((self.drain_timeout_ms + self._timeout_ms) / 1000):
             await self._changes.wait_until(lambda _: not self._links)
         for link in self._links:
-            link.kill("it does not end in time")
+            link.kill("it did not end in time")

@@ -1,8 +1,8 @@
-"""The worker processes of earlier daemons of a log directory, which may outlive their daemon.
+"""Worker processes of earlier daemons on a log directory, which may outlive their daemon.
 
-**Invariant:** a daemon begins only when no worker of an earlier one answers any more. While such a
-worker lives, it keeps the directory's lock, which it has inherited. A worker that outlives its
-daemon is suspended; its lease expires before the new daemon begins.
+**Invariant:** a daemon begins only once no worker of an earlier daemon answers any more. While such
+a worker lives, it holds the directory's lock, which it inherited. A worker that outlives its daemon
+was paused; its lease expires before the new daemon begins.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from authorizerd.actors.boot_clock import Clock, boot_time
 LEASE_SECONDS_MAX: Final = 20.0
 """How long a worker answers without an order from its daemon, whatever its configuration.
 
-A later version must not wait for less: it may replace a daemon of this version.
+A later version must not wait for a shorter time: it may replace a daemon of this version.
 """
 _LOOK_SECONDS: Final = 0.05
 
@@ -68,7 +68,7 @@ class WorkersLock:
                     LEASE_SECONDS_MAX,
                 )
             sleep(min(left, _LOOK_SECONDS))
-        # A shared lock: an earlier daemon's workers with expired leases may still hold it.
+        # A shared lock: workers of an earlier daemon, with expired leases, may still hold it.
         self._try(fcntl.LOCK_SH)
 
     def _try(self, mode: int) -> bool:

@@ -1,4 +1,4 @@
-"""The query process as the daemon sees it: a pool of one process, for which nothing waits.
+"""The query process from the daemon's point of view: a pool of one process that nothing waits for.
 
 **Invariant:** no acknowledgement and no decision waits for the query process. While it is down,
 each question is refused at once.
@@ -25,8 +25,8 @@ class QueryPool(WorkerPool):
     """Start, feed, watch and replace the query process; its arguments are those of a pool with one
     worker.
 
-    ``questions`` is the socket with which decision ports send questions. It stays the same when the
-    process is replaced. The process receives them from ``descriptor``.
+    ``questions`` is the socket on which decision ports send questions. It stays the same when the
+    process is replaced. The process receives questions from ``descriptor``.
     """
 
     questions: socket.socket
@@ -50,7 +50,7 @@ class QueryPool(WorkerPool):
         return self._received.fileno()
 
     def ended(self) -> dict[str, int]:
-        """Return how many questions have ended without an answer, by reason."""
+        """Return the number of questions that ended without an answer, by reason."""
         return asdict(self.sums().statistics(EndCounts, ENDED))
 
     async def _rest(self, seconds: float) -> None:
@@ -60,7 +60,7 @@ class QueryPool(WorkerPool):
                 with suppress(BlockingIOError):
                     received = receive_header(self._received)
                     if received is not None:
-                        Question(*received).close()  # its caller notices that
+                        Question(*received).close()  # the caller notices that
 
     def _name(self, number: int) -> str:
         return "the query process"

@@ -1,9 +1,8 @@
-"""Start worker processes and the query process: each runs the same program, and has one end of a
-feed.
+"""Start worker processes and the query process, which run the same program at one end of a feed.
 
 **Invariant:** a worker inherits standard output and error, its feed, the sockets that it accepts
-from, the lock of the audit and that of all workers, and no other descriptor. If it held its
-parent's end of a feed, it would not notice its parent's end.
+from, the audit lock and the workers' lock, and no other descriptor. If it held the parent's end of
+a feed, it would not notice when the parent ends.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ async def start_worker(
     """Start a process; return the daemon's end of its feed, and the process.
 
     Args:
-        inherited: file descriptors that the process keeps, by the same numbers.
+        inherited: file descriptors that the process keeps, under the same numbers.
         flags: the command's further arguments.
 
     Raises:
@@ -44,7 +43,7 @@ async def start_worker(
     ours, theirs = trio.socket.socketpair()
     command = (sys.executable, "-P", "-m", "authorizerd.cli.main", "worker")
     try:
-        # Shielded: if its start were cancelled halfway, nobody would kill the process.
+        # Shielded: if the start were cancelled halfway, nothing would kill the process.
         with theirs, trio.CancelScope(shield=True):
             process = await trio.lowlevel.open_process(
                 [*command, FEED_FLAG, str(theirs.fileno()), *flags],

@@ -50,7 +50,7 @@ CALLER_MUTANTS: Final = {
     ),
     "a listing goes on after a reload has taken its caller's right": Mutant(
         file="daemon/queries/listings.py",
-        text="check()  # check for each part: a slow reader may take minutes",
+        text="check()  # check before each part: a slow reader may take minutes",
         becomes="pass",
         found_by="tests/daemon/queries/test_acl_list.py::test_listing_ends_without_a_right",
     ),

@@ -1,6 +1,6 @@
 """The pages *Who can* and *What can*: AuthZEN's searches as tables, and their downloads.
 
-**Invariant:** all rows of a table or a download are of one state of the ACLs. A download has
+**Invariant:** all rows of a table or a download come from one state of the ACLs. A download has
 everything that is allowed from any host that the question does not exclude.
 """
 
@@ -55,7 +55,7 @@ _DEFAULTS: Final = {"operation": "READ", "resource_type": "TOPIC", "principal_ty
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A search: where it is sent, and its document.
+    """A search: the path that it is sent to, and its document.
 
     ``columns`` are the titles of the columns by name, in the order of the rows' cells.
     """
@@ -117,7 +117,7 @@ class AccessPage:
 
     Args:
         name: ``who`` or ``what``, the name of the template and of the files.
-        fields: what the form has.
+        fields: the fields of the form.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The page *ACLs*: those that a filter matches, and their downloads."""
+"""The page *ACLs*: the ACLs that a filter matches, and their download."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FIELDS: Final = (*FILTER_PARAMETERS, AS_OF_PARAMETER)
 
 
 def _names(codes: type[Code]) -> tuple[str, ...]:
-    """Return the names that a filter may have, except ANY."""
+    """Return the valid names in a filter, except ANY."""
     return tuple(code.name for code in codes if code.name not in ("UNKNOWN", "ANY"))
 
 

@@ -26,7 +26,7 @@ _RESULTS: Final = tuple(field.name for field in fields(DecisionCounts))
 
 
 class LivePage:
-    """Show what the daemon does now.
+    """Show the daemon's current activity.
 
     The numbers are those of /metrics. The denials are read from the audit log's file, which not
     everyone on the machine may read, so only visitors who log in and may read ACLs see them.

@@ -1,7 +1,7 @@
 """The page *What if*: what candidate ACLs would change, and which recorded requests that would
 affect.
 
-**Invariant:** nothing in force changes. A visitor needs the right to read ACLs.
+**Invariant:** this never changes anything in force. A visitor needs the right to read ACLs.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class PlanPage:
     """Show the form; after it is sent, the changes and their effect on recorded requests.
 
     Args:
-        authorizer: it decides by the ACLs that the candidates are compared with.
-        queries: compares them.
+        authorizer: decides by the ACLs that the candidates are compared with.
+        queries: carries out the comparison.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class PlanPage:
             fields.get("acls", ""), mode == "replace", self._audit_file, state.settings
         )
         offset = state.offset
-        del state  # otherwise it would be freed late
+        del state  # otherwise it would be kept alive for too long
         answer = await self._queries.ask(asked, caller=caller.principal, offset=offset)
         check()
         return msgspec.json.decode(answer.bodies[0], type=Plan)

@@ -1,7 +1,7 @@
 """The state machine of one connection's authentication, without any I/O.
 
 **Invariant:** the client first chooses a mechanism, and then sends its tokens. Failed
-authentication ends the connection. A request out of turn ends it too, usually without an answer. A
+authentication ends the connection. So does a request out of turn, usually without an answer. A
 connection never changes its principal or its mechanism: a client can only log in again as the same
 user (KIP-368), and only if sessions are limited.
 
@@ -94,7 +94,7 @@ class SaslExchange:
 
     @property
     def authentication(self) -> Authentication:
-        """How the client has proved ``principal``."""
+        """How the client proved ``principal``."""
         if self.principal is None:
             return Authentication.NONE
         if self._settings is None:
@@ -256,7 +256,7 @@ class SaslExchange:
 
 
 def _quote(name: str) -> str:
-    """Return a name that anyone may have sent: bounded, in quotes, on one line."""
+    """Return an untrusted name, bounded, in quotes, on one line."""
     cut = "…" if len(name) > _NAME_CHARACTERS_SHOWN_MAX else ""
     return f"{name[:_NAME_CHARACTERS_SHOWN_MAX]!r}{cut}"
 

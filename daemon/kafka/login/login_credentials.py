@@ -1,8 +1,8 @@
 """The SCRAM credentials that clients are checked against: those in the log, and made-up ones.
 
 **Invariant:** an unknown user gets a made-up credential, with which authentication always fails. It
-is the same after each restart, and it is computed for every look-up, of known users too. So neither
-an answer nor the time that it takes reveals which users exist. Two followers of one cluster make up
+is the same after each restart, and it is computed for every lookup, even for known users. So
+neither an answer nor its timing reveals which users exist. Two followers of one cluster derive
 different credentials.
 
 Source: RFC 5802, section 5.1 (the salt of unknown users); Kafka 4.3 ScramFormatter, whose salts and
@@ -66,11 +66,11 @@ class LoginCredentials:
     def look_up(self, user: str, mechanism: ScramMechanism) -> Candidate:
         """Return the user's credential, or a made-up one.
 
-        A credential that Kafka would refuse to use also counts as missing.
+        A credential that Kafka would refuse to use counts as missing.
         """
         made_up = self._make_up(user, mechanism)
         known = self._image.newest.credentials.get((user, mechanism))
-        # A made-up credential is examined as well, so that the work is the same.
+        # Check the made-up credential as well, so that the work is the same.
         is_usable = _is_usable(made_up if known is None else known, mechanism)
         if known is None or not is_usable:
             return Candidate(made_up, is_known=False)
@@ -97,8 +97,8 @@ def _is_usable(credential: ScramCredential, mechanism: ScramMechanism) -> bool:
 def derive_secret(properties: MetaProperties) -> bytes:
     """Return a secret derived from the copy's secret or the log directory's id.
 
-    No answer contains these. Directories from before Kafka 3.7 have no id; they get another secret
-    at each start.
+    No answer contains these. Directories from before Kafka 3.7 have no id, and get a new secret at
+    each start.
     """
     if properties.secret:  # the id of a copy's cluster may become known later
         return properties.secret.encode()

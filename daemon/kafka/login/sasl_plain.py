@@ -38,7 +38,7 @@ class PlainExchange:
 
 
 def read_claimed_user(token: bytes) -> str | None:
-    """Return the user that ``token`` names; None if it is malformed, and must not be shown."""
+    """Return the user that ``token`` names; None if it is malformed and must not be shown."""
     parts = token.split(b"\0")
     return parts[1].decode(errors="replace") if len(parts) == 3 else None
 

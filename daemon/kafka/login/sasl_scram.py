@@ -1,8 +1,7 @@
 """SASL/SCRAM on the server's side: the answers to the client's two messages, without any I/O.
 
 **Invariant:** for any bytes, an exchange returns an answer or raises AuthenticationError.
-Authentication of an unknown user gets the same answers as one with a wrong password, and does the
-same work.
+An unknown user causes the same answers and the same work as a wrong password.
 
 Why not scramp? It rejects salts below 12 bytes, which Kafka's tools can write, and extensions
 with long names, which Kafka ignores. It also prepares user names (SASLprep), so that several names

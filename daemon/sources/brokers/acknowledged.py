@@ -9,7 +9,7 @@ from typing import Final
 from authorizerd.daemon.sources.brokers.messages import Quorum
 
 KEPT_SECONDS: Final = 60.0
-"""After this time, a listing without a change is believed: another client has undone the change."""
+"""After this time, a listing without the change is believed: another client has undone it."""
 
 LAG_SECONDS: Final = 2.0
 """A broker is not current if it lacks a change that was committed this long ago."""
@@ -41,12 +41,12 @@ class Acknowledged:
         self._forgotten_high_watermark = -1
 
     def __len__(self) -> int:
-        """Return how many changes are expected."""
+        """Return the number of expected changes."""
         return len(self._changes)
 
     @property
     def high_watermark(self) -> int:
-        """The high watermark that a broker needs to have all known changes; or -1."""
+        """The high watermark at which a broker has all known changes; or -1."""
         known = (change.high_watermark or -1 for change in self._changes.values())
         return max((self._forgotten_high_watermark, *known))
 
@@ -88,7 +88,7 @@ class Acknowledged:
             change.covered_at = None
 
     def count_lacking(self, shown: Collection[int], asked: float) -> int:
-        """Return how many changes are missing in a listing that was requested at ``asked``."""
+        """Return the number of changes missing from a listing that was requested at ``asked``."""
         return sum(
             each.made_at <= asked < each.made_at + KEPT_SECONDS
             and key not in shown

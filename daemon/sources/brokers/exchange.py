@@ -1,6 +1,6 @@
-"""The connection to one server, and the machine's requests to it: brokers, quorum, listing.
+"""The connection to one server, and the machine's requests on it: brokers, quorum, listing.
 
-A connection that breaks, or answers garbage, is closed. It is never used again.
+A connection that breaks, or answers garbage, is closed and never used again.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from authorizerd.protocol.kafka.responses import MetadataAnswer
 T = TypeVar("T")
 
 CONNECTION_ERROR: Final = "connection"
-"""The name of broken connections in ``SourceStatus.errors``."""
+"""The reason for broken connections in ``SourceStatus.errors``."""
 
 _UNSERVED: Final = (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.UNSUPPORTED_VERSION)
 _NO_AUTHORIZER: Final = (
@@ -112,7 +112,7 @@ class Exchange:
         return Opened(cluster_id, _read_brokers(metadata))
 
     async def ask_brokers(self) -> tuple[Target, ...] | Broken:
-        """Ask for the brokers that run now."""
+        """Ask for the brokers that are running."""
         try:
             return _read_brokers(await self._request(_METADATA_CALL))
         except (_BrokenError, RequestFailedError) as error:
@@ -179,7 +179,7 @@ class Exchange:
     def _explain(self, error: ApiError) -> str:
         match error.code:
             case ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-                # The broker's text names the connection, so it would differ each time.
+                # The broker's text names the connection, so it would differ every time.
                 advice = missing_right(SourceKind.BROKERS, self._user)
                 return f"DescribeAcls: {error.name}: {advice}"
             case ErrorCode.SECURITY_DISABLED:

@@ -2,7 +2,8 @@
 
 **Invariant:** the differences of one listing become visible together, also after a crash: those
 that exceed a batch are framed as a metadata transaction. The log also keeps the quorum's high
-watermark, in a config record that has no other use. Without such a record, no listing was accepted.
+watermark, in a config record that serves no other purpose. Without such a record, no listing was
+ever accepted.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ BYTES_PER_BATCH: Final = 1024 * 1024
 
 _EPOCH: Final = 1
 _MARK_TYPE: Final = 0
-"""Kafka's ConfigResource.Type.UNKNOWN, which no client can ask for."""
+"""Kafka's ConfigResource.Type.UNKNOWN, which no client can request."""
 _MARK_NAME: Final = "authorizerd.source"
 _MARK_KEY: Final = "high.watermark"
 
@@ -82,7 +83,7 @@ class ListingCopy:
         return self._log.last_offset
 
     def is_complete(self, offset: int) -> bool:
-        """Return True if the state at ``offset`` lacks no records of an open transaction."""
+        """Return True if no transaction is open at ``offset``, so the state there is complete."""
         return offset <= self.last_offset and not self._is_transaction_open
 
     async def read(self, applier: trio.MemorySendChannel[Message]) -> None:
@@ -132,7 +133,7 @@ class ListingCopy:
         If the disk fails, the copy stays behind, and the daemon continues.
 
         Raises:
-            CopyConflictError: the copy is of another cluster.
+            CopyConflictError: the copy belongs to another cluster.
         """
         mark = ConfigChanged(_MARK_TYPE, _MARK_NAME, _MARK_KEY, str(high_watermark))
 
@@ -171,7 +172,7 @@ class ListingCopy:
 
 _BEGIN: Final = encode_value(BeginTransaction("listing"))
 _END: Final = encode_value(EndTransaction())
-_ABORT: Final = encode_value(AbortTransaction("a crash has cut it off"))
+_ABORT: Final = encode_value(AbortTransaction("a crash cut it off"))
 
 
 def _group(mark: MetadataRecord, changes: Sequence[Change]) -> Iterator[list[bytes]]:

@@ -9,10 +9,9 @@ published or acknowledged before:
 
 - A broker's log must have reached the quorum's high watermark that is first reported to the
   connection, plus ``SETTLE_SECONDS``, since it applies records after it has fetched them. So its
-  first listing is also current. A watermark below that of the last accepted listing is not
-  believed.
+  first listing is also current. A watermark below that of the last accepted listing is not trusted.
 - If the quorum's state is unavailable, the listing must show all acknowledged changes, and a
-  listing that differs from what is in force must still differ a poll later.
+  listing that differs from the state in force must still differ one poll later.
 
 Source: KIP-595, KIP-836; Kafka 4.3 KafkaRaftClient, BrokerMetadataPublisher.
 """
@@ -51,7 +50,7 @@ CATCH_UP_SECONDS: Final = 10.0
 """How long a new broker may lag before another is tried."""
 CATCH_UP_POLL_SECONDS: Final = 0.5
 TRIES_MAX: Final = 3
-"""After this many failures or late answers in a row, another broker is tried."""
+"""After this many consecutive failures or late answers, another broker is tried."""
 
 T = TypeVar("T")
 
@@ -59,11 +58,11 @@ _Script: TypeAlias = Generator[Action, Event, T]
 
 
 class _LostError(Exception):
-    """The machine must turn to another server; the text says why."""
+    """The machine must switch to another server; the text says why."""
 
 
 class _FailedError(Exception):
-    """A poll has failed, or shows that the broker is not current; the text says why."""
+    """A poll failed, or showed that the broker is not current; the text says why."""
 
 
 @dataclass(slots=True)
@@ -73,7 +72,7 @@ class _Pin:
     Attributes:
         has_quorum: True if the quorum's state is checked.
         is_trusted: True once the broker is known to be as new as what is in force.
-        first_asked: when its first listing was asked for.
+        first_asked: when its first listing was requested.
     """
 
     broker_id: int
@@ -87,12 +86,12 @@ class Machine:
     """Call ``advance`` with the answer to each action, first with None.
 
     Args:
-        servers: where to begin.
+        servers: the bootstrap servers.
         poll_seconds: the usual time between two listings.
         pause_seconds_max: the longest time between two listings, unless the broker throttles.
         cluster_id: the cluster to follow, None if it is not known yet.
-        high_watermark: the quorum's when a listing was last accepted, -1 if it was unknown, None
-            if none was ever accepted.
+        high_watermark: the quorum's high watermark when a listing was last accepted, -1 if it was
+            unknown, None if no listing was ever accepted.
         random: spreads daemons over brokers and over time.
     """
 
@@ -149,7 +148,7 @@ class Machine:
                 yield Wait(self._pauses.after_failure(), problem=problem)
 
     def _choose(self) -> Target:
-        """Return a broker that was not tried yet, or else the next bootstrap server."""
+        """Return a broker that has not been tried yet, or else the next bootstrap server."""
         if self._untried:
             return self._untried.pop()
         self._server = (self._server + 1) % len(self._servers)
@@ -174,7 +173,7 @@ class Machine:
         yield from self._follow(pin)
 
     def _check_cluster(self, target: Target, opened: Opened) -> _Script[None]:
-        """Stop for ever if the server belongs to another cluster."""
+        """Stop for good if the server belongs to another cluster."""
         if opened.cluster_id is None:
             raise _LostError("expected the cluster's id in the answer, found none")
         if self._cluster_id is None:
@@ -213,7 +212,7 @@ class Machine:
             yield Wait(CATCH_UP_POLL_SECONDS)
 
     def _find_lack(self, broker_id: int, quorum: Quorum, committed: int) -> str:
-        """Return which committed or acknowledged changes the broker lacks, or an empty text."""
+        """Describe the committed or acknowledged changes that the broker lacks, if any."""
         demanded = max(committed, self._acknowledged.high_watermark)
         log_end = quorum.log_ends.get(broker_id, -1)
         if log_end >= demanded:
@@ -221,13 +220,14 @@ class Machine:
         return f"the broker has read the metadata up to offset {log_end}, not {demanded}"
 
     def _note_commit(self, quorum: Quorum, asked: float) -> str:
-        """Note the quorum's high watermark. Return what is wrong with it, or an empty text."""
+        """Note the quorum's high watermark. Return its fault, or an empty text."""
         if quorum.high_watermark < 0:
             return "the quorum has no leader"
         if quorum.high_watermark < self._high_watermark:
             return (
-                f"the cluster's metadata ends at offset {quorum.high_watermark}, but what was read"
-                f" before ended at {self._high_watermark}. If the cluster was restored, stop the"
+                f"the cluster's metadata ends at offset {quorum.high_watermark}, but was "
+                f"previously read up to offset {self._high_watermark}. If the cluster was "
+                "restored, stop the"
                 " daemon and run `authorizerd reset-copy`"
             )
         self._acknowledged.note_commit(quorum.high_watermark, asked)
@@ -238,7 +238,7 @@ class Machine:
         self._acknowledged.note_applied(log_end, self._now + SETTLE_SECONDS)
 
     def _follow(self, pin: _Pin) -> _Script[None]:
-        """Poll a broker until it fails, or is not current, ``TRIES_MAX`` times in a row."""
+        """Poll a broker until it fails, or is not current, ``TRIES_MAX`` consecutive times."""
         tries = 0
         while True:
             try:
@@ -288,7 +288,7 @@ class Machine:
             return f"the listing lacks {lacking} acknowledged changes"
         if listed.is_equal or self._is_new_enough(pin, asked):
             return ""
-        return "the first listing of this connection differs: it must still differ a poll later"
+        return "the first listing of this connection differs: it must still differ one poll later"
 
     def _is_new_enough(self, pin: _Pin, asked: float) -> bool:
         """Return True if a broker's listing is known to be as new as the state in force."""
@@ -305,7 +305,7 @@ class Machine:
         high_watermark = -1 if quorum is None else quorum.high_watermark
         yield Accept(shown, high_watermark, is_current)
         self._acknowledged.remove(shown, asked)
-        # An equal listing may be of an older state that was the same.
+        # An equal listing may come from an older state with the same ACLs.
         pin.is_trusted = pin.is_trusted or self._is_new_enough(pin, asked)
         self._has_state = True
         self._high_watermark = high_watermark
@@ -334,14 +334,14 @@ def _ask(action: Action) -> _Script[Event]:
 
 
 def _describe(event: Event) -> str:
-    assert isinstance(event, Refused | Unserved), f"the task answers with what was asked: {event}"
+    assert isinstance(event, Refused | Unserved), f"unexpected answer of the task: {event}"
     return event.reason
 
 
 def _hides_brokers(quorum: Quorum, brokers: Sequence[Target]) -> bool:
     """Return True if the quorum's leader names none of the brokers.
 
-    A proxy may give the brokers other ids.
+    A proxy may give the brokers different ids.
     """
     is_named = any(broker.broker_id in quorum.log_ends for broker in brokers)
     return quorum.high_watermark >= 0 and not is_named

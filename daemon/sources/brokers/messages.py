@@ -1,4 +1,4 @@
-"""The machine's actions, which its task carries out, and the answer to each of them."""
+"""The machine's actions, which its task carries out, and their answers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class AskQuorum:
-    """Ask which records the controllers have committed, and which ones each broker has."""
+    """Ask which records the controllers have committed, and which of them each broker has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Stop decisions: this cannot be cured without an operator."""
+    """Stop decisions: only an operator can fix this."""
 
     reason: str
 
@@ -86,7 +86,7 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The broker has answered with an error, or could not carry out the request."""
+    """The broker answered with an error, or could not carry out the request."""
 
     reason: str
 
@@ -128,12 +128,12 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The listing is in force, or the time has passed."""
+    """The listing is in force, or the wait is over."""
 
 
 @dataclass(frozen=True, slots=True)
 class Woken:
-    """A new barrier has ended the wait."""
+    """A new barrier ended the wait."""
 
 
 Event: TypeAlias = Opened | Broken | Refused | Unserved | Quorum | Listed | Done | Woken

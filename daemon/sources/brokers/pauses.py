@@ -1,4 +1,4 @@
-"""How long to pause between requests: after a listing, after a failure, and for a barrier."""
+"""How long to pause between requests: after a listing, after a failure, or for a barrier."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Final
 from authorizerd.daemon.sources.brokers.messages import Listed
 
 JITTER: Final = 0.1
-"""The part of a pause by which it varies, up or down."""
+"""The fraction by which a pause varies, up or down."""
 PAUSE_PER_LISTING: Final = 10.0
-"""A pause is at least this many times as long as the request before it, so slow requests are rarer.
+"""A pause is at least this many times as long as the preceding request, so slow requests are rarer.
 """
 EAGER_SECONDS_MIN: Final = 0.05
 RETRY_SECONDS_MIN: Final = 0.1
@@ -50,11 +50,11 @@ class Pauses:
         return pause
 
     def before_eager(self, listed: Listed) -> float:
-        """Return the shortest pause after a listing: half of the time is free of requests."""
+        """Return the shortest pause after a listing: at most half of the time goes to requests."""
         return max(EAGER_SECONDS_MIN, listed.seconds, listed.throttle_seconds)
 
     def become_eager(self) -> None:
-        """Begin with a short pause again, since a new barrier waits."""
+        """Start with a short pause again, since a new barrier waits."""
         self._eager = EAGER_SECONDS_MIN
 
     def after_failure(self) -> float:
@@ -64,5 +64,5 @@ class Pauses:
         return pause * self._random.uniform(1 - JITTER, 1 + JITTER)
 
     def succeed(self) -> None:
-        """Begin with short pauses after the next failure."""
+        """Start with short pauses after the next failure."""
         self._failures = 0

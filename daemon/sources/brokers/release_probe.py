@@ -1,10 +1,10 @@
 """Ask every broker which levels of metadata.version it supports, again at each poll.
 
-A connection to each broker stays open, so its process stays the same. An answer therefore counts
-while the connection lives, even if the next answer is slow.
+A connection to each broker stays open, which proves that its process has not restarted. So an
+answer counts while the connection lives, even if the next answer is slow.
 
-**Invariant:** the level of an unreachable broker is unknown. For ``FORGOTTEN_SECONDS``, so is that
-of a broker that the cluster no longer names: it may be restarting.
+**Invariant:** the level of an unreachable broker is unknown. So is the level, for
+``FORGOTTEN_SECONDS``, of a broker that the cluster no longer names: it may be restarting.
 
 Source: KIP-584; Kafka 4.3 BrokerFeatures.
 """
@@ -34,7 +34,7 @@ FIRST_LOOK_SECONDS: Final = 10.0
 LOOK_SECONDS: Final = 1.0
 """How long a later probe waits for slow brokers."""
 ASK_SECONDS: Final = 10.0
-"""Time limit of one answer, with the connection and authentication."""
+"""Time limit of one answer, including connecting and authenticating."""
 FORGOTTEN_SECONDS: Final = 600.0
 
 
@@ -53,7 +53,7 @@ class _Watched:
 
 
 class ReleaseProbe:
-    """Keep connections to all brokers. ``nursery`` runs the tasks that ask them."""
+    """Keeps connections to all brokers. ``nursery`` runs the tasks that ask them."""
 
     def __init__(self, open_node: OpenNode, nursery: trio.Nursery) -> None:
         self._open_node: Final = open_node
@@ -74,7 +74,7 @@ class ReleaseProbe:
 
     @property
     def finalized(self) -> int:
-        """The finalized level, by the broker that knows the newest one."""
+        """The finalized level, according to the broker that knows the newest one."""
         newest = max(
             (each.features for each in self._watched.values()),
             key=lambda each: each.epoch,
@@ -148,7 +148,7 @@ class ReleaseProbe:
             watched.is_asked = False
             self._answered.set()
         if self._watched.get(watched.target.broker_id or 0) is not watched:
-            await _close(watched)  # it was forgotten meanwhile
+            await _close(watched)  # it was forgotten in the meantime
 
     async def _exchange(self, watched: _Watched) -> None:
         node = watched.node

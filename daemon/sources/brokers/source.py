@@ -1,6 +1,6 @@
 """Follow a cluster through its brokers: carry out the machine's actions on connections and files.
 
-**Invariant:** a listing is put in force whole, or not at all. Decisions see it only after it was
+**Invariant:** a listing is put in force whole, or not at all. Decisions use it only after it was
 saved. Until the first listing is accepted, no snapshot is published, unless the copy is served.
 """
 
@@ -64,7 +64,7 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Barrier:
-    """A wait for changes. ``passed`` is set once decisions have them."""
+    """A wait for changes. ``passed`` is set once decisions use them."""
 
     expectation: Expectation
     made_at: float
@@ -73,7 +73,7 @@ class _Barrier:
 
 @dataclass(slots=True)
 class _Pending:
-    """A listing that is compared but not accepted yet."""
+    """A listing that was compared but not accepted yet."""
 
     digest: bytes
     changes: list[Change]
@@ -121,7 +121,7 @@ class BrokersSource:
 
     @property
     def high_watermark(self) -> int:
-        """The last offset of ours, -1 before the first."""
+        """The last of our own offsets, -1 before the first."""
         return self.status.high_watermark
 
     @property
@@ -143,13 +143,13 @@ class BrokersSource:
         The listing was asked for after the call. It contains every created binding, and none that
         a deleted filter matches; or it is known to be newer than the call, so that another client
         has undone a change. After a failover, a listing without the changes is rejected: so pass
-        only changes that the cluster has acknowledged, even if nobody waits for them any more.
-        Without changes, this waits for the next listing.
+        only changes that the cluster has acknowledged, even if no caller is waiting for them any
+        longer. Without changes, this waits for the next listing.
 
-        Even after a cancellation, listings must show the changes.
+        Even after a cancellation, later listings must show the changes.
 
-        Return False if too many changes are waited for, if the source does not run yet, or if no
-        listing has shown the changes in a minute.
+        Return False if too many changes are awaited, if the source does not run yet, or if no
+        listing has shown the changes within a minute.
         """
         expectation = await finish_in_turns(expect(list(created), list(deleted)))
         machine = self._machine
@@ -204,7 +204,7 @@ class BrokersSource:
     ) -> None:
         copy, status = self._copy, self.status
         status.cluster_id = copy.cluster_id or ""
-        # A copy may be old: use it only if it may be served before the first contact.
+        # A copy may be old: use it only if the configuration permits this before the first contact.
         decides = copy.high_watermark is None or self._settings.serve_copy
         await self._freshness.begin(decides=decides)
         if copy.high_watermark is None:
@@ -227,7 +227,7 @@ class BrokersSource:
                 return
 
     async def _check_copy(self) -> None:
-        """Stop decisions for ever if the copy has the ACLs of another cluster."""
+        """Stop decisions for good if the copy has the ACLs of another cluster."""
         named, copied = self._settings.cluster_id, self._copy.cluster_id
         if named is not None and copied not in (None, named):
             await self._freshness.stop(
@@ -284,7 +284,7 @@ class BrokersSource:
         await self._forget_pending()
         self._forget_old_barriers()
         self._listed_as_of = self.status.clock()
-        # Read this now: barriers that are added during the wait may be newer than the answer.
+        # Read this now: barriers added during the wait may be newer than the answer.
         expectations = {key: each.expectation for key, each in self._barriers.items()}
         answer = await self._exchange.ask_listing()
         if not isinstance(answer, Answer):

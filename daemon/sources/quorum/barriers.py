@@ -21,10 +21,10 @@ class Goal:
     leader_epoch: int
 
     def is_reached(self, log: FetchedLog) -> bool:
-        """Return True if everything that was committed when the leader answered was passed on.
+        """Return True once everything committed when the leader answered has been passed on.
 
-        A leader knows what its predecessors committed only once its own epoch's first record is
-        committed. A high watermark below that record may be too old.
+        A leader knows what its predecessors committed only once the first record of its own epoch
+        is committed. A high watermark below that record may be too old.
         """
         is_below = log.committed_end < self.high_watermark
         return not is_below and log.committed_epoch >= self.leader_epoch

@@ -30,16 +30,16 @@ from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.fetch import FetchAnswer, SnapshotAnswer
 
 OLD_EPOCH_SECONDS: Final = 60.0
-"""If a node claims for this long to lead an older epoch, it is not merely a deposed leader.
+"""A node that claims for this long to lead an older epoch is not merely a deposed leader.
 
 A deposed leader resigns within seconds, because no majority fetches from it.
 """
 
 ELECTION_QUESTIONS: Final = 10
-"""How often a node is asked for the new leader before another is asked."""
+"""How often a node is asked for the new leader before another node is asked."""
 
 FREE_REDIRECTIONS: Final = 3
-"""How many nodes in a row may name another leader before the daemon waits between them."""
+"""How many consecutive nodes may name another leader before the daemon waits between them."""
 
 LOG_CODES: Final = frozenset(
     (
@@ -162,7 +162,7 @@ class Contact:
         Otherwise return what to do next.
 
         Raises:
-            GarbageError: no quorum answers like this.
+            GarbageError: no quorum sends such an answer.
             PermanentFaultError: the node belongs to another or a restored cluster.
         """
         code = answer.error_code
@@ -197,7 +197,8 @@ class Contact:
             self._claims.pop(self.target, None)
 
     def _on_other_cluster(self) -> Wait:
-        # A stray node that takes over an address must not stop a daemon that follows its cluster.
+        # A stray node that takes over an address must not stop a daemon that follows the right
+        # cluster.
         if self._was_leader_found:
             code = ErrorCode.INCONSISTENT_CLUSTER_ID
             return self.give_up(code.name, describe_code(code))
@@ -213,9 +214,9 @@ class Contact:
         )
 
     def _on_old_epoch(self, answer: _Answer) -> Wait:
-        """Leave a node that is behind, unless it has long claimed to lead.
+        """Leave a node that is behind, unless it has claimed to lead for a long time.
 
-        Then the cluster was restored, or the newest epoch was a false announcement.
+        In that case, the cluster was restored, or the newest epoch was announced falsely.
         """
         found = f"expected epoch {self.route.epoch}, found the older epoch {answer.leader_epoch}"
         name = ErrorCode.UNKNOWN_LEADER_EPOCH.name
@@ -256,7 +257,7 @@ class Contact:
         return self.pause()
 
     def _await_election(self, code: int) -> Wait:
-        """Ask the same node again soon: while it answers, it learns who is elected."""
+        """Ask the same node again soon: as long as it answers, it will learn who is elected."""
         self._questions += 1
         if self._questions % ELECTION_QUESTIONS == 0:  # the node may be cut off from the others
             return self.give_up(ApiError(code).name, describe_code(code))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 
 class GarbageError(Exception):
-    """An answer that no leader sends. It is ignored, and its connection is dropped."""
+    """No leader sends such an answer. It is ignored, and its connection is dropped."""
 
 
 class PermanentFaultError(Exception):
-    """Following cannot continue until an operator acts. The text names the remedy."""
+    """The daemon cannot continue to follow until an operator acts. The text names the remedy."""
 
 
 class RestoredClusterError(PermanentFaultError):

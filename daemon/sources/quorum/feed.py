@@ -33,7 +33,7 @@ from authorizerd.metadata.replay import Replay
 from authorizerd.protocol.records.batch import RecordBatch
 
 _FETCHED: Final = Path(METADATA_TOPIC_DIRECTORY)
-"""The place that errors name for batches that were never in a file."""
+"""The path that errors name for batches that were never in a file."""
 
 
 class MisfitError(Exception):
@@ -123,7 +123,7 @@ class Feed:
             await self._applier.send(CaughtUp(self.last_offset))
 
     async def replace(self, batches: Iterator[LogBatch], *, end_offset: int) -> None:
-        """Replace everything that was passed on by a snapshot.
+        """Replace everything passed on so far with a snapshot.
 
         Args:
             end_offset: the offset after the snapshot's last record.
@@ -133,7 +133,7 @@ class Feed:
             MetadataLogError: as for ``read_copy``. After the applier has caught up, nothing was
                 replaced.
         """
-        # A transaction that was open is void: a snapshot is never taken within one.
+        # An open transaction is void: a snapshot is never taken within one.
         before = self._replay
         self._replay = Replay()
         if not self.is_caught_up:
@@ -170,7 +170,7 @@ class Feed:
         )
         assert before is not None, "caught up"
         changes = await finish_in_turns(plan_differences(before, acls))
-        del before  # freeing it late would block the loop
+        del before  # freeing it later would block the loop
         cluster_changes = await finish_in_turns(plan_image_differences(self._cluster.newest, image))
         await send_parts(self._applier, last_offset, changes, cluster_changes)
         await finish_in_turns(acls.free_in_steps())

@@ -1,7 +1,8 @@
 """The log as a follower knows it: the end of the records passed on, and the pending records.
 
 **Invariant:** only batches below a leader's high watermark are passed on, in order, each once.
-These are never truncated, and the last one is known, so that a different log is recognized.
+Passed-on batches are never truncated, and the last one is known, so that a different log is
+recognized.
 
 Source: Kafka 4.3 KafkaRaftLog (truncateToEndOffset, endOffsetForEpoch), LeaderEpochFileCache.
 """
@@ -67,7 +68,8 @@ class FetchedLog:
         """Add fetched batches, as many as the bound on bytes permits.
 
         Raises:
-            GarbageError: the batches do not continue the log. Earlier ones of them were added.
+            GarbageError: the batches do not continue the log. The batches before the fault were
+                added.
         """
         for batch in batches:
             if self.is_full:
@@ -111,14 +113,14 @@ class FetchedLog:
     def check_last(self, batches: Sequence[RecordBatch]) -> None:
         """Check that the leader's log has the last batch that was passed on.
 
-        For Kafka, two logs with the same epochs agree, whatever their contents.
+        For Kafka, two logs with the same epochs agree, whatever they contain.
 
         Args:
             batches: the leader's batches, from that batch's offset on.
 
         Raises:
             GarbageError: they do not begin there.
-            RestoredClusterError: the leader has another batch at its offset.
+            RestoredClusterError: the leader has a different batch at its offset.
         """
         assert self.last is not None, "the last batch is known"
         first = batches[0] if batches else None
@@ -144,7 +146,7 @@ class FetchedLog:
         return self.end_offset < before
 
     def _common_end(self, diverging: EpochEnd) -> int:
-        """Return where the logs diverge: below ``committed_end`` if they should not."""
+        """Return the offset where the logs diverge; below ``committed_end``, this is an error."""
         epoch, end = self.committed_epoch, self.committed_end
         if diverging.epoch < epoch:
             return min(diverging.end_offset, end - 1)
@@ -157,7 +159,7 @@ class FetchedLog:
     def go_back(self, end_offset: int) -> bool:
         """Drop everything uncommitted, since the leader's log contradicts it.
 
-        The next Fetch then shows whether the leader also contradicts what is committed.
+        The next Fetch then shows whether the leader also contradicts committed records.
 
         Args:
             end_offset: where the leader's log ends or begins, for the error.

@@ -1,4 +1,4 @@
-"""The connection to one node of the quorum: it sends requests and turns answers into events."""
+"""The connection to one quorum node, which sends requests and converts answers to events."""
 
 from __future__ import annotations
 
@@ -40,17 +40,16 @@ from authorizerd.protocol.kafka.responses import CONTROLLER_ENDPOINTS, DescribeC
 from authorizerd.protocol.records.fetched import read_fetched_batches
 
 IDLE_ANSWER_MS: Final = 2_000
-"""How much longer than requested a leader may wait if it has nothing to send, as for Kafka's
-followers.
+"""How much longer than requested a leader with nothing to send may wait, as for Kafka's followers.
 
 After that, the daemon looks for another leader.
 """
 
 PROBES_MAX: Final = 2
-"""A leader closes idle connections, so after a failure on an old connection, try once more."""
+"""A leader closes idle connections, so a probe that fails on an old connection is retried once."""
 
 BATCHES_PER_EVENT: Final = 256
-"""How many batches the machine gets at once, since it handles an event without a pause."""
+"""The maximum number of batches per event, since the machine handles an event without a pause."""
 
 T = TypeVar("T")
 
@@ -60,7 +59,7 @@ _ID_IS_SECRET: Final = (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.UNSUPP
 
 
 class Link:
-    """Open one connection at a time, and send one request at a time on it.
+    """Opens one connection at a time, and sends one request at a time on it.
 
     Args:
         request_timeout_ms: the time limit of a request that may bring many records.
@@ -166,8 +165,8 @@ class Link:
         answer, batches = event.answer, event.batches
         if len(batches) <= BATCHES_PER_EVENT:
             return event
-        # Only the first part has the high watermark: a Fetch that asks for the next part did not
-        # reach the leader.
+        # Only the first part has the high watermark: a Fetch for the next part does not reach the
+        # leader.
         rest = replace(answer, high_watermark=-1, records=b"", throttle_ms=0)
         self._rest = FetchAnswered(rest, batches[BATCHES_PER_EVENT:])
         return FetchAnswered(answer, batches[:BATCHES_PER_EVENT])
@@ -228,7 +227,7 @@ class LeaderProbe:
 
 
 def _lost(error: ConnectionFailedError | RequestFailedError, address: Address) -> ConnectionLost:
-    """Return the event for a failed exchange. The machine names the address itself."""
+    """Return the event for a failed exchange. The machine adds the address itself."""
     text = str(error).removeprefix(f"{address}: ")
     if isinstance(error, RequestFailedError):
         return ConnectionLost(error.error.name, text)

@@ -1,13 +1,13 @@
 """The state machine of an observer of a KRaft quorum: events in, effects and one request out.
 
 It finds the leader, fetches the log, and decides what is committed. It never waits, and has no
-clock: each event brings the time.
+clock: each event comes with the time.
 
 **Invariant:** the records that it passes on are a prefix of the committed log, in order, without
 repetition. It never follows a leader of an epoch older than a proven one (see ``Contact``), or
-older than one announced less than a minute ago. An answer that no leader sends changes nothing that
-was passed on. Each connection first shows that its node has the last batch that was passed on: the
-log of another cluster may have the same epochs.
+older than one announced less than a minute ago. An answer that no leader would send changes nothing
+that was passed on. Each connection first shows that its node has the last batch that was passed on:
+the log of another cluster may have the same epochs.
 
 Source: KIP-595, KIP-630, KIP-853, KIP-1166; Kafka 4.3 KafkaRaftClient (the observer's side).
 """
@@ -59,11 +59,11 @@ FETCH_WAIT_MS: Final = 500
 """How long the leader waits for a new record, as for Kafka's own followers."""
 
 SHORT_WAIT_MS: Final = 4
-"""The wait if the answer is needed soon. It doubles while nothing changes."""
+"""The wait at the leader if the answer is needed soon. It doubles while nothing changes."""
 
 DOUBLINGS_MAX: Final = 7
 FULL_SECONDS: Final = 0.1
-"""The pause between two fetches that can only bring the high watermark."""
+"""The pause between two fetches that can bring only the high watermark."""
 
 THROTTLE_SECONDS_MAX: Final = 30.0
 
@@ -72,14 +72,14 @@ VERSION_WITH_HIGH_WATERMARK: Final = 18
 
 
 class Machine:
-    """Follow a quorum.
+    """Follows a quorum.
 
     Args:
         contact: the facts about the leader. log: the end of the records passed on before.
         cluster_id: the id that the cluster must have; None if the machine must ask for it.
 
     Attributes:
-        high_watermark: the highest that a leader has reported (exclusive), -1 before the first.
+        high_watermark: the highest one reported by a leader (exclusive), -1 before the first.
     """
 
     def __init__(self, contact: Contact, log: FetchedLog, *, cluster_id: str | None) -> None:
@@ -101,8 +101,8 @@ class Machine:
     def begin_probe(self) -> Probe | None:
         """Return a Fetch that reports at once what is committed, if a barrier needs one.
 
-        The usual Fetch may wait at the leader for half a second. A probe uses another connection,
-        and affects only barriers. Also return None if no leader is known.
+        The usual Fetch may wait half a second at the leader. A probe uses another connection, and
+        affects only barriers. Also return None if no leader is known.
         """
         leader = self.contact.leader
         if leader is None or not self.barriers.are_waiting:
@@ -122,7 +122,7 @@ class Machine:
         """Return the reaction to an event.
 
         Args:
-            now: seconds on a clock that never goes back.
+            now: seconds on a monotonic clock.
         """
         self.contact.now = now
         try:
@@ -302,7 +302,7 @@ class Machine:
         if snapshot.end_offset <= self.log.committed_end:
             self.log.go_back(snapshot.end_offset)
             return
-        # With a wrong epoch, the daemon would from then on mistake the real leader for an old one.
+        # After accepting a wrong epoch, the daemon would mistake the real leader for an old one.
         if not self.log.committed_epoch <= snapshot.epoch <= self.contact.route.epoch:
             raise GarbageError(f"a snapshot of epoch {snapshot.epoch}")
         self._snapshot = SnapshotFetch(snapshot, self.contact.route.epoch)
@@ -314,7 +314,7 @@ class Machine:
         self._snapshot = None
 
     def _on_snapshot_piece(self, answer: SnapshotAnswer) -> Request:
-        # Up to 4.3.1, Kafka reports any other error by this code, and does not name the leader.
+        # Up to 4.3.1, Kafka reports every other error with this code, and does not name the leader.
         if answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR:
             return self._on_log_error(answer.error_code)
         other = self._judge(answer)

@@ -1,7 +1,7 @@
 """The events that a follower's state machine gets, and the actions that it asks for.
 
-The machine answers each event with a ``Reaction``: effects to make in order, then one request. Its
-result is the next event.
+The machine answers each event with a ``Reaction``: effects to carry out in order, then one request,
+whose result is the next event.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Connected:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLost:
-    """A connection failed, broke, or delivered something other than an answer.
+    """A connection failed or broke, or delivered something other than an answer.
 
     ``reason`` names the failure in metrics; ``text`` is for the log. ``is_silent`` is True if the
     node did not answer in time.
@@ -69,7 +69,7 @@ class SnapshotApplied:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotDamaged:
-    """The fetched snapshot was not usable, and is gone."""
+    """The fetched snapshot was unusable, and was removed."""
 
     text: str
 
@@ -88,7 +88,7 @@ Event = (
 
 @dataclass(frozen=True, slots=True)
 class PassOn:
-    """Apply committed batches, and save them. They continue what was passed on before."""
+    """Apply committed batches, and save them. They continue the batches passed on before."""
 
     batches: tuple[RecordBatch, ...]
 
@@ -119,7 +119,7 @@ class ReportLoaded:
 
 @dataclass(frozen=True, slots=True)
 class Confirm:
-    """Everything that the leader reported as committed just now was passed on."""
+    """Everything that the leader just reported as committed was passed on."""
 
 
 @dataclass(frozen=True, slots=True)

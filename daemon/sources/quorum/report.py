@@ -41,15 +41,15 @@ class ContactReport:
             _logger.warning("following the cluster, retrying: %s", text)
 
     def note_hidden_cluster(self, *, has_copy: bool) -> None:
-        """Log that the controllers do not report the cluster's id to this principal.
+        """Log that the controllers do not disclose the cluster's id to this principal.
 
         Args:
             has_copy: True if there is a copy, which might be another cluster's.
         """
         if has_copy:
             _logger.warning(
-                "the cluster's id is not known, so nothing proves that the copy is of this cluster:"
-                " set %s", CLUSTER_ID,
+                "the cluster's id is not known, so nothing proves that the copy belongs to this "
+                "cluster: set %s", CLUSTER_ID,
             )  # fmt: skip
         else:
             _logger.info("the cluster's id is not known, so it is not checked: set %s", CLUSTER_ID)

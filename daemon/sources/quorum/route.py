@@ -1,4 +1,4 @@
-"""Which node to ask next, and when: the leader if it is known, else every known server in turn.
+"""Decide which node to ask next, and when: the leader if known, else every known server in turn.
 
 **Invariant:** an epoch has one leader, and only ``go_back`` returns to an earlier epoch.
 
@@ -17,12 +17,12 @@ from authorizerd.protocol.kafka.fetch import Endpoints
 from authorizerd.protocol.records.voters import Voters
 
 NODES_MAX: Final = 64
-"""How many controllers are remembered: a quorum has a few voters."""
+"""Maximum number of remembered controllers: a quorum has only a few voters."""
 
 UNKNOWN: Final = -1
 
 LEADER_FAILURES_MAX: Final = 2
-"""After this many failures in a row, a leader that others still name counts as down."""
+"""After this many consecutive failures, a leader that others still name counts as down."""
 
 FIRST_SECONDS: Final = 0.05
 SECONDS_MAX: Final = 1.0
@@ -34,7 +34,7 @@ ELECTION_SECONDS: Final = 0.1
 
 
 class Route:
-    """Remember the leader, its epoch and the controllers' addresses.
+    """Remembers the leader, its epoch and the controllers' addresses.
 
     Args:
         servers: where to ask first, and again whenever no known controller answers.
@@ -59,7 +59,7 @@ class Route:
         """Learn the leader from an answer. Return False if the answer is out of date.
 
         Raises:
-            GarbageError: the answer names another leader of the same epoch.
+            GarbageError: the answer names a different leader for the same epoch.
         """
         if epoch < self.epoch:
             return False
@@ -83,7 +83,7 @@ class Route:
         self.epoch, self.leader_id = epoch, UNKNOWN
 
     def add_nodes(self, nodes: Mapping[int, Address]) -> None:
-        """Remember where controllers are. The oldest of too many are forgotten."""
+        """Remember the controllers' addresses; beyond the maximum, forget the oldest."""
         for node_id, address in nodes.items():
             self._nodes.pop(node_id, None)
             self._nodes[node_id] = address
@@ -98,7 +98,7 @@ class Route:
     def choose(self) -> Address:
         """Return the leader's address, or the next server's if the leader has failed.
 
-        A leader that has failed just now is left out once.
+        A leader that has just failed is skipped once.
         """
         if self.leader is not None and not self._is_leader_failed:
             return self.leader
@@ -123,7 +123,7 @@ class Route:
         """Note that a node failed: another server is asked before the leader is tried again.
 
         Args:
-            is_silent: True if it did not answer in time. Another try would take as long.
+            is_silent: True if it did not answer in time. A retry would take as long again.
         """
         self._is_leader_failed = True
         if address is not None and address == self.leader:
@@ -135,16 +135,16 @@ class Route:
         self._is_leader_failed = False
 
     def note_leader(self) -> None:
-        """Note that the leader has answered."""
+        """Note that the leader answered."""
         self._is_leader_failed, self._leader_failures, self._skipped = False, 0, None
 
 
 def choose_addresses(voters: Voters, leader: Address) -> Mapping[int, Address]:
-    """Return the voters' addresses at the listener on which the leader is reached.
+    """Return the voters' addresses at the listener through which the leader was reached.
 
     The leader's answers name only the leader, but a cluster may replace every address that the
     daemon knows. Voters without this listener are left out. If no voter has the leader's address,
-    none is returned.
+    the result is empty.
 
     Source: KIP-853.
     """
@@ -163,7 +163,7 @@ def choose_addresses(voters: Voters, leader: Address) -> Mapping[int, Address]:
 
 
 class Retries:
-    """Count the tries since the last success.
+    """Counts the attempts since the last success.
 
     Args:
         random: returns a number from 0 to 1.
@@ -177,7 +177,7 @@ class Retries:
         self.count = 0
 
     def next_delay(self) -> float:
-        """Return the seconds to wait before one more try."""
+        """Return the seconds to wait before the next attempt."""
         delay = min(FIRST_SECONDS * (1 << min(self.count, DOUBLINGS_MAX)), SECONDS_MAX)
         self.count += 1
         return self._spread(delay)

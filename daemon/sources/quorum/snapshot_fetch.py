@@ -1,4 +1,4 @@
-"""One snapshot that is fetched in pieces, which need not end at a batch's end.
+"""A snapshot fetched in pieces, which need not end at a batch boundary.
 
 Source: KIP-630; Kafka 4.3 KafkaRaftClient.handleFetchSnapshotResponse.
 """
@@ -14,7 +14,7 @@ from authorizerd.protocol.kafka.quorum_messages import SnapshotId
 
 
 class SnapshotFetch:
-    """Check that the pieces of a snapshot follow each other.
+    """Checks that the pieces of a snapshot follow each other.
 
     Args:
         leader_epoch: the epoch of the leader that offered the snapshot.
@@ -35,7 +35,7 @@ class SnapshotFetch:
         return SendFetchSnapshot(self.snapshot, self._position, self.leader_epoch, bytes_max)
 
     def add(self, answer: SnapshotAnswer) -> None:
-        """Count the next piece.
+        """Add the next piece.
 
         Raises:
             GarbageError: it is not the next piece of this snapshot.
@@ -44,7 +44,7 @@ class SnapshotFetch:
             raise GarbageError(f"expected {self.snapshot}, found {answer.snapshot}")
         if answer.position != self._position:
             raise GarbageError(
-                f"expected the piece at byte {self._position}, found the one at {answer.position}"
+                f"expected the piece at byte {self._position}, found the piece at {answer.position}"
             )
         if self._size not in (None, answer.size):
             raise GarbageError(f"expected a size of {self._size} bytes, found {answer.size}")

@@ -1,7 +1,7 @@
 """The source that follows a KRaft quorum: it carries out the state machine's decisions.
 
 **Invariant:** a kill at any time is harmless. Committed records are passed on and then saved in the
-copy; those that were not saved are fetched again. A snapshot is saved and verified before it is
+copy; records that were not saved are fetched again. A snapshot is saved and verified before it is
 passed on; only then does it replace the copy.
 
 One task runs the machine, so it needs no locks. Files are used in threads.
@@ -67,16 +67,16 @@ from authorizerd.protocol.kafka.quorum_messages import SnapshotId
 from authorizerd.protocol.records.voters import Voters
 
 PENDING_BYTES_MAX: Final = 64 << 20
-"""Bound on fetched records that the quorum has not committed."""
+"""Maximum size of fetched records that the quorum has not committed."""
 
 _logger = logging.getLogger(__name__)
 
 
 class QuorumSource:
-    """Follow a quorum, and keep a copy of its log.
+    """Follows a quorum, and keeps a copy of its log.
 
     Args:
-        copy: the copy, not open yet.
+        copy: the copy, not yet opened.
         open_node: connects to a controller.
         applied: the newest state of the applier, also while decisions are stopped.
         cluster: the image that is published together with it.
@@ -137,7 +137,7 @@ class QuorumSource:
         self._machine.contact.doubt_leader(address)
 
     def is_complete(self, offset: int) -> bool:
-        """Return True if the state at ``offset`` lacks no records of an open transaction."""
+        """Return True if no transaction is open at ``offset``, so the state there is complete."""
         return self._feed is not None and self._feed.is_complete(offset)
 
     async def confirm(self, created: Sequence[Acl] = (), deleted: Sequence[AclFilter] = ()) -> bool:
@@ -156,7 +156,7 @@ class QuorumSource:
                 nursery.cancel_scope.cancel()
         finally:
             self._waiting.pop(ticket, None)
-        # The machine may already count records that are about to be passed on.
+        # The machine may already count records that are only about to be passed on.
         offset = self._machine.log.committed_end - 1
         await self._applied.wait_until(
             lambda newest: newest is not None and newest.offset >= offset
@@ -164,8 +164,7 @@ class QuorumSource:
         return True
 
     async def _ask_leader(self) -> None:
-        """Release barriers sooner than the usual Fetch does. One answer serves all waiting
-        tasks."""
+        """Release barriers sooner than the usual Fetch. One answer serves all waiting tasks."""
         async with self._probe.lock:
             probe = self._machine.begin_probe()
             if probe is None:
@@ -195,7 +194,8 @@ class QuorumSource:
             except CopyConflictError as error:
                 await self._wait_for_operator(str(error), -1)
             finally:
-                # Shielded: otherwise a cancelled close of the first would leave the second open.
+                # Shielded: otherwise, if closing the first one were cancelled, the second would
+                # stay open.
                 with trio.CancelScope(shield=True):
                     await self._link.close()
                     await self._probe.link.close()
@@ -342,7 +342,7 @@ class QuorumSource:
             await feed.replace(fetched.batches(), end_offset=snapshot.end_offset)
         except (MetadataLogError, OSError) as error:
             if is_verified and not feed.is_caught_up:
-                raise  # a part was passed on already
+                raise  # a part was already passed on
             await run_in_thread(self._copy.abandon_snapshot, error)
             return SnapshotDamaged(str(error))
         _logger.info("the cluster's snapshot up to offset %d replaces its log", snapshot.end_offset)

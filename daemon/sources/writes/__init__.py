@@ -1,1 +1,1 @@
-"""Changes that clients send to a daemon that follows a cluster: refused, or sent to the cluster."""
+"""Changes that clients send to a daemon that follows a cluster: refused, or forwarded to it."""

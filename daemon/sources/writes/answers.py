@@ -1,6 +1,6 @@
 """The result of each item of a change: from the cluster's answer, or from what the log shows.
 
-Kafka's codes and texts stay as they are.
+Kafka's codes and texts are kept unchanged.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ UNREAD: Final = RejectedUpdateError(
     "The cluster has made the change, but this daemon has not read it within the time limit.",
 )
 TEXTS_KEPT_MAX: Final = 1000
-"""The number of different error texts of one answer that are kept. Others are dropped."""
+"""The maximum number of different error texts kept per answer. Others are dropped."""
 _TEXTS: Final = {int(code): code.text for code in ErrorCode}
 
 
@@ -57,7 +57,7 @@ class _Errors:
     """Errors by their values: equal errors are shared, since freeing many exceptions takes long.
 
     Args:
-        no_right: the text of CLUSTER_AUTHORIZATION_FAILED; if empty, the cluster's own.
+        no_right: the text for CLUSTER_AUTHORIZATION_FAILED; if empty, the cluster's text is used.
     """
 
     def __init__(self, *, no_right: str = "") -> None:
@@ -78,7 +78,7 @@ class _Errors:
 
 
 def to_exception(error: ApiError) -> RejectedUpdateError:
-    """Return the error with the cluster's code and text, or the code's general text."""
+    """Return the error with the cluster's code and its text, or else the code's general text."""
     return RejectedUpdateError(error.code, error.message or _TEXTS.get(error.code, ""))
 
 

@@ -1,4 +1,4 @@
-"""Connections to the nodes that take changes, kept for a short time between requests.
+"""Connections to the nodes that accept changes, kept for a short time between requests.
 
 **Invariant:** a connection carries one request at a time. It is not reused after a failure, or if
 its peer has closed it: a request lost on a dead connection would have an unknown outcome.
@@ -15,7 +15,7 @@ from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.connection import Node, OpenNode
 
 AGE_SECONDS_MAX: Final = 30.0
-"""The maximum age of a connection, so that new certificates and credentials are soon used."""
+"""The maximum age of a connection, so that new certificates and credentials take effect soon."""
 IDLE_MAX: Final = 16
 
 
@@ -49,7 +49,7 @@ class Connections:
         return Connection(node, trio.current_time())
 
     async def give_back(self, connection: Connection) -> None:
-        """Keep a connection whose request has been answered, unless there are enough."""
+        """Keep a connection whose request was answered, unless there are already enough."""
         if len(self._idle) < IDLE_MAX:
             self._idle.append(connection)
         else:
@@ -60,8 +60,8 @@ class Connections:
         try:
             while True:
                 await trio.sleep(AGE_SECONDS_MAX / 2)
-                # Iterate over no list: while one closes, others come and go, and this may be
-                # cancelled.
+                # Do not iterate over the list: while one connection closes, others come and go, and
+                # this may be cancelled.
                 while (old := self._find_old()) is not None:
                     self._idle.remove(old)
                     await old.node.aclose()

@@ -1,13 +1,13 @@
-"""Carry out one change of ACLs: send it to the active controller, and wait until it applies here.
+"""Carry out one change of ACLs: send it to the active controller, and wait until it is in force.
 
-**Invariant:** a request that may have been applied is never sent again. It is sent again only if it
+**Invariant:** a request that may have been applied is never sent again. It is retried only if it
 was not sent, if its receiver was not ready, or if its receiver was not the active controller and
 the log shows no trace of it. An item succeeds only after everything that the cluster had committed
 by then is applied here, and by every worker.
 
-NOT_CONTROLLER requires a look at the log: a controller that loses its role while a change waits to
-be committed also gives this answer, and the change may still be committed. But then a new epoch has
-begun, so a change that is not visible after a confirmation never will be.
+After NOT_CONTROLLER, the log must be checked: a controller that loses its role while a change waits
+to be committed also gives this answer, and the change may still be committed. But then a new epoch
+has begun, so a change that is not visible after a confirmation never will be.
 
 Source: KIP-590; Kafka 4.3 QuorumController (renounce), AclMutator.
 """
@@ -75,10 +75,10 @@ _logger = logging.getLogger(__name__)
 class ForwardStatistics(UpdateStatistics):
     """The counters of changes. ``results`` counts requests by their result.
 
-    ``answered``: by the cluster, and applied here, whatever the results of the items; ``denied``:
-    the caller may not be forwarded; ``rejected``: the cluster rejects the request as a whole;
-    ``not_sent``: no node took it in time; ``unread``: answered, but not read in time; ``unknown``:
-    the answer is missing.
+    ``answered``: answered by the cluster and applied here, whatever the results of the items;
+    ``denied``: the caller may not be forwarded; ``rejected``: the cluster rejected the request as a
+    whole; ``not_sent``: no node accepted it in time; ``unread``: answered, but not applied here in
+    time; ``unknown``: the answer is missing.
     """
 
     results: Counter[str] = field(default_factory=Counter)
@@ -86,7 +86,7 @@ class ForwardStatistics(UpdateStatistics):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Means:
-    """The parts that every delivery uses.
+    """The parts shared by all deliveries.
 
     Args:
         journal: the latest changes that are applied here.
@@ -111,7 +111,7 @@ class Means:
 
 
 class Delivery:
-    """Carry out one request, and complete it in any case."""
+    """Carries out one request, and completes it in any case."""
 
     def __init__(self, means: Means, update: Update) -> None:
         self._means = means
@@ -164,7 +164,7 @@ class Delivery:
 
     async def _send(self) -> tuple[Address | None, Outcome]:
         """Return where the request was sent, if anywhere, and its outcome."""
-        async with self._means.limit:  # also a checkpoint: nothing is sent after the deadline
+        async with self._means.limit:  # also a trio checkpoint: nothing is sent after the deadline
             address = self._means.destination.address
             if address is None:
                 return None, _NOBODY
@@ -236,7 +236,7 @@ class Delivery:
                     )
                 except ExpiredError:
                     return True, judge_created(visible, reason)
-                # What was added may have been removed since, by somebody else.
+                # An added ACL may since have been removed by another client.
                 is_done = [each or acl in added for each, acl in zip(visible, acls, strict=True)]
                 return bool(added) or all(is_done), judge_created(is_done, reason)
             case Deletions(items=filters) if after is not None and self._before is not None:

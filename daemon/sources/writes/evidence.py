@@ -19,7 +19,7 @@ from authorizerd.acl.validation import validate_filter, validate_new_acl
 
 
 class Removals(NamedTuple):
-    """The number of ACLs that a filter matched before, and of those that are gone since."""
+    """The number of ACLs that a filter matched before, and how many of them are gone."""
 
     matched: int = 0
     gone: int = 0
@@ -48,7 +48,7 @@ def _is_visible(snapshot: AclSnapshot, acl: Acl) -> bool:
 def find_removed(
     before: AclSnapshot, after: AclSnapshot, filters: Sequence[AclFilter]
 ) -> Steps[list[Removals]]:
-    """Return, in steps, what happened to the ACLs that each filter matched before."""
+    """Return, in steps, the fate of the ACLs that each filter matched before."""
     index = FilterIndex()
     numbers: list[int | None] = []
     for each in filters:

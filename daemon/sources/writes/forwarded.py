@@ -2,7 +2,7 @@
 
 **Invariant:** accepted work is done within the caller's time limit, even if the caller is
 cancelled. The number of unanswered requests is bounded. Requests of different callers are not
-ordered; each connection has one request under way.
+ordered; each connection has one request in flight.
 
 Source: KIP-504 (asynchronous ACL updates), KIP-590; Kafka 4.3 ForwardingManager.
 """
@@ -45,15 +45,16 @@ ENDING_SECONDS: Final = 5.0
 """How long requests may take after ``close``."""
 _MARGIN_SECONDS_MAX: Final = 1.0
 _MARGIN: Final = 0.1
-"""The part of the caller's time limit that is kept for an answer that names the reason."""
+"""The fraction of the caller's time limit reserved for an answer that gives the reason."""
 
 
 class ForwardedUpdates:
-    """Accept changes of ACLs, send them, and acknowledge them.
+    """Accepts changes of ACLs, sends them, and acknowledges them.
 
     Args:
-        rights: who is forwarded; None if the daemon sends every change under its own name.
-        requests_max: the maximum number of unanswered requests. More are refused.
+        rights: whose changes are forwarded; None if the daemon sends every change under its own
+            name.
+        requests_max: the maximum number of unanswered requests. Further ones are refused.
         timeout_ms: returns how long a caller waits for its answer.
     """
 
@@ -103,7 +104,7 @@ class ForwardedUpdates:
         return ItemCompletions[Any](update.completion, len(items))
 
     def change_cluster(self, plan: PlanCluster[T], on_applied: Callable[[], None]) -> Completion[T]:
-        """Return a failed completion: a follower changes nothing but ACLs."""
+        """Return a failed completion: a follower changes only ACLs."""
         return reject_cluster_change()
 
     def _find_obstacle(self, caller: RequestContext) -> RejectedUpdateError | None:
@@ -167,7 +168,7 @@ def new_updates(
     """Return the handler of the changes that clients send.
 
     Args:
-        is_super_user: returns True if ``super.users`` of this daemon has a principal.
+        is_super_user: returns True if this daemon's ``super.users`` contains a principal.
         may_alter: see ``check_caller``.
         requests_max, timeout_ms: see ``ForwardedUpdates``.
         applied_everywhere: see ``Means``.

@@ -1,4 +1,4 @@
-"""Refuse changes, and say where to make them instead."""
+"""Refuse changes, and name where to make them instead."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CLUSTER_CHANGE_REFUSED: Final = (
 
 
 class RefusedUpdates:
-    """Refuse every change: ``authorizerd.writes=refuse``."""
+    """Refuses every change: ``authorizerd.writes=refuse``."""
 
     def __init__(self, settings: FollowSettings) -> None:
         self._error: Final = RejectedUpdateError(ErrorCode.POLICY_VIOLATION, _explain(settings))

@@ -66,7 +66,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class NotSent:
-    """The request was not sent, or its receiver was not ready. It may be sent again."""
+    """The request was not sent, or its receiver was not ready. It may be retried."""
 
     reason: str
     is_lost: bool = True
@@ -77,7 +77,7 @@ class NotSent:
 class NotController:
     """The node is not the active controller.
 
-    It may have lost this role after it had written the change: see ``Delivery``.
+    It may have lost this role after writing the change: see ``Delivery``.
     """
 
     reason: str
@@ -85,21 +85,21 @@ class NotController:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """The request was rejected as a whole. Nothing was done, and a retry would also be rejected."""
+    """The request was rejected as a whole: nothing changed, and a retry would be rejected too."""
 
     error: ApiError
 
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """The request was not sent: its caller has lost the right since it was queued."""
+    """The request was not sent: its caller lost the right after it was queued."""
 
     error: RejectedUpdateError
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """The request was sent, and no valid answer came."""
+    """The request was sent, but no valid answer came."""
 
     reason: str
 

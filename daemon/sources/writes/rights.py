@@ -2,11 +2,11 @@
 
 The controllers trust the principal that the daemon names, even a super user: with
 CLUSTER_ACTION, the daemon is as strong as any super user. So it must not name a principal that a
-caller of its own listeners could borrow.
+client of its own listeners could merely claim.
 
-**Invariant:** a principal is forwarded only if it is listed, and if its caller has proved it by a
-client certificate or by a credential of the cluster. Each exception needs its own setting. Unproven
-claims of the client, such as its client id, do not count.
+**Invariant:** a principal is forwarded only if it is listed, and if its caller proved it with a
+client certificate or with a credential of the cluster. Each exception needs its own setting.
+Unproven claims of the client, such as its client id, do not count.
 
 Source: KIP-590; Kafka 4.3 EnvelopeUtils.
 """
@@ -34,10 +34,10 @@ _PROOFS: Final = frozenset((Authentication.CERTIFICATE, Authentication.PLAIN, Au
 
 
 class ForwardingRights:
-    """Decide whose changes are forwarded.
+    """Decides whose changes are forwarded.
 
     Args:
-        is_super_user: returns True if ``super.users`` of this daemon has a principal.
+        is_super_user: returns True if this daemon's ``super.users`` contains a principal.
     """
 
     def __init__(self, settings: FollowSettings, is_super_user: Callable[[str], bool]) -> None:

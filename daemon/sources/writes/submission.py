@@ -1,4 +1,4 @@
-"""Send a change to one node, once, and report what is known about it afterwards.
+"""Send a change to one node, once, and report its known outcome.
 
 **Invariant:** ``send`` sends a request at most once, and only if its caller then has the right.
 After NotSent, Rejected and Denied, nothing has changed. After NotController, only the log shows
@@ -55,18 +55,18 @@ _NOT_FORWARDED: Final[Mapping[int, str]] = {
     ErrorCode.UNSUPPORTED_VERSION: "the controller does not know this version of the request",
     ErrorCode.INVALID_REQUEST: "the controller finds the forwarded request invalid",
     ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE: (
-        "the controller does not understand the principal: it has another principal.builder.class"
+        "the controller cannot read the principal: it has a different principal.builder.class"
     ),
 }
-"""The errors of an Envelope whose inner request the controller has not read."""
+"""The errors of an Envelope whose inner request the controller did not read."""
 
 
 class Submission:
     """Send changes.
 
     Args:
-        carries_caller: True if the caller's principal is named in an Envelope, False if the daemon
-            sends the change under its own name.
+        carries_caller: True if an Envelope names the caller's principal, False if the daemon sends
+            the change under its own name.
         to_controllers: True if nodes are controllers, whose answer NOT_CONTROLLER is not final.
         check_caller: returns why a caller's change must not be sent now, or None if it may.
     """
@@ -88,7 +88,7 @@ class Submission:
     async def send(self, address: Address, update: Update, timeout_ms: int) -> Outcome:
         """Send ``update`` to ``address``, and wait for the answer.
 
-        If cancelled, it is unknown whether the change applies.
+        If cancelled, it is unknown whether the change is applied.
         """
         try:
             connection = await self.connections.take(address)

@@ -170,8 +170,8 @@ async def test_secret_is_reloaded_never_shown(
     [
         (bytes(SECRET_BYTES_MIN - 1) + b"\n", 0o600, "expected a secret of 16 to 4096 bytes"),
         (bytes(SECRET_BYTES_MAX + 1), 0o600, "expected a secret of 16 to 4096 bytes"),
-        (bytes(SECRET_BYTES_MIN), 0o604, "everybody may use it"),
-        (bytes(SECRET_BYTES_MIN), 0o602, "everybody may use it"),
+        (bytes(SECRET_BYTES_MIN), 0o604, "it is accessible to all users"),
+        (bytes(SECRET_BYTES_MIN), 0o602, "it is accessible to all users"),
     ],
 )
 def test_invalid_secret_is_refused(tmp_path: Path, secret: bytes, mode: int, reason: str) -> None:

@@ -225,7 +225,7 @@ def test_a_file_that_everybody_can_write_to_is_refused(tmp_path: Path) -> None:
     path.write_bytes(LINE)
     path.chmod(0o646)
     assert refusal(path) == (
-        f"authorizerd.tokens.file: {path}: everybody may write to it (chmod o-w)"
+        f"authorizerd.tokens.file: {path}: it is writable by all users (chmod o-w)"
     )
 
 

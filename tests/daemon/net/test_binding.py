@@ -174,7 +174,7 @@ async def test_other_file_at_the_path_is_an_error_and_kept(tmp_path: Path, kind:
         path.symlink_to(other)
         if kind == "link to a file":
             other.write_text("kept")
-    with pytest.raises(StartError, match=f"unix:{path}: the file exists, and is not a socket"):
+    with pytest.raises(StartError, match=f"unix:{path}: the file exists, but is not a socket"):
         await bind_unix(path, STREAM_KEY)
     assert path.is_symlink() or path.is_dir() or path.read_text() == "kept"
 

@@ -217,7 +217,7 @@ async def test_questions_that_wait_are_limited(tmp_path: Path) -> None:
                 nursery.start_soon(ask, made)
             while not refused:  # noqa: ASYNC110
                 await trio.sleep(0.01)
-            assert f"{WAITING_MAX} wait already" in str(refused[0])
+            assert f"{WAITING_MAX} already wait" in str(refused[0])
             nursery.cancel_scope.cancel()
         assert await answered(made) == (True,)
 
@@ -227,7 +227,7 @@ async def test_slow_reader_of_a_listing_holds_up_nobody(tmp_path: Path) -> None:
     async with running(tmp_path) as made:
         await made.pool.feed.send(ChangeBatch(2, tuple(map(added, range(2, 5000)))))
         begun = [await made.list(offset=2) for _ in range(LISTINGS_MAX)]
-        with pytest.raises(BusyError, match=f"{LISTINGS_MAX} listings are under way"):
+        with pytest.raises(BusyError, match=f"{LISTINGS_MAX} listings are in progress"):
             await made.list()
         assert (await made.ask()).allowed == (True,)
         for listing in begun:

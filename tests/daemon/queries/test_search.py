@@ -229,10 +229,10 @@ async def test_token_belongs_to_one_search() -> None:
     for change in ({"action": "write"}, {"host": "10.0.0.1"}, {"user": "alice"}):
         arguments = {"user": "root", **change}
         refused = await place.refusal("resource", token=token, **arguments)
-        assert refused.startswith("page.token: unknown: expected the next_token of the page before")
+        assert refused.startswith("page.token: unknown: expected the next_token of the previous")
     assert "unknown" in await place.refusal("action", "root", token=token)
     refused = await place.refusal("resource", "root", token=token, limit=2)
-    assert refused == "page.limit: expected 1, as for the page before"
+    assert refused == "page.limit: expected 1, as for the previous page"
 
 
 async def test_made_up_token_is_refused() -> None:
