@@ -27,7 +27,7 @@ def is_log(path: Path) -> bool:
 
 
 def read_acl_file(path: Path) -> AclsRead:
-    """Return the ACLs of a file, without repeats, as ``read_acls``.
+    """Return the ACLs of a file, without duplicates, like ``read_acls``.
 
     Warns about parts of the file that ACLs cannot express.
     """
@@ -39,7 +39,7 @@ def read_acl_file(path: Path) -> AclsRead:
 def read_acls(path: Path) -> AclsRead:
     """Return the ACLs of a file, the parts that are lost, and the scope of the file. Blocks."""
     if is_log(path):
-        from authorizerd.cli.offline import read_snapshot  # most files are texts
+        from authorizerd.cli.offline import read_snapshot  # most files are text
 
         return AclsRead(tuple(read_snapshot(path).acls.values()))
     return parse_acls(path, read_text(path), path.suffix)
@@ -56,7 +56,7 @@ def read_text(path: Path | None) -> str:
 
 
 def parse_acls(name: object, text: str, suffix: str, format: str | None = None) -> AclsRead:
-    """Return the ACLs of the text of a file, as ``read_acls``."""
+    """Return the ACLs in the text of a file, like ``read_acls``."""
     try:
         return read_acl_text(text, suffix) if format is None else FORMATS[format].read(text)
     except AclTextError as error:

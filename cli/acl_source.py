@@ -1,7 +1,7 @@
 """Where the ACLs are: the flags of every command that answers questions about ACLs.
 
 ``add_source_arguments`` adds the flags, and ``open_source`` reads the ACLs, the settings that
-decisions depend on, and the names of topics that exist.
+decisions depend on, and the names of existing topics.
 
 **Invariant:** each setting has its origin (``source_settings``), because a daemon or a broker with
 different settings may decide differently.
@@ -46,10 +46,10 @@ class Place(StrEnum):
 
 
 class AclSource(msgspec.Struct, frozen=True):
-    """The ACLs, and what else the answers depend on.
+    """The ACLs, and everything else that answers depend on.
 
     Attributes:
-        settings: the known settings: a broker, a log and a file of ACLs hide them.
+        settings: the known settings; brokers, logs and files of ACLs do not show all of them.
         stated: the settings as text, each with its origin; ``settings`` has the same values.
         topics: the names of all topics that are known to exist, sorted. A log knows them if a
             broker or a follower of a quorum wrote it. A broker reports those that the caller may
@@ -57,7 +57,7 @@ class AclSource(msgspec.Struct, frozen=True):
         place: the kind of place of ``name``.
         name: a path, or the addresses of brokers.
         offset: the log offset of the ACLs; None if a broker or a file lists them.
-        moment: the moment in the past that --as-of names; None without it.
+        moment: the past moment given by --as-of; None without it.
         caller: the principal that the command logged in as at a broker; None if it is not known.
         unread: how many parts of a file were not read, so that there may be more ACLs.
     """
@@ -76,7 +76,7 @@ class AclSource(msgspec.Struct, frozen=True):
     @property
     def server(self) -> str:
         """The address for commands that change the ACLs."""
-        from authorizerd.acl.explanation.description import ANY_SERVER  # few answers name it
+        from authorizerd.acl.explanation.description import ANY_SERVER  # few answers need it
 
         return self.name if self.place is Place.BROKERS else ANY_SERVER
 
@@ -94,7 +94,7 @@ class AclSource(msgspec.Struct, frozen=True):
         }
 
     def describe(self) -> Iterator[str]:
-        """Yield the lines that end an answer: which ACLs these are, and the settings."""
+        """Yield the final lines of an answer: which ACLs were used, and the settings."""
         yield self.describe_acls()
         yield self.describe_settings()
 
@@ -172,9 +172,9 @@ def add_source_arguments(parser: argparse.ArgumentParser, *, is_of_moment: bool 
         flags.add_text(group, "--as-of", "MOMENT", text)
     flags.add_broker_arguments(group, "Listing ACLs needs DESCRIBE on the cluster")
     text = (
-        "answer by the rules of this Kafka release: 4.3 means 4.0 to 4.3 (default: the one that "
-        f"{'the log, ' if is_of_moment else ''}the configuration or the brokers show; else by each "
-        "that may judge)"
+        "answer by the rules of this Kafka release; 4.3 means 4.0 to 4.3 (default: the release "
+        f"shown by {'the log, ' if is_of_moment else ''}the configuration or the brokers, or else "
+        "every possible release)"
     )
     flags.add_text(group, "--kafka-release", None, text, type=Release, choices=tuple(Release))
     source_settings.add_setting_arguments(group)
@@ -200,8 +200,7 @@ _EXPECTED: Final = (
 
 
 def read_source(arguments: argparse.Namespace) -> AclSource:
-    """Read the ACLs from the place that ``add_source_arguments``'s flags name. See
-    ``open_source``."""
+    """Read the ACLs named by the flags of ``add_source_arguments``. See ``open_source``."""
     return open_source(flags.read_request(SourceRequest, arguments))
 
 

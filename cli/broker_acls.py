@@ -58,12 +58,12 @@ UseBrokers: TypeAlias = Callable[["BrokerReader"], Awaitable[T]]
 
 
 class BrokerAnswer(msgspec.Struct, frozen=True):
-    """What brokers report about their ACLs.
+    """The brokers' ACLs and settings.
 
     Attributes:
-        values: the values of the settings that are set on the broker. None: the broker does not
-            show the value.
-        failure: why no value is known; an empty text if the broker reported all that are set.
+        values: the values of the settings that are set on the broker; None if the broker does not
+            show a value.
+        failure: why no value is known; an empty text if the broker reported all set values.
         user: the name that the client logged in with, or None.
     """
 
@@ -75,7 +75,7 @@ class BrokerAnswer(msgspec.Struct, frozen=True):
 
 
 class Right(NamedTuple):
-    """A right on the cluster, and words for the action that needs it."""
+    """A right on the cluster, and the words for the action that needs it."""
 
     operation: str
     verb: str
@@ -109,7 +109,7 @@ def run_on_brokers(
     """Return what ``use`` returns. Blocks; failures that are retried are printed.
 
     Args:
-        place: what errors begin with; by default, the flag ``--bootstrap-server`` or the profile.
+        place: the prefix of errors; by default, the flag ``--bootstrap-server`` or the profile.
     """
     given = {"bootstrap-server": [servers]}
     if command_config is not None:
@@ -119,7 +119,7 @@ def run_on_brokers(
         settings = read_settings(Arguments(given))
         return trio.run(_run, servers, settings, use, place)
     except KafkaAclsError as error:
-        # An error of the file begins with its flag.
+        # An error about the file begins with its flag.
         is_of_file = error.advice.startswith("--")
         text = error.advice.rstrip() if is_of_file else _describe(place, error.reason, error.advice)
         raise CommandError(text) from None
@@ -139,9 +139,9 @@ class BrokerReader:
     """The requests to one cluster.
 
     Args:
-        servers: their addresses, for advice.
+        servers: the brokers' addresses, for advice.
         user: the name that the client logs in with, or None.
-        place: what errors begin with.
+        place: the prefix of errors.
     """
 
     def __init__(self, client: KafkaClient, servers: str, user: str | None, place: str) -> None:
@@ -218,10 +218,10 @@ class BrokerReader:
             raise self.new_error(error) from error
 
     async def read_configs(self, node_ids: Iterable[int]) -> tuple[Mapping[str, str | None], str]:
-        """Return the keys that are set on the broker that answers, and why none is known.
+        """Return the keys that are set on the answering broker, and why none is known.
 
-        A broker describes only itself, and a proxy hides its id. So all brokers are requested, and
-        the answers for the others are errors.
+        A broker describes only itself, and a proxy hides its id. So the request names all brokers,
+        and the answers for the others are errors.
         """
         resources = ((BROKER_CONFIGS, str(node_id)) for node_id in node_ids)
         call = configs_call(resources, (*SETTING_KEYS, AUTHORIZER))
@@ -256,8 +256,8 @@ class BrokerReader:
         principal = "PRINCIPAL" if self._user is None else f"User:{self._user}"
         reason = f"{'this client' if self._user is None else principal} may not {right.verb} ACLs"
         advice = (
-            f"{right.noun} ACLs needs {right.operation.upper()} on the cluster. Let a user who may "
-            "change ACLs run:\n"
+            f"{right.noun} ACLs needs {right.operation.upper()} on the cluster. A user who may "
+            "change ACLs can grant it by running:\n"
             f"  authorizerd acls --bootstrap-server {self._servers} --add --cluster "
             f"--operation {right.operation} --allow-principal '{principal}'\n"
             "If this is a daemon that follows a cluster with authorizerd.writes=refuse, name a "
@@ -276,7 +276,7 @@ def _describe_refusal(results: Iterable[responses.DescribedResource]) -> str:
     refused = [ApiError(result.error_code, result.error_message) for result in results]
     for each in refused:
         if each.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-            return "the broker shows its settings only to those with DESCRIBE_CONFIGS"
+            return "the broker shows its settings only to users with DESCRIBE_CONFIGS"
     return f"DescribeConfigs: {refused[0]}" if refused else "the cluster names no broker"
 
 

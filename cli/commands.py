@@ -1,7 +1,7 @@
-"""The commands by name: the module, the function and the help of each.
+"""The commands by name, with the module, function and help text of each.
 
-**Invariant:** a command's module is imported once the command is chosen, and only in this module.
-So ``--help`` loads no command, and no command loads the definitions that only others need.
+**Invariant:** a command's module is imported when the command is chosen, and only in this module.
+So ``--help`` loads no command, and a command does not load definitions that only others need.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ COMMANDS: Final[dict[str, Command]] = {
         True,
     ),
     "replay": Command(
-        "commands", "become_replay", "use Spark to check recorded traffic against other ACLs", True
+        "commands", "become_replay", "check recorded traffic against other ACLs", True
     ),
     "verify": Command(
         "verify",
@@ -101,13 +101,13 @@ COMMANDS: Final[dict[str, Command]] = {
         "show a decision, its reason, and what would change it",
     ),
     "who-can": Command(
-        "questions.who_can", "add_who_can_arguments", "show who may do an operation to a resource"
+        "questions.who_can", "add_who_can_arguments", "show who may do an operation on a resource"
     ),
     "what-can": Command(
         "questions.what_can", "add_what_can_arguments", "show what a principal may do, and where"
     ),
     "can": Command(
-        "questions.who_can", "add_can_arguments", "show what a principal may do to one resource"
+        "questions.who_can", "add_can_arguments", "show what a principal may do on one resource"
     ),
     "test": Command(
         "policy.arguments",
@@ -142,12 +142,12 @@ ACLS_COMMANDS: Final[Mapping[str, Command]] = {
     "compare-releases": Command(
         "change.releases",
         "add_compare_arguments",
-        "show which ACLs mean something else in another release of Kafka",
+        "show which ACLs mean something else in another Kafka release",
     ),
     "export": Command(
         "transfer.command",
         "add_export_command",
-        "write the ACLs of a cluster, a log or a file elsewhere",
+        "copy the ACLs of a cluster, a log or a file to another place",
     ),
     "import": Command(
         "transfer.command",
@@ -159,7 +159,7 @@ ACLS_COMMANDS: Final[Mapping[str, Command]] = {
 
 
 def run_acls(words: Sequence[str]) -> int:
-    """Run one of ``ACLS_COMMANDS``, or do what kafka-acls does; return the exit code."""
+    """Run one of ``ACLS_COMMANDS``, or else behave like kafka-acls; return the exit code."""
     if words and words[0] in ACLS_COMMANDS:
         parsed = new_acls_parser().parse_words(words)
         code: int = parsed.run(parsed)
@@ -167,7 +167,7 @@ def run_acls(words: Sequence[str]) -> int:
     if words and not words[0].startswith("-"):
         from authorizerd.acl.text.typos import find_similar
 
-        # Without this, kafka-acls' parser would ignore the word, and blame a flag.
+        # Without this, the parser of kafka-acls would ignore the word and report a flag instead.
         meant = find_similar(words[0], ACLS_COMMANDS)
         if meant is not None:
             new_acls_parser().error(f"unknown command '{words[0]}' (did you mean {meant}?)")
@@ -194,23 +194,24 @@ def add_commands(parser: argparse.ArgumentParser, commands: Mapping[str, Command
 REPLAY: Final = ("-P", "-m", "authorizerd.replay")
 # pyspark is not checked: the pipeline can find a Spark installation elsewhere.
 _MODULES: Final = ("jinja2", "pandas", "pyarrow", "yaml")
-# They run without the extra. If `usage` or `whatif` needs Spark, the error names the extra.
+# These commands run without the extra. If `usage` or `whatif` needs Spark, the error names the
+# extra.
 _WITHOUT_EXTRA: Final = frozenset(("package", "report", "usage", "whatif"))
 _HELP: Final = frozenset(("-h", "--help"))
 
 
 def become_replay(words: Sequence[str]) -> NoReturn:
-    """Replace this process with ``authorizerd.replay``, a separate program, and these words.
+    """Replace this process with the separate program ``authorizerd.replay``, with these arguments.
 
-    It takes over the process id, so it receives the signals and sets the exit code.
+    It keeps the process id, so it receives the signals and sets the exit code.
     """
     missing = [name for name in _MODULES if find_spec(name) is None]
     if (
         missing and _WITHOUT_EXTRA.isdisjoint(words[:1]) and _HELP.isdisjoint(words)
-    ):  # help must work before the installation
+    ):  # help must work without the extra
         pip = f"{sys.executable} -m pip install 'authorizerd[replay]'"
         raise CommandError(f"replay: not installed: {', '.join(missing)}. Run: {pip}")
-    # exec discards what Python still buffers.
+    # exec would discard output that Python still buffers.
     sys.stdout.flush()
     sys.stderr.flush()
     os.execv(sys.executable, [sys.executable, *REPLAY, *words])  # noqa: S606 - ourselves

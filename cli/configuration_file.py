@@ -11,7 +11,7 @@ from authorizerd.config.configuration import Configuration, parse
 from authorizerd.daemon.errors import StartError
 
 CONFIGURATION_BYTES_MAX: Final = 1024 * 1024
-"""A larger file would take memory, and delay decisions at every reload."""
+"""A larger file would take memory and delay decisions at every reload."""
 
 
 def read_configuration(path: Path, overrides: Sequence[str]) -> Configuration:

@@ -1,7 +1,7 @@
 """The error that ends a command.
 
 Every function of a command may raise it, or another error that ``main`` reports in one line. A
-docstring names such an error only if it says more, such as that nothing was changed.
+docstring mentions this only if there is more to say, such as that nothing was changed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Flags that several commands have, and the conversion of flags to requests.
 
-**Invariant:** only a command's own module sees argparse's namespace. It turns the namespace into a
+**Invariant:** only a command's own module sees argparse's namespace. It converts the namespace to a
 frozen request, whose fields have the names of the flags.
 """
 
@@ -20,15 +20,15 @@ Request = TypeVar("Request", bound=msgspec.Struct)
 Flags: TypeAlias = argparse._ActionsContainer
 """A parser, or a group of its arguments."""
 Refuse: TypeAlias = Callable[[str], NoReturn]
-"""End the command because of its arguments, as ``ArgumentParser.error`` does."""
+"""Ends the command because of its arguments, like ``ArgumentParser.error``."""
 
 
 def read_request(kind: type[Request], given: argparse.Namespace, **others: Any) -> Request:  # noqa: ANN401 - fields
     """Return the request for the flags.
 
     Args:
-        others: fields that are not flags. A field that is neither a flag nor in ``others`` has its
-            default.
+        others: fields that are not flags. Fields that are neither flags nor in ``others`` keep
+            their defaults.
     """
     flags = {
         name: tuple(value) if isinstance(value, list) else value
@@ -44,20 +44,17 @@ def is_utf8(text: str) -> bool:
 
 
 def find_expanded(names: Iterable[str]) -> str | None:
-    """Return a warning if one of the names is also the only file here, or None. Blocks.
+    """Return a warning if one of the names is also the only file here, else None. Blocks.
 
-    A shell expands ``--topic *`` to ``--topic`` and the names of all files here. If there are
-    several, the words after the first one are the evidence.
+    A shell expands ``--topic *`` to ``--topic`` and the names of all files in the directory. If
+    there are several, the words after the first one give it away.
     """
     with os.scandir() as entries:
         visible = (entry.name for entry in entries if not entry.name.startswith("."))
         first, second = next(visible, None), next(visible, None)
     if first is None or second is not None or first not in names:
         return None
-    return (
-        f"'{first}' is also the only file in this directory: if a shell made this of *, put the *"
-        " into quotes"
-    )
+    return f"'{first}' is also the only file in this directory: if the shell expanded a *, quote it"
 
 
 def add_switch(parser: Flags, flag: str, help: str) -> None:
@@ -65,7 +62,7 @@ def add_switch(parser: Flags, flag: str, help: str) -> None:
 
 
 def add_text(parser: Flags, flag: str, metavar: str | None, help: str, **settings: Any) -> None:  # noqa: ANN401 - as argparse
-    """Add a flag with a text. Without the flag, it is None unless ``settings`` say otherwise."""
+    """Add a flag with a text. Without the flag, it is None unless ``settings`` has a default."""
     parser.add_argument(flag, metavar=metavar, help=help, **settings)
 
 
@@ -90,7 +87,7 @@ def add_config_arguments(parser: Flags, *, required: bool = True) -> None:
         metavar="FILE",
         help="the configuration: a server.properties file",
     )
-    text = "set a key, with precedence over the file; may be repeated"
+    text = "set a key, overriding the file; may be repeated"
     add_list(parser, "--override", "KEY=VALUE", text)
 
 

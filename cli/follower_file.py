@@ -1,7 +1,7 @@
-"""Turn a broker's server.properties into one for a daemon that follows the broker's cluster.
+"""Convert a broker's server.properties to one for a daemon that follows the broker's cluster.
 
-**Invariant:** secrets are shown only by ``FollowerFile.write`` with secrets. Of the broker's users,
-passwords and keys, only those for the connection to the controllers are copied.
+**Invariant:** secrets are shown only by ``FollowerFile.write`` with secrets. The only users,
+passwords and keys copied from the broker are those for the connection to the controllers.
 
 Source: Kafka 4.3 KafkaConfig, QuorumConfig; java.util.Properties.store.
 """
@@ -49,7 +49,7 @@ class Line:
 class FollowerFile:
     """The lines for the daemon, notes for its operator, and the names of keys that are left out.
 
-    ``unknown`` are keys that affect decisions, and whose value at the broker this file cannot have.
+    ``unknown`` are keys that affect decisions, but whose values on the broker are unknown.
     """
 
     lines: list[Line] = field(default_factory=list)
@@ -62,7 +62,7 @@ class FollowerFile:
         return [line.key for line in self.lines if line.is_secret]
 
     def write(self, *, with_secrets: bool) -> str:
-        """Return the file's text. A comment takes the place of a secret that is left out."""
+        """Return the file's text. A comment replaces each secret that is left out."""
         return "".join(f"{row}\n" for row in self._rows(with_secrets=with_secrets))
 
     def _rows(self, *, with_secrets: bool) -> Iterator[str]:
@@ -95,13 +95,13 @@ def import_broker(
         cluster_id: the cluster's id, None if it is not known.
 
     Raises:
-        InvalidValueError: the file is not that of a broker, or a controller, in KRaft mode.
+        InvalidValueError: the file does not belong to a broker or controller in KRaft mode.
     """
     return _Import(properties, source).run(node_id, log_dir, cluster_id)
 
 
 class _Import:
-    """Copy keys one by one, and remember the broker's other keys."""
+    """Copies keys one by one, and remembers the broker's other keys."""
 
     def __init__(self, properties: Mapping[str, Property], source: str) -> None:
         self._properties = properties
@@ -202,7 +202,7 @@ class _Import:
         self._made.unknown.append(name)
 
     def _lacks_provider(self, name: str) -> bool:
-        """Leave out a key if the daemon does not have its placeholder's provider."""
+        """Leave out a key if the daemon lacks its placeholder's provider; return whether it did."""
         lacking = [
             provider
             for provider in sorted(providers.find_providers(self._texts[name]))
@@ -283,7 +283,7 @@ class _Import:
 
 def _comment(text: str) -> list[str]:
     return textwrap.wrap(
-        escape_unprintable(text),  # a terminal obeys control characters
+        escape_unprintable(text),  # a terminal interprets control characters
         _WIDTH,
         initial_indent="# ",
         subsequent_indent="#   ",

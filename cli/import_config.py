@@ -1,10 +1,10 @@
-"""``authorizerd import-config``: a broker's server.properties, as a follower of its cluster.
+"""``authorizerd import-config``: convert a broker's server.properties for a follower.
 
 **Invariant:** secrets are written only to a new file of mode 0600, never to standard output, as
 lines or as JSON.
 
-Exit codes: 0 a configuration with which the daemon starts, 1 a fault, 3 a configuration that lacks
-something, which standard error or the JSON document names.
+Exit codes: 0 the daemon can start with the configuration, 1 a fault, 3 the configuration lacks
+something that standard error or the JSON document names.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ def add_import_arguments(parser: argparse.ArgumentParser) -> None:
     text = "the server.properties of a broker or controller of the cluster to follow"
     add_text(parser, "broker", "BROKER_SERVER_PROPERTIES", text, type=Path)
     text = (
-        "write to this new file, with the secrets, so that only its owner can read it"
-        " (default: print the configuration without secrets)"
+        "write to this new file, including secrets, readable only by its owner (default: print the "
+        "configuration without secrets)"
     )
     add_file(parser, "--output", text)
-    text = "node.id of the daemon: one that no node of the cluster has (default: 1000000)"
+    text = "node.id of the daemon; must differ from those of the cluster's nodes (default: 1000000)"
     add_text(parser, "--node-id", "ID", text, type=int)
     text = "directory of the daemon's copy of the cluster's log (default: %(default)s)"
     add_text(parser, "--log-dir", "DIRECTORY", text, default=LOG_DIR)
@@ -135,7 +135,7 @@ def _find_warnings(properties: Mapping[str, Property], made: FollowerFile) -> It
     for line in made.lines:
         found = None if find_providers(line.value) else find_placeholder(line.value)
         if found is not None and not line.is_secret:
-            yield f"{line.key} has the placeholder {found}, which nothing replaces: write its value"
+            yield f"{line.key} has the placeholder {found}, which nothing replaces: write the value"
     yield from find_hints({key: entry.value for key, entry in properties.items()})
 
 
@@ -150,8 +150,8 @@ def _find_faults(made: FollowerFile, source: str) -> list[ConfigurationError]:
 
 def _write(path: Path, text: str) -> None:
     try:
-        # Create a new file: an existing one could be readable by others, or a link to another
-        # place.
+        # Create a new file: an existing one could be readable by others, or a link to a different
+        # file.
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
         descriptor = os.open(path, flags, FILE_MODE)
         with open(descriptor, "w", encoding="ascii") as file:

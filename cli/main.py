@@ -60,11 +60,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _report(error: BaseException) -> int:
-    """Print a known error in one line, or each fault of a configuration; re-raise a defect."""
+    """Print a known error in one line, or all faults of a configuration; re-raise defects."""
     named = [leaf for leaf in _leaves(error) if isinstance(leaf, _NAMED_ERRORS)]
     if not named:
         raise error
-    # An endpoint may fail because of another, more helpful error.
+    # An endpoint may have failed because of another, more helpful error.
     named.sort(key=lambda leaf: isinstance(leaf, EndpointStartError))
     from authorizerd.daemon.logging.setup import report_fault  # most commands log nothing
 
@@ -83,7 +83,7 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 
 
 class _PrintVersions(argparse._VersionAction):
-    """The flag ``--version``. It asks for the versions only when they are printed: that is slow."""
+    """The flag ``--version``. It looks up the versions only to print them, because that is slow."""
 
     def __call__(self, *words: Any, **settings: Any) -> None:  # noqa: ANN401 - as argparse
         self.version = _versions()
@@ -91,7 +91,7 @@ class _PrintVersions(argparse._VersionAction):
 
 
 def new_parser() -> CommandParser:
-    """Return the parser. Commands that parse their own words only appear in its help."""
+    """Return the parser. Commands that parse their own arguments appear only in its help."""
     parser = CommandParser(
         prog="authorizerd",
         description="Apache Kafka's ACL authorizer as a daemon.",

@@ -48,7 +48,7 @@ PROOFS: Final = (FeatureLevel, NodeRegistered, NodeUnregistered, VotersChanged)
 class LogContents(msgspec.Struct, frozen=True):
     """The ACLs of a log at one moment, and the sorted names of its topics.
 
-    The time of ``moment`` is known only if a certain moment was requested. Even past ACLs are
+    The time of ``moment`` is known only if a certain moment was requested. Past ACLs are also
     judged by the release that the log proves at its end.
     """
 
@@ -161,7 +161,7 @@ def read_snapshot(path: Path, as_of: AsOf | None = None) -> AclSnapshot:
 def _apply_topics(topics: dict[bytes, str], changes: Iterable[ClusterChange]) -> None:
     """Add and remove topics by their ids.
 
-    ``apply_cluster_changes`` would also build every partition, which nobody needs.
+    ``apply_cluster_changes`` would also build every partition, which is not needed.
     """
     for change in changes:
         if type(change) is TopicAdded:

@@ -1,7 +1,7 @@
 """Print the answer of a command: lines for people, or one JSON document for programs.
 
-**Invariant:** no name in the ACLs can control a terminal: unprintable characters are escaped. Only
-a terminal gets colours, unless ``NO_COLOR`` is set (https://no-color.org). Colours only repeat the
+**Invariant:** names in ACLs cannot control a terminal: unprintable characters are escaped. Only a
+terminal gets colours, unless ``NO_COLOR`` is set (https://no-color.org). Colours only emphasize the
 mark at the beginning of a line.
 """
 
@@ -21,7 +21,7 @@ EXIT_DENIED: Final = 3
 
 _INDENT: Final = "  "
 _COLUMN_MAX: Final = 48
-"""Width of the first column, in characters. A longer text moves only the rest of its own line."""
+"""Width of the first column, in characters. A longer text shifts only the rest of its own line."""
 
 
 def print_answer(
@@ -34,7 +34,7 @@ def print_answer(
     """Print an answer as a document or as lines; return the exit code.
 
     Args:
-        is_positive: whether something or someone is allowed.
+        is_positive: whether anything or anyone is allowed.
     """
     if as_json:
         print_document(document())
@@ -95,6 +95,6 @@ def paint(line: str, out: TextIO) -> str:
 
 
 def shows_colours(out: TextIO) -> bool:
-    """Return True if ``out`` is a terminal, and its user wants colours."""
+    """Return True if ``out`` is a terminal whose user wants colours."""
     wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     return wanted and out.isatty()

@@ -1,9 +1,9 @@
-"""The profile: the cluster that commands ask if no flag names a place.
+"""The profile: the cluster that commands ask if no flag names one.
 
 ``AUTHORIZERD_PROFILE`` names it: a path with a ``/``, or the name of a file in
-``~/.config/authorizerd``. The file is one for ``--command-config``, with ``bootstrap.servers``
-besides the keys for authentication and TLS. ``super.users`` and ``allow.everyone.if.no.acl.found``
-give settings that the brokers do not show.
+``~/.config/authorizerd``. The file is a file for ``--command-config`` that also has
+``bootstrap.servers``. ``super.users`` and ``allow.everyone.if.no.acl.found`` give settings that the
+brokers do not show.
 
 **Invariant:** a profile is used as a whole, or not at all: its password is never sent to a server
 that a flag names. A file with a secret is read only if its owner alone has access to it.
@@ -91,14 +91,14 @@ def read_profile() -> Profile | None:
 
 
 def use_profile(request: Request, *places: str) -> tuple[Request, Profile | None]:
-    """Return the request with the servers and the file of the profile, and the profile.
+    """Return the request completed with the profile's servers and file, and the profile.
 
     If the request already has servers or a file, or the environment names no profile, the request
     is unchanged and the profile is None.
 
     Args:
-        request: with ``bootstrap_server`` and ``command_config``.
-        places: other fields that name a place of ACLs. If one is given, nothing changes.
+        request: has the fields ``bootstrap_server`` and ``command_config``.
+        places: other fields that name a source of ACLs. If one is set, nothing changes.
     """
     names = ("bootstrap_server", "command_config", *places)
     if any(getattr(request, name) is not None for name in names):
@@ -109,7 +109,7 @@ def use_profile(request: Request, *places: str) -> tuple[Request, Profile | None
     if profile.key != SERVERS:
         raise CommandError(
             f"{VARIABLE}: {profile.path}: expected {SERVERS}, found {CONTROLLERS}, which only "
-            "authorizerd acls --list, --add and --remove can ask"
+            "authorizerd acls --list, --add and --remove can use"
         )
     fields = {"bootstrap_server": profile.servers, "command_config": str(profile.path)}
     return msgspec.structs.replace(request, **fields), profile

@@ -1,8 +1,8 @@
 """The words of a question on the command line: principal, host, operation and resource.
 
-**Invariant:** an unknown word ends the command with exit code 2 and an error that names the flag,
-the found word and the expected ones. A name is one name: it is neither split nor trimmed, because
-Kafka's clients may use names with commas and blanks.
+**Invariant:** an unknown word ends the command with exit code 2 and an error with the flag, the
+word found and the words expected. A name is neither split nor trimmed, because Kafka clients may
+use names with commas and spaces.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _RESOURCE_TYPES: Final = Spellings({each.name: each for each in map(ResourceType
 
 HOST_HELP: Final = "the client's IP address"
 OPERATION_HELP: Final = (
-    "a Kafka operation, such as Read or DescribeConfigs; letter case, _ and - do not count"
+    "a Kafka operation, such as Read or DescribeConfigs; letter case, _ and - are ignored"
 )
 PRINCIPAL_HELP: Final = "Type:name, for example User:alice"
 
@@ -66,7 +66,7 @@ def read_resource(arguments: argparse.Namespace, refuse: Refuse) -> Resource:
     resource_type, name = named[0]
     words = {each: f"--{flag}" for flag, each in RESOURCE_FLAGS.items()}
     if not name:
-        refuse(f"{words[resource_type]}: expected a name, found an empty one")
+        refuse(f"{words[resource_type]}: expected a name, found an empty text")
     _check_text(name, words.get(resource_type, ""), refuse)
     warn_of(find_asked_name_surprises(resource_type, name))
     warn_of_expanded([name])
@@ -112,7 +112,7 @@ def read_one_principal(text: str, word: str, refuse: Refuse) -> str:
 def add_principal_argument(parser: argparse.ArgumentParser) -> None:
     """Add PRINCIPAL, which may also be a flag, as in ``explain``."""
     parser.add_argument("principal", nargs="?", metavar="PRINCIPAL", help=PRINCIPAL_HELP)
-    text = "the same as a flag, as explain and history have it"
+    text = "the same, as a flag, as in explain and history"
     parser.add_argument("--principal", dest="principal_flag", metavar="PRINCIPAL", help=text)
 
 
@@ -143,7 +143,7 @@ def read_moment(text: str | None, word: str, refuse: Refuse) -> AsOf | None:
 
 
 def add_host_argument(parser: argparse.ArgumentParser, default: str) -> None:
-    """Add ``--host``. ``default`` describes its absence."""
+    """Add ``--host``. ``default`` says what happens without it."""
     add_text(parser, "--host", "ADDRESS", f"{HOST_HELP} (default: {default})")
 
 

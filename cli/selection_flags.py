@@ -1,7 +1,7 @@
 """The flags that select ACLs: those that a plan manages, or an export or import transfers.
 
-A name and ``--resource-pattern-type`` have the meaning that they have in ``kafka-acls --list``, but
-a name is not trimmed.
+Names and ``--resource-pattern-type`` mean the same as in ``kafka-acls --list``, but names are not
+trimmed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Selection(msgspec.Struct, frozen=True):
     """The values of the flags.
 
     Attributes:
-        texts: the values of the flags with texts, by the flags' names with underscores.
+        texts: the values of the flags that take texts, by flag name with underscores.
     """
 
     refuse: Refuse
@@ -58,7 +58,7 @@ class Selection(msgspec.Struct, frozen=True):
     resource_pattern_type: str | None
 
     def read_entries(self) -> list[Managed]:
-        """Return an entry for each selection by the flags; none without flags.
+        """Return one entry for each selection; without flags, none.
 
         Flags for principals and flags for resources narrow each other. Flags of one kind add up.
         Invalid flags end the command with exit code 2.

@@ -29,7 +29,7 @@ def serve(config: Path, overrides: Sequence[str], ready_file: Path | None) -> No
     set_log_format(configuration.log_format)
     warn_of(configuration)
     log_dir, follow = Path(configuration.metadata_log_dir), configuration.follow
-    # Before locking, which would create the lock's file in a directory without a log.
+    # Check this before locking, which would create the lock file in a directory without a log.
     if follow is None:
         check_log_is_there(log_dir)
     else:
@@ -65,9 +65,9 @@ def warn_of(configuration: Configuration) -> None:
 
 
 def _list_keystores(configuration: Configuration) -> dict[str, str]:
-    """Return the paths of all keystores, and a key that names each.
+    """Return the paths of all keystores, each with a key that names it.
 
-    They are those of the ports, and of the connections to a followed cluster.
+    This includes the keystores of the ports and of the connections to a followed cluster.
     """
     follow = configuration.follow
     used = [*configuration.listener_tls.values(), configuration.http_tls]

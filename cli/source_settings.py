@@ -65,7 +65,7 @@ class Setting(msgspec.Struct, frozen=True):
 
 
 def describe_settings(stated: tuple[Setting, ...], advice: str) -> str:
-    """Return a line with each setting and its origin, and the flags for those that are unknown.
+    """Return a line with each setting and its origin, and the flags for unknown settings.
 
     Args:
         advice: alternatives to these flags, or an empty text.
@@ -82,7 +82,7 @@ def add_setting_arguments(group: argparse._ArgumentGroup) -> None:
         "--super-users",
         metavar="LIST",
         help="super users as Type:name;Type:name, instead of those in --config or on the broker; "
-        "an empty list says that there are none. Brokers do not show theirs",
+        "an empty list means that there are none. Brokers do not show theirs",
     )
     text = (
         "the value of allow.everyone.if.no.acl.found, instead of that in --config or on the "
@@ -124,7 +124,7 @@ def read_file_settings(configuration: Configuration | None, path: str) -> Iterat
 def read_broker_settings(
     servers: str, told: Mapping[str, str | None], failure: str
 ) -> Iterator[Setting]:
-    """Yield each setting of a broker. A key that it does not list has Kafka's default there."""
+    """Yield each setting of a broker. A key that the broker does not list has Kafka's default."""
     for key in SETTING_KEYS:
         value = told.get(key, _DEFAULTS[key])
         if failure:

@@ -1,6 +1,6 @@
 """``authorizerd token``: create a token for a caller of a decision port.
 
-**Invariant:** the token is printed once, on standard output, and stored nowhere; the file gets only
+**Invariant:** the token is printed once, on standard output, and never stored; the file gets only
 its hash.
 """
 
@@ -66,11 +66,11 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _append(path: Path, line: str) -> None:
-    """Add ``line``, unless that would make the file invalid."""
+    """Append ``line``, unless that would make the file invalid."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, FILE_MODE)
         with open(descriptor, "rb+", buffering=0) as file:
-            read_tokens(str(path))  # also rejects a file that everyone may write to
+            read_tokens(str(path))  # this also rejects a world-writable file
             before = file.read()
             separator = b"\n" if before and not before.endswith(b"\n") else b""
             addition = separator + line.encode() + b"\n"

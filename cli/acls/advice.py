@@ -89,16 +89,16 @@ end the handshake in this way if it requires a client certificate: see ssl.keyst
 _BY_CODE: Final[Mapping[int, str]] = {
     ErrorCode.UNSUPPORTED_VERSION: """\
 a controller does not serve this request: name the address of a broker with --bootstrap-server, or
-ask the controller by 'authorizerd acls --bootstrap-controller'. If the address is a broker's, its
-Kafka is too old: ACLs are read from Kafka 2.0 on.
+ask the controller with 'authorizerd acls --bootstrap-controller'. If the address is a broker's, its
+Kafka is too old: reading ACLs needs Kafka 2.0 or newer.
 """,
     ErrorCode.MISMATCHED_ENDPOINT_TYPE: """\
 --bootstrap-controller needs the address of a controller. Name a broker with --bootstrap-server.
 """,
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: """\
 listing ACLs needs DESCRIBE on the cluster, and changing them needs ALTER. Log in as a user who has
-the right (--command-config), or let a user who may change ACLs grant it. If this is a daemon that
-follows a cluster, do both on a broker of the cluster.
+the right (--command-config), or ask a user who may change ACLs to grant it. If this is a daemon
+that follows a cluster, do both on a broker of the cluster.
 """,
     ErrorCode.AUTHORIZER_NOT_READY: """\
 /readyz on the daemon's admin port says why. Ask another daemon, or a broker of the cluster.

@@ -1,9 +1,9 @@
-"""The flags of kafka-acls, ``--log-dir``, ``--as-of`` and ``--json``, and which can be combined.
+"""The flags of kafka-acls, plus ``--log-dir``, ``--as-of`` and ``--json``, and their combinations.
 
-Arguments are parsed as kafka-acls parses them. Flags cannot be abbreviated, and begin with one
-hyphen or two. A required value may itself look like a flag. Words that are neither a flag nor a
-flag's value are ignored. There are two differences: ``--help`` has its own texts, and ``--version``
-prints the version of authorizerd.
+Arguments are parsed as in kafka-acls. Flags cannot be abbreviated, and begin with one hyphen or
+two. A required value may itself look like a flag. Words that are neither a flag nor a flag's value
+are ignored. There are two differences: ``--help`` has its own texts, and ``--version`` prints the
+version of authorizerd.
 
 Source: Kafka 4.3 AclCommand.AclCommandOptions, CommandLineUtils; jopt-simple 5.0.4 OptionParser.
 """
@@ -24,7 +24,7 @@ HELP: Final = "This tool helps to manage acls on kafka."
 
 
 class Argument(Enum):
-    """Whether a flag takes a value. The text is what the help prints after the flag."""
+    """Whether a flag takes a value. The values are what the help prints after the flag."""
 
     NONE = ""
     OPTIONAL = " [VALUE]"
@@ -183,8 +183,8 @@ def parse_arguments(words: Iterable[str]) -> Arguments:
             continue
         flag, equals, value = word[2 if word.startswith("--") else 1 :].partition("=")
         if flag not in FLAGS:
-            # A single hyphen begins a group of one-letter flags. No such flags exist, so the error
-            # names the first letter.
+            # A single hyphen begins a group of one-letter flags. There are no such flags, so the
+            # error names the first letter.
             raise UsageError(
                 f"{flag if word.startswith('--') else word[1]} is not a recognized option"
             )
@@ -263,7 +263,7 @@ def _check_companions(given: Arguments) -> None:
 
 
 def help_text(commands: Mapping[str, str]) -> str:
-    """Return the description of each flag, a paragraph each, and of each command."""
+    """Return one paragraph for each flag, and a line for each command."""
     flags = [_describe(f"--{name}{flag.argument.value}", flag.help) for name, flag in FLAGS.items()]
     named = [_describe(f"acls {name}", text) for name, text in commands.items()]
     if named:

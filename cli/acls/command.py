@@ -6,7 +6,7 @@ Ten things differ on purpose:
 
 - If standard input is not a terminal, kafka-acls fails at its first question; this command reads
   the answers from it.
-- ``--add`` warns, on standard error, about ACLs that probably do not do what was intended.
+- ``--add`` warns, on standard error, about ACLs that probably do not have the intended effect.
 - ``--remove`` says, on standard error, how many ACLs were removed.
 - Words that belong to no flag are ignored, with a warning on standard error.
 - ``--remove`` accepts a principal without a colon, which only ACLs of old Kafka versions have.
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from authorizerd.cli.acls.remote import OpenServer
 
 OpenLog: TypeAlias = Callable[[Path, AsOf | None], AclReader]
-"""Read the ACLs of a log, at a moment or at its end."""
+"""Reads the ACLs of a log, at a moment or at its end."""
 
 EXIT_FAULT: Final = 1
 _IGNORED_SHOWN: Final = 5
@@ -122,7 +122,7 @@ def run_acl_command(
 
 
 def _warn_of_words(given: arguments.Arguments, terminal: Terminal) -> None:
-    """Warn about words that kafka-acls ignores, and about a name that a shell may have inserted."""
+    """Warn about words that kafka-acls ignores, and a name that the shell may have inserted."""
     flags = (*RESOURCE_FLAGS, "allow-host", "deny-host")
     names = [name for flag in flags for name in given.values(flag)]
     warning = find_expanded(names)
@@ -130,8 +130,8 @@ def _warn_of_words(given: arguments.Arguments, terminal: Terminal) -> None:
         shown = " ".join(map(repr, given.ignored[:_IGNORED_SHOWN]))
         more = ", and more" * (len(given.ignored) > _IGNORED_SHOWN)
         warning = (
-            f"these words belong to no flag, and are ignored: {shown}{more}; put * and values with"
-            " blanks into quotes"
+            f"these words belong to no flag, and are ignored: {shown}{more}; quote * and values "
+            "that contain spaces"
         )
     if warning is not None:
         terminal.complain(f"authorizerd: warning: {escape_unprintable(warning)}\n")

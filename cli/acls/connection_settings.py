@@ -4,8 +4,9 @@ The command reads Kafka's client properties for the servers, authentication and 
 others; a key that is probably a typo gets a warning. As in Kafka, PLAIN also accepts the login
 module of SCRAM. ``ssl.protocol`` is ignored: the newest common version is used.
 
-**Invariant:** errors never contain a password or a key. A property that is missing, invalid or
-unsupported, and a file that cannot be read, are a ``KafkaAclsError`` of every function here.
+**Invariant:** errors never contain a password or a key. Every function here raises
+``KafkaAclsError`` for a missing, invalid or unsupported property, and for a file that cannot be
+read.
 
 Source: Kafka 4.3 AdminClientConfig, AdminBootstrapAddresses, ClientUtils, CommonClientConfigs,
 SaslConfigs, SslConfigs, JaasContext, JaasConfig.
@@ -83,7 +84,7 @@ def _new_settings(given: Arguments, properties: dict[str, str]) -> ClientSetting
     defaults = ClientSettings(bootstrap=())
     request_timeout_ms = _milliseconds(properties, _REQUEST_TIMEOUT, defaults.request_timeout_ms)
     api_timeout_ms = _milliseconds(properties, _API_TIMEOUT, defaults.api_timeout_ms)
-    bootstrap = _bootstrap(properties)  # checked in the Java client's order
+    bootstrap = _bootstrap(properties)  # checked in the order of the Java client
     if api_timeout_ms < request_timeout_ms and _API_TIMEOUT in properties:
         raise errors.configuration_error(
             f"The specified value of {_API_TIMEOUT} must be no smaller than the value of "

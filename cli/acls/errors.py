@@ -1,8 +1,8 @@
 """The errors that end ``authorizerd acls``, printed as kafka-acls prints them.
 
 **Invariant:** invalid flags are reported on standard error, everything else on standard output as
-``Error while executing ACL command``; the exit code is 1 either way. Of a Java stack trace, only
-the lines that name an exception are printed.
+``Error while executing ACL command``; the exit code is 1 either way. Only those lines of a Java
+stack trace are printed that name an exception.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class KafkaAclsError(Exception):
 
     @property
     def reason(self) -> str:
-        """The message of the last cause, without the names of Java's classes."""
+        """The message of the last cause, without Java class names."""
         return self._chain[-1][1]
 
     def __str__(self) -> str:

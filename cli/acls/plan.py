@@ -1,4 +1,4 @@
-"""Turn the flags of ``authorizerd acls`` into a plan of ACLs and filters, without I/O.
+"""Convert the flags of ``authorizerd acls`` to a plan of ACLs and filters, without I/O.
 
 No request has been sent yet, so an error found here has changed nothing. ACLs are grouped by
 resource pattern, because kafka-acls checks, creates and deletes them in such groups.
@@ -57,7 +57,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """List the ACLs that any of ``filters`` matches; with ``principals``, only theirs."""
+    """List the ACLs that any of ``filters`` matches; with ``principals``, only their ACLs."""
 
     filters: tuple[AclFilter, ...]
     principals: tuple[str, ...]

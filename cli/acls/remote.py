@@ -142,7 +142,7 @@ async def _execute(
     def warn(text: str) -> None:
         terminal.complain(f"authorizerd: {text}\n")
 
-    # As in kafka-acls, create the client before reading the other flags, so that its errors come
-    # first.
+    # As in kafka-acls, create the client before reading the other flags, so that its errors are
+    # reported first.
     async with open_server(settings, warn) as admin:
         await execute(make_plan(given), admin, terminal)

@@ -62,7 +62,7 @@ class AclAdmin(AclReader, Protocol):
 
 
 _PRINTED: Final = re.compile(r"[^\n\t]+")
-"""A part of an output line. Its own line breaks and tabs are kept."""
+"""Matches the parts of the output between line breaks and tabs, which are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Terminal:
     def tell(self, text: str) -> None:
         """Print to standard output at once; on a terminal, without control characters.
 
-        Elsewhere the text is exactly kafka-acls', because programs read it.
+        Otherwise the text is exactly that of kafka-acls, because programs read it.
         """
         if self.out.isatty():
             text = _PRINTED.sub(lambda match: escape_unprintable(match[0]), text)
@@ -97,7 +97,7 @@ class Terminal:
 
 @dataclass(slots=True)
 class Steps:
-    """The finished groups of a change, in case a signal ends it."""
+    """Counts the finished groups of a change, in case a signal ends it."""
 
     count: int
     finished: int = 0
@@ -111,7 +111,7 @@ class Steps:
         done = f"{self.finished} of {count_of(self.count, 'resource pattern')} changed as asked"
         if self.is_sent:
             done += "; it is not known whether the last request was carried out"
-        return f"{done}. Run the command again: what is done stays done"
+        return f"{done}. Run the command again: it continues with what is missing"
 
 
 async def execute(plan: Plan, admin: AclAdmin, terminal: Terminal) -> None:
@@ -154,7 +154,7 @@ async def execute_listing(listing: Listing, reader: AclReader, terminal: Termina
 
 
 def _print_document(acls: list[Acl], principals: Sequence[str], terminal: Terminal) -> None:
-    """Print the ACLs, of these principals or of all, as JSON; warn of those that are left out."""
+    """Print the ACLs of these principals, or of all, as JSON; warn about ACLs that are left out."""
     theirs = [acl for acl in acls if not principals or acl.principal in principals]
     written = FORMATS["json"].write(theirs)
     for loss in written.losses:

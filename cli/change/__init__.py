@@ -1,1 +1,1 @@
-"""Change with proof: plan changes of ACLs, and apply exactly the plan."""
+"""Change ACLs by plan: plan the changes, and apply exactly the plan."""

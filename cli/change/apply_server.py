@@ -41,8 +41,8 @@ class Answered:
     """The answer to a request.
 
     Attributes:
-        errors: the errors of the items. offset: where the request was written, if the server has
-            compared.
+        errors: the errors of the items. offset: the log offset of the request's write, if the
+            server compared.
         unmatched: ACLs that the request should have deleted, but did not find.
     """
 

@@ -2,7 +2,7 @@
 
 Exit codes: 0 applied, or nothing to do; 1 a fault; 2 invalid arguments; 3 the plan would break its
 tests or traffic; 4 the ACLs are not those that the plan was made for, or someone else has changed
-ACLs meanwhile.
+ACLs in the meantime.
 
 **Invariant:** the report states for each change whether it was made, not made, or unknown.
 """
@@ -61,9 +61,9 @@ def _name_all(acls: Iterable[Acl]) -> tuple[NamedAcl | str, ...]:
 def describe_start(progress: Progress) -> Iterator[str]:
     """Yield how the server guards the plan against changes by others."""
     if progress.made_before:
-        yield f"{count_of(progress.made_before, 'change')} of the plan are there already"
+        yield f"{count_of(progress.made_before, 'change')} of the plan are already there"
     if progress.compares:
-        yield "the server compares: it rejects a request if an ACL has changed meanwhile"
+        yield "the server compares: it rejects a request if an ACL has changed in the meantime"
     else:
         yield (
             "the server does not compare: the ACLs are listed before and after each request, and"
@@ -90,7 +90,7 @@ def describe_ending(plan: Plan, progress: Progress) -> Iterator[str]:
     others = progress.others
     if progress.ending is not Ending.MOVED:
         yield from name_some("not visible", others.unseen, _MORE)
-    if progress.requests:  # otherwise the reasons name them
+    if progress.requests:  # otherwise the reasons name the ACLs
         yield from name_some("created by someone else", others.created, _MORE)
         yield from name_some("deleted by someone else", others.deleted, _MORE)
     if progress.in_doubt is not None:
@@ -115,7 +115,7 @@ def _describe_result(plan: Plan, progress: Progress) -> Iterator[str]:
         case Ending.APPLIED:
             yield f"applied: {plan.leads_to.acls} ACLs now, as planned"
         case Ending.RACED if not progress.left:
-            yield "applied, but someone else has changed ACLs meanwhile"
+            yield "applied, but someone else has changed ACLs in the meantime"
         case ending:
             made = total - progress.left
             yield (
@@ -127,7 +127,7 @@ def _describe_result(plan: Plan, progress: Progress) -> Iterator[str]:
 _WORDS: Final = {
     Ending.RUNNING: "interrupted",
     Ending.MOVED: "stopped, because the ACLs have changed",
-    Ending.RACED: "stopped, because someone else has changed ACLs meanwhile",
+    Ending.RACED: "stopped, because someone else has changed ACLs in the meantime",
     Ending.FAILED: "failed",
 }
 
@@ -156,7 +156,7 @@ _EXIT_CODES: Final[Mapping[Ending, int]] = {
 
 
 class ApplyRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The request of ``acls apply``, and what ``acls remove`` shares with it."""
+    """The request of ``acls apply``, and its fields that ``acls remove`` shares."""
 
     bootstrap_server: str | None
     command_config: str | None
@@ -178,7 +178,7 @@ def apply_plan(request: ApplyRequest) -> int:
         for check in plan.checks:
             if check.breaks:
                 warn(f"{request.plan}: {check.summary}")
-        warn("nothing was changed. To apply this plan although it breaks, pass --accept-breaking")
+        warn("nothing was changed. To apply this plan anyway, pass --accept-breaking")
         return EXIT_BREAKS
     return execute_plan(plan, request)
 
@@ -216,7 +216,7 @@ def _read(request: ApplyRequest) -> Plan:
 
 
 class _Runner:
-    """Execute a plan on a cluster, and print."""
+    """Executes a plan on a cluster, and prints its progress."""
 
     def __init__(self, plan: Plan, request: ApplyRequest) -> None:
         self._plan = plan

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from authorizerd.cli.change.applying import ApplyRequest
 
 _NO_LOG: Final = {
-    "--log-dir": "a plan is carried out by a server: start the daemon of this log, and name it by "
-    "--bootstrap-server"
+    "--log-dir": "a plan is carried out by a server: start the daemon of this log, and name it "
+    "with --bootstrap-server"
 }
 """The advice of commands that change ACLs through servers."""
 
@@ -33,23 +33,23 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
     text = "write the plan to this file, for acls apply; only an earlier plan is replaced"
     flags.add_file(parser, "--out", text, "PLAN")
     text = (
-        "allow more changes than one request of Kafka can make. Each request is atomic, but "
-        "the plan is not"
+        "allow more changes than one Kafka request can make. Each request is atomic, but the plan "
+        "is not"
     )
     flags.add_switch(parser, "--batches", text)
     text = (
-        "make the plan although some part of a desired file is not read; without it, such a "
+        "make the plan even if part of a desired file cannot be read; without this flag, such a "
         "part is an error if the plan may delete what it grants"
     )
     flags.add_switch(parser, "--accept-losses", text)
     flags.add_json_argument(parser)
-    checks = parser.add_argument_group("what must not break: exit code 3 if it does")
+    checks = parser.add_argument_group("what must not break (otherwise, the exit code is 3)")
     text = "run the policy tests of these files, before and after the plan"
     flags.add_text(
         checks, "--tests", "FILE", text, action="extend", nargs="+", default=[], type=Path
     )
     add_traffic_arguments(checks)
-    title = "what the plan manages; without these flags, what the files manage, or all ACLs"
+    title = "what the plan manages (default: what the files manage, or all ACLs)"
     add_selection_flags(parser.add_argument_group(title))
     add_source_arguments(parser)
 
@@ -80,13 +80,13 @@ def add_apply_arguments(parser: argparse.ArgumentParser) -> None:
     text = "compare the ACLs with the plan, and print the requests instead of sending them"
     flags.add_switch(parser, "--dry-run", text)
     _add_batches(parser)
-    text = "apply a plan although its tests or its traffic break"
+    text = "apply the plan even if it breaks its tests or its traffic"
     flags.add_switch(parser, "--accept-breaking", text)
     flags.add_json_argument(parser)
 
 
 def _add_batches(parser: flags.Flags) -> None:
-    flags.add_switch(parser, "--batches", "make more changes than one request of Kafka can make")
+    flags.add_switch(parser, "--batches", "make more changes than one Kafka request can make")
 
 
 def _apply(given: argparse.Namespace) -> int:
@@ -107,7 +107,7 @@ def add_remove_arguments(parser: argparse.ArgumentParser) -> None:
     from authorizerd.cli.source_settings import add_setting_arguments
 
     parser.set_defaults(run=_remove, refuse=parser.error, advice=_NO_LOG)
-    title = "which ACLs: flags of principals and of resources narrow each other"
+    title = "which ACLs to remove; flags for principals and flags for resources narrow each other"
     add_selection_flags(parser.add_argument_group(title))
     flags.add_switch(parser, "--force", "do not ask for confirmation")
     flags.add_switch(parser, "--dry-run", "show the ACLs, and remove nothing")

@@ -1,4 +1,4 @@
-"""Carry out a plan on a server: send its requests one after the other, and stop at any surprise.
+"""Carry out a plan on a server: send its requests one by one, and stop at anything unexpected.
 
 **Invariant:** a request is sent only if the listing, or the answer before it, shows exactly the
 state that the plan expects there. A server that compares offsets rejects it if an ACL has changed
@@ -6,8 +6,8 @@ since. With any other server, the ACLs are listed again after each request, befo
 change by someone else is found and reported, and ends the plan. A change is reported as done only
 if the server has acknowledged it or a listing shows it.
 
-Whether or not an answer comes, the next listing shows what has happened. So a request
-may be sent again: it is rejected or changes nothing if the first one was applied after all.
+Whether or not an answer comes, the next listing shows what has happened. So a request may be
+retried: if the first attempt was applied after all, the retry is rejected or changes nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from authorizerd.management.plan.document import Plan
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 
 SETTLE_SECONDS: Final = 5.0
-"""How long a broker may take until its listings show a change that it has acknowledged."""
+"""How long a broker may take until its listings show an acknowledged change."""
 ATTEMPTS_MAX: Final = 5
 """How often a request is sent if nothing shows that it was applied."""
 ACLS_NAMED_MAX: Final = 20
@@ -47,11 +47,11 @@ _TEMPORARY: Final = frozenset(
         ErrorCode.AUTHORIZER_NOT_READY,
     )
 )
-"""Errors after which the same request may succeed, if the state is still the expected one."""
+"""Errors after which the same request may succeed, if the state is still as expected."""
 
 
 class Ending(Enum):
-    """How the execution has ended."""
+    """How the execution ended."""
 
     RUNNING = "interrupted"
     NOTHING_TO_DO = "nothing to do"
@@ -75,7 +75,7 @@ class Done:
 
 @dataclass(slots=True)
 class Progress:
-    """The progress of an execution, valid at any moment.
+    """The progress of an execution, valid at any time.
 
     Attributes:
         requests: those that the plan needs, in order.
@@ -110,7 +110,7 @@ class _Stop(Exception):
 
 
 class Execution:
-    """Carry out one plan. ``progress`` is valid at any moment, also after an error."""
+    """Carries out one plan. ``progress`` is valid at any time, even after an error."""
 
     def __init__(
         self,
@@ -162,7 +162,7 @@ class Execution:
         return tuple(split_requests(left, **self._limit))
 
     async def _carry_out(self, request: AclRequest, before: Listed) -> Listed:
-        """Return the state after a request that is applied to exactly the state ``before``."""
+        """Apply a request to exactly the state ``before``, and return the state after it."""
         expected = state.apply_request(before.acls, request)
         digest = state.digest_ids(expected)
         pause = _PAUSE_FIRST_SECONDS
@@ -174,7 +174,7 @@ class Execution:
                 return Listed(expected, answer.offset, digest)
             after = await self._look(request, before, answer, digest)
             if after.digest == digest:
-                if not attempt:  # otherwise, a lost request may have deleted them
+                if not attempt:  # otherwise, a lost attempt may have deleted them
                     self._note_unmatched(answer)
                 self._add(request, after.offset)
                 return after
@@ -209,8 +209,8 @@ class Execution:
         errors = answer.errors if isinstance(answer, Answered) else ()
         if after.digest == before.digest:
             if isinstance(answer, Answered) and not errors:
-                # It is acknowledged but not visible: someone has undone it, or the server is
-                # behind.
+                # The change is acknowledged but not visible: someone has undone it, or the server
+                # is behind.
                 raise _Stop(Ending.RACED, failure, others=found)
             if any(error.code not in _TEMPORARY for error in errors):
                 self.progress.in_doubt = None
@@ -258,8 +258,8 @@ class Execution:
         if (listed.offset is not None) is not self.progress.compares:
             raise _Stop(
                 Ending.FAILED,
-                "a different server answers now: one of the two compares offsets, and the"
-                " other one does not. Name servers of one kind",
+                "a different server answers now: only one of the two compares offsets. Name "
+                "servers of one kind",
             )
         return listed
 
@@ -292,7 +292,7 @@ def _describe_failure(answer: Answered | Unanswered) -> str:
 
 
 def _new_move(plan: Plan, listed: Listed) -> _Stop:
-    """Return what has changed since the plan was made or applied, as far as is known."""
+    """Return the known changes since the plan was made or applied, as a reason to stop."""
     held = set(listed.acls.values())
     made_for, changes = plan.made_for, plan.changes
     there = [acl for acl in changes.created if acl in held]
@@ -300,13 +300,13 @@ def _new_move(plan: Plan, listed: Listed) -> _Stop:
     at = "" if made_for.offset is None else f" at offset {made_for.offset}"
     now = "" if listed.offset is None else f" at offset {listed.offset}"
     first = (
-        f"the plan was made for {made_for.acls} ACLs{at}; now there are others:"
-        f" {len(held)} ACLs{now}"
+        f"the plan was made for {made_for.acls} ACLs{at}; now there are different ones: "
+        f"{len(held)} ACLs{now}"
     )
     if changes.count and len(there) + len(gone) == changes.count:
-        # Omit its own changes, and report only later ones.
+        # Omit the plan's own changes, and report only later ones.
         since = state.find_added(plan.leads_to.digest, listed.acls, listed.digest)
-        reasons = ["all changes of the plan are there: it was applied before"]
+        reasons = ["all changes of the plan are already there: it was applied before"]
         gone = []
     else:
         since = [

@@ -1,12 +1,10 @@
-"""``authorizerd acls plan DESIRED…``: which ACLs would have to change, and whether that breaks
-something.
+"""``authorizerd acls plan DESIRED…``: which ACLs would have to change, and what that would break.
 
 Exit codes: 0 nothing to do, 1 a fault, 2 invalid arguments, 3 a check fails, 10 changes. With exit
 code 3, the plan is also written: it lists what it would break, and ``acls apply`` refuses it.
 
-**Invariant:** only the file of ``--out`` is changed. It is replaced as a whole, and only if it is
-an earlier plan, so no file that people wrote is lost. The same ACLs, files and flags give the same
-plan.
+**Invariant:** only the file of ``--out`` is changed. It is replaced atomically, and only if it is
+an earlier plan, so no hand-written file is lost. The same ACLs, files and flags give the same plan.
 """
 
 from __future__ import annotations
@@ -45,13 +43,13 @@ from authorizerd.management.plan.warnings import Proposal, find_warnings
 _START: Final = re.compile(rf'\s*\{{\s*"format"\s*:\s*"{re.escape(document.FORMAT)}"')
 _START_BYTES: Final = 1_024
 _FOR_NO_ACLS: Final = "if there should be no ACLs, write 'acls: []' into a .yaml file"
-_FOR_OTHERS: Final = "if it is of a kind that has no ACLs, leave it out, or pass --accept-losses"
+_FOR_OTHERS: Final = "if this kind of file has no ACLs, leave it out, or pass --accept-losses"
 
 
 def read_desired(path: Path, *, accepts_losses: bool) -> AclsRead:
     """Return the desired ACLs of a file. Blocks.
 
-    An empty file is an error, because a failed listing leaves one. A pipe is read once.
+    An empty file is an error, because a failed listing leaves an empty file. A pipe is read once.
 
     Args:
         accepts_losses: whether a file, or a document in it, may be entirely unreadable.
@@ -82,7 +80,7 @@ def _check_understood(path: Path, read: AclsRead) -> None:
                 raise CommandError(
                     f"{path}: a name has the placeholder {escape_unprintable(placeholder)}: "
                     "replace it first, for example by helm template or envsubst, or pass "
-                    "--accept-losses if it is a part of the name"
+                    "--accept-losses if it is part of the name"
                 )
     if read.is_empty and read.losses:
         raise CommandError(
@@ -98,7 +96,7 @@ def _check_understood(path: Path, read: AclsRead) -> None:
 def find_plan_file(
     out: Path | None, inputs: Iterable[tuple[str, Path]]
 ) -> tuple[Path, int | None] | None:
-    """Return the file of ``--out`` and its permissions, as ``find_writable``; None without it."""
+    """Return the file of ``--out`` and its permissions, like ``find_writable``; None without it."""
     if out is None:
         return None
     found = find_writable(out, overwrite=True)
@@ -120,7 +118,7 @@ def find_plan_file(
 
 
 def is_plan(text: str) -> bool:
-    """Return True if a text begins like the plans that ``acls plan`` writes."""
+    """Return True if a text begins like a plan written by ``acls plan``."""
     return _START.match(text) is not None
 
 
@@ -198,8 +196,7 @@ def _list_inputs(request: PlanRequest) -> Iterator[tuple[str, Path]]:
 
 
 def _read_selector(selection: Selection, files: Iterable[AclsRead]) -> Selector:
-    """Return the scope of the flags, or else of all files together: all ACLs if one file manages
-    all."""
+    """Return the flags' scope, or else that of all files: all ACLs if any file manages all."""
     entries = selection.read_entries()
     if entries:
         return Selector(entries)
@@ -208,7 +205,7 @@ def _read_selector(selection: Selection, files: Iterable[AclsRead]) -> Selector:
             return Selector(None)
         entries += _entries_of(file.scope)
     if not entries:
-        reason = "the desired files manage no ACLs: select some by a flag, such as --principal"
+        reason = "the desired files manage no ACLs: select some with a flag, such as --principal"
         raise PlanError("", reason)
     return Selector(entries)
 
@@ -229,8 +226,8 @@ def _check_removals(files: Mapping[Path, AclsRead], removed: Iterable[Acl]) -> N
             if not read.justifies_removal(acl):
                 raise PlanError(
                     "",
-                    f"{path} may grant or deny what the plan would delete, {acl}, because "
-                    f"something in it is not read: {read.losses[0]}. Select other ACLs, or pass "
+                    f"{path} may grant or deny what the plan would delete, {acl}, because part of "
+                    f"it cannot be read: {read.losses[0]}. Select other ACLs, or pass "
                     "--accept-losses",
                 )
 
@@ -250,7 +247,7 @@ def propose(
     losses: Sequence[str] = (),
     checks: Sequence[document.PlanCheck] = (),
 ) -> document.Plan:
-    """Return the plan of these changes, after which the snapshot is ``after``, with warnings."""
+    """Return the plan for these changes, which lead to the snapshot ``after``, with warnings."""
     proposal = Proposal(source.snapshot, after, changes, source.settings)
     warnings = [*losses, *find_warnings(proposal, source.caller)]
     acls, settings = source.snapshot.acls, source.settings

@@ -1,10 +1,9 @@
-"""``authorizerd acls compare-releases``: which ACLs mean something different in another Kafka
-release.
+"""``authorizerd acls compare-releases``: find ACLs with a different meaning in another release.
 
 Exit codes: 0 no answer changes, 1 a fault, 2 invalid arguments, 10 an answer changes, not all
 questions were asked, or the ACLs contradict the recorded requests.
 
-**Invariant:** nothing is changed. Every question that is shown gets a different answer.
+**Invariant:** nothing is changed. Every question shown gets a different answer.
 """
 
 from __future__ import annotations
@@ -87,8 +86,8 @@ def compare_releases(request: CompareRequest) -> int:
     if before is after:
         request.source.refuse(f"--to: expected a release other than that of --from, found {after}")
     source = open_source(request.source)
-    # An ACL with a different meaning still matches its resource, so allow.everyone.if.no.acl.found
-    # never applies.
+    # An ACL with a different meaning still counts for its resource, so
+    # allow.everyone.if.no.acl.found never applies.
     settings = source.settings.least
     effects = find_effects(source.snapshot, settings, RULES[before], RULES[after])
     traffic = None

@@ -1,7 +1,7 @@
-"""``authorizerd acls remove --principal PRINCIPAL``: remove all ACLs that flags select.
+"""``authorizerd acls remove --principal PRINCIPAL``: remove all ACLs that the flags select.
 
-It applies a plan without desired ACLs at once: ALLOW rules first, and nothing if the ACLs have
-changed since they were shown.
+It immediately applies a plan without desired ACLs: ALLOW rules are removed first, and nothing is
+    removed if the ACLs have changed since they were shown.
 
 Exit codes: those of ``acls apply``. If the user answers no, the exit code is 0.
 """
@@ -39,7 +39,7 @@ def remove_acls(
     for text in plan.warnings:
         warn(f"warning: {text}")
     if not changes.count:
-        warn("no ACL is removed: none matches the flags")
+        warn("no ACLs were removed: none matches the flags")
     elif not (force or request.dry_run or _agrees(changes.count)):
         warn("nothing was changed")
         return 0

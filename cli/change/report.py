@@ -1,4 +1,4 @@
-"""A plan as lines for people, and its check by policy tests, which judge it before and after.
+"""A plan as lines for people, and its check by policy tests before and after it.
 
 The modules for tests are imported only if there are tests, so that other plans start quickly.
 
@@ -86,8 +86,8 @@ def describe_managed(plan: Plan) -> Iterator[str]:
     if not entries:
         deleted = len(plan.changes.deleted)
         yield (
-            "this plan manages ALL ACLs: it deletes each one that is not desired, "
-            f"{deleted} of {plan.made_for.acls}"
+            f"this plan manages ALL ACLs: it deletes every ACL that is not desired, {deleted} of "
+            f"{plan.made_for.acls}"
         )
         return
     yield "this plan manages only these ACLs:"
@@ -98,7 +98,7 @@ def describe_managed(plan: Plan) -> Iterator[str]:
 
 
 def check_tests(files: Sequence[Path], source: AclSource, after: AclSnapshot) -> Checked | None:
-    """Run the policy tests of these files. The plan breaks them if one fails after it.
+    """Run the policy tests of these files. The plan breaks them if any test fails after it.
 
     Return None without files.
     """
@@ -150,7 +150,7 @@ def _describe_broken(result: Result) -> str:
 def _find_notes(before: list[Result], after: list[Result]) -> Iterator[str]:
     """Yield the notes that passed tests have both before and after the plan.
 
-    A note only after the plan is expected, since a plan may remove a principal's last ACL.
+    A note that appears only after the plan is normal: the plan may remove a principal's last ACL.
     """
     for earlier, later in zip(before, after, strict=True):
         test = later.test
@@ -172,7 +172,7 @@ def _describe(before: list[Result], after: list[Result], result: PlanCheck) -> I
 
 
 def _propose(change: AclChange) -> str:
-    """Return the line about what to change in the files: the plan would undo other changes."""
+    """Return the line that proposes a change of the files: the plan would undo any other change."""
     acl = change.acl
     verb = "add to" if change.adds else "remove from"
     named = json.dumps(to_builtins(name_acl(acl))) if has_known_codes(acl) else str(acl)

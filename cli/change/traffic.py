@@ -1,5 +1,4 @@
-"""Check a plan by recorded traffic: what it newly denies or allows, and which of its ACLs cause
-that.
+"""Check a plan against recorded traffic: what it newly denies or allows, and because of which ACLs.
 
 **Invariant:** a plan breaks if it newly denies a recorded request. It also breaks if the present
 ACLs contradict the recorded traffic, which then proves nothing. The local engine is loaded only if
@@ -64,7 +63,7 @@ def add_traffic_logs(group: argparse._ArgumentGroup, help: str) -> None:
     add_text(
         group, "--traffic-format", None, text, default="auto", choices=("auto", "json", "kafka")
     )
-    text = "time zone of times in --traffic that name none (default: %(default)s)"
+    text = "time zone of times in --traffic without one (default: %(default)s)"
     add_text(group, "--traffic-tz", "ZONE", text, default="UTC")
     group.add_argument(
         "--traffic-line-field",
@@ -162,7 +161,7 @@ def compare_traffic(
     Return the evidence with the known settings; if the default is unknown, also with an open one.
     Unknown super users are judged by the ACLs alone, so that no change is missed.
     """
-    # Imported here, because plans without recorded traffic need none of it.
+    # Imported here, because plans without recorded traffic do not need it.
     from authorizerd.replay.local.errors import TrafficError
     from authorizerd.replay.local.evidence import judge_traffic, read_report
     from authorizerd.replay.local.traffic import read_traffic
@@ -195,7 +194,7 @@ def compare_traffic(
 
 def _warn_of_unknown(evidence: TrafficEvidence, known: KnownSettings) -> TrafficEvidence:
     """Return the evidence with a warning if the super users are unknown."""
-    users = KnownSettings(known.super_users, False)  # the default is judged both ways
+    users = KnownSettings(known.super_users, False)  # both values of the default are judged
     return replace(evidence, warnings=(*evidence.warnings, *describe_unknown(users)))
 
 
@@ -295,7 +294,7 @@ def _shorten(lines: list[str], left_out: int) -> Iterator[str]:
 
 
 def _describe_cause(cause: TrafficCause) -> str:
-    """Return one line for ``PlanCheck.broken``: the ACL, and how often it matters."""
+    """Return one line for ``PlanCheck.broken``: the ACL, and the number of its events."""
     acl = parse_acl(cause.acl)
     return escape_unprintable(
         f"{cause.change} {describe_entry(acl)} on {name_type(acl.resource_type)} "

@@ -45,7 +45,7 @@ _SECRET_KEYS: Final = (
 
 
 def examine_access(config: Path, configuration: Configuration) -> Iterator[Finding]:
-    """Examine the user, the log's directory, and each configured file."""
+    """Examine the user, the log directory, and each configured file."""
     yield _examine_user()
     log_dir = Path(configuration.metadata_log_dir)
     if configuration.follow is not None and not log_dir.exists():
@@ -91,7 +91,7 @@ def _examine_log_dir(log_dir: Path) -> Iterator[Finding]:
     except OSError as fault:
         text = f"{log_dir}: {fault.strerror or fault}"
         yield error(
-            _CHECK, text, "mount the missing volume; use authorizerd format for new nodes only"
+            _CHECK, text, "mount the missing volume; use authorizerd format only for new nodes"
         )
         return
     if not stat.S_ISDIR(status.st_mode):
@@ -101,7 +101,7 @@ def _examine_log_dir(log_dir: Path) -> Iterator[Finding]:
     # Check the effective ids, as open(2) does; os.access checks the real ones by default.
     if os.statvfs(log_dir).f_flag & os.ST_RDONLY:
         text = f"{log_dir}: its file system is mounted read-only"
-        yield error(_CHECK, text, "mount it read-write; if it is already, look for a disk fault")
+        yield error(_CHECK, text, "mount it read-write; if it already is, look for a disk fault")
         return
     if not os.access(log_dir, os.R_OK | os.W_OK | os.X_OK, effective_ids=True):
         text = f"{log_dir}: {user_name(user)} cannot both read and write it"
@@ -153,7 +153,7 @@ def _examine_audit_log(path: Path) -> Finding:
         return error(_CHECK, f"{path}: {fault.strerror or fault}", "correct authorizerd.audit.log")
     if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)):
         return error(_CHECK, f"{path}: not a file", "correct authorizerd.audit.log")
-    # The daemon reads the end of a file to find an unfinished line, but never reads a pipe.
+    # The daemon reads the end of a file to find an unfinished line, but does not read from a pipe.
     wanted = os.R_OK | os.W_OK if stat.S_ISREG(mode) else os.W_OK
     if not os.access(path, wanted, effective_ids=True):
         text = f"{path}: {user_name(os.geteuid())} may not write to it"
@@ -192,7 +192,7 @@ _FORMER: Final = {
     Operation.CLUSTER_ACTION: (Right.ASK, Right.SEARCH),
     Operation.DESCRIBE: (Right.READ,),
 }
-"""The access that these Kafka rights gave callers in earlier versions of the daemon."""
+"""The callers' rights that these Kafka rights implied in earlier versions of the daemon."""
 _FORMER_OPERATIONS: Final = {
     Operation.CLUSTER_ACTION: (Operation.CLUSTER_ACTION, Operation.ALL),
     Operation.DESCRIBE: (Operation.DESCRIBE, Operation.ALTER, Operation.ALL),
@@ -260,8 +260,8 @@ def _examine_caller(
 ) -> Iterator[Finding]:
     if Operation.CLUSTER_ACTION in rights:
         text = (
-            f"{principal}: holds CLUSTER_ACTION in the cluster, with which it can read every topic"
-            " and act as anyone there"
+            f"{principal}: holds CLUSTER_ACTION in the cluster, so it can read every topic and act "
+            "as anyone there"
         )
         remedy = "remove the ACL once no daemon of version 1.0 needs it"
         yield warning(

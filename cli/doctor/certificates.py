@@ -174,7 +174,7 @@ def _judge_dates(
 
 
 def _examine_host(port: SecuredPort, material: Material) -> Iterator[Finding]:
-    """Warn if the certificate is not for the advertised host, since clients then refuse it."""
+    """Warn if the certificate is not for the advertised host, since clients then reject it."""
     names = read_host_names(material.chain[0])
     if port.advertised and not any(is_name_of(name, port.advertised) for name in names):
         text = f"{port.key}: {port.advertised} is advertised, but the certificate is for"
@@ -206,10 +206,10 @@ def _examine_served(port: SecuredPort, configured: Validity) -> Finding:
     except StoreError as fault:
         return error(_CHECK, f"{port.key}: {address}: {fault}", _RENEW)
     if found.serial != configured.serial:
-        text = f"{port.key}: {address} serves another certificate, serial {found.serial_text}"
+        text = f"{port.key}: {address} serves a different certificate, serial {found.serial_text}"
         advice = (
-            "send SIGHUP to the daemon; if it keeps the old one, read its log, and check whether"
-            " AlterConfigs has set another keystore"
+            "send SIGHUP to the daemon; if it keeps the old one, read its log, and check whether "
+            "AlterConfigs has set a different keystore"
         )
         return warning(_CHECK, text, advice)
     return ok(_CHECK, f"{port.key}: {address} serves this certificate")

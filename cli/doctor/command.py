@@ -1,7 +1,7 @@
 """``authorizerd doctor``: find problems of the daemon on this machine, before or after it starts.
 
 **Invariant:** the command prints no secret and changes nothing. It removes the file that it writes
-to time the disk, and does not interfere with a running daemon's addresses.
+to measure the disk, and does not interfere with a running daemon's addresses.
 
 Exit codes: 0 no errors (there may be warnings), 1 the examination failed or the arguments are
 invalid, 2 errors were found.

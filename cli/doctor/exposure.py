@@ -1,10 +1,10 @@
-"""Check the ports: whether they can be bound, who can reach them, and what could be eavesdropped.
+"""Check the ports: whether they can be bound, who can reach them, and what can be overheard.
 
 The configuration itself rejects a decision port on a non-loopback address without credentials.
 These checks warn if clients of a reachable port send secrets in the clear, or need no credentials.
 It is an error if these clients are super users. The console counts as a port.
 
-**Invariant:** an address is bound in the daemon's way, but never listened on, and released at once.
+**Invariant:** an address is bound as the daemon would, but never listened on, and released at once.
 So no client can connect to this command, and the daemon can still listen on the address.
 """
 
@@ -36,7 +36,7 @@ _REMOVE: Final = f"remove {ANONYMOUS} from super.users, or listen on loopback"
 
 
 def examine_exposure(configuration: Configuration) -> Iterator[Finding]:
-    """Yield one finding for each port that other machines can reach, or a single ok."""
+    """Yield one finding for each port that other machines can reach, or a single OK."""
     listeners = (
         _judge_listener(configuration, listener)
         for listener in configuration.listeners
@@ -49,7 +49,7 @@ def examine_exposure(configuration: Configuration) -> Iterator[Finding]:
 def list_own_ports(
     configuration: Configuration,
 ) -> Iterator[tuple[str, StreamEndpoint | HttpEndpoint]]:
-    """Yield the ports besides the listeners, each with its key after ``authorizerd.``."""
+    """Yield the ports other than the listeners, each with its key after ``authorizerd.``."""
     ports = {
         "decision.http": configuration.decision_http,
         "decision.stream": configuration.decision_stream,
@@ -124,7 +124,7 @@ def examine_console(configuration: Configuration) -> Iterator[Finding]:
     if visitors:
         yield ok(_CONSOLE, f"{address}: {' and '.join(visitors)} can log in")
     elif has_client_auth:
-        advice = "set authorizerd.tokens.file, or let authorizerd.admin.http begin with https://"
+        advice = "set authorizerd.tokens.file, or use https:// in authorizerd.admin.http"
         text = "nobody can log in: this address takes no certificates, and there are no tokens"
         yield warning(_CONSOLE, f"{address}: {text}", advice)
     else:

@@ -1,10 +1,10 @@
-"""Check how the daemon follows a cluster: servers, authentication, rights, unfollowed keys.
+"""Check how the daemon follows a cluster: servers, authentication, rights, keys not taken from it.
 
-**Invariant:** the questions to the nodes change nothing in the cluster, and no answer contains the
+**Invariant:** requests to the nodes change nothing in the cluster, and no finding contains the
 daemon's password.
 
-Source: Kafka 4.3 ControllerApis, KafkaApis: both check the right before anything else of a Fetch
-or DescribeAcls.
+Source: Kafka 4.3 ControllerApis, KafkaApis: both check the right before anything else in a Fetch or
+DescribeAcls.
 """
 
 from __future__ import annotations
@@ -68,8 +68,7 @@ _NO_ACL: Final = AclFilter(
     resource_name="authorizerd-doctor",
     pattern_type=PatternType.LITERAL,
 )
-"""This name matches nothing, as ACLs name the cluster kafka-cluster. The right is checked
-anyway."""
+"""Matches nothing, because ACLs call the cluster kafka-cluster. The right is checked anyway."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +171,7 @@ _NEEDED: Final = {
     SourceKind.QUORUM: Operation.CLUSTER_ACTION,
     SourceKind.BROKERS: Operation.DESCRIBE,
 }
-_REACH: Final = "check the address, that the node runs, and that no firewall is between"
+_REACH: Final = "check the address, that the node runs, and that no firewall is in between"
 
 
 def examine_followed(configuration: Configuration) -> Iterator[Finding]:
@@ -197,8 +196,8 @@ def examine_settings(configuration: Configuration, follow: FollowSettings) -> It
     yield _examine_file_keys(configuration)
     if follow.writes is Writes.FORWARD:
         text = (
-            f"{WRITES}=forward: the controllers believe the daemon who has asked, so the daemon's"
-            " credential is as powerful as that of a super user"
+            f"{WRITES}=forward: the controllers trust the daemon to name the caller, so the "
+            "daemon's credential is as powerful as that of a super user"
         )
         advice = "protect this machine and its configuration like those of a controller"
         yield warning(_CHECK, text, advice)
@@ -221,7 +220,7 @@ def examine_settings(configuration: Configuration, follow: FollowSettings) -> It
 
 def _examine_file_keys(configuration: Configuration) -> Finding:
     values = configuration.file_values
-    text = f"{' and '.join(_FILE_KEYS)} are not taken from the cluster, but from this file"
+    text = f"{' and '.join(_FILE_KEYS)} are taken from this file, not from the cluster"
     missing = [key for key in _FILE_KEYS if key not in values]
     if not missing:
         shown = ", ".join(f"{key}={values[key]}" for key in _FILE_KEYS)
@@ -252,7 +251,7 @@ def _report_failure(follow: FollowSettings, answer: NodeAnswer, *, is_only: bool
     failure, advice = answer.failure, answer.advice
     if isinstance(failure, errors.UnusableNodeError):
         advice = remedies.remedy(follow.kind, failure.cause)
-    text = str(failure).removesuffix(f"; {advice}")  # such a text ends with the remedy
+    text = str(failure).removesuffix(f"; {advice}")  # the text ends with the remedy
     return (error if is_only else warning)(_CHECK, text, advice or _REACH)
 
 
@@ -337,7 +336,7 @@ def examine_copy(log_dir: Path, follow: FollowSettings) -> Iterator[Finding]:
         yield ok(_CHECK, f"{log_dir}: a copy, which the daemon will tie to {follow.cluster_id}")
     else:
         text = (
-            f"{log_dir}: a copy of a cluster whose id is not known, so nothing proves that it is of"
-            " the followed cluster"
+            f"{log_dir}: a copy of a cluster whose id is not known, so nothing proves that it "
+            "belongs to the followed cluster"
         )
         yield warning(_CHECK, text, f"set {CLUSTER_ID} (kafka-cluster cluster-id shows the id)")

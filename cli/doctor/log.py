@@ -38,8 +38,7 @@ FAULTS_MAX: Final = 10
 
 _CHECK: Final = "log"
 _COPY_ADVICE: Final = (
-    "start the daemon: it cuts the end of the copy off or begins a new one, and fetches what is"
-    " missing"
+    "start the daemon: it truncates the copy or starts a new one, and fetches what is missing"
 )
 
 
@@ -53,7 +52,7 @@ def examine_log(log_dir: Path, node_id: int, *, is_running: bool) -> Iterator[Fi
         yield from _examine_owner(log_dir, node_id)
         yield from _examine_files(log_dir, is_running=is_running)
     except (MetadataLogError, OSError) as fault:
-        advice = "restore the missing log; use authorizerd format for new nodes only"
+        advice = "restore the missing log; use authorizerd format only for new nodes"
         yield error(_CHECK, str(fault), advice)
 
 
@@ -95,7 +94,7 @@ def _examine_files(log_dir: Path, *, is_running: bool) -> Iterator[Finding]:
     found = inspection.findings()
     faults = (each for each in found if isinstance(each, Fault))
     shown = list(islice(faults, FAULTS_MAX))
-    more = sum(1 for _ in faults)  # counted, not kept: there may be millions
+    more = sum(1 for _ in faults)  # counted, not stored: there may be millions
     for fault in shown:
         yield _report_fault(log_dir, str(fault), is_running=is_running)
     if more:

@@ -1,5 +1,4 @@
-"""The checks of ``doctor`` beyond the configuration itself: the files and hosts in it, and the
-machine."""
+"""The checks of ``doctor`` beyond the configuration: its files and hosts, and the machine."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ def examine_surroundings(config: Path, configuration: Configuration) -> Iterator
     yield from examine_exposure(configuration)
     yield from examine_console(configuration)
     if configuration.http_tls is not None or configuration.listener_tls:
-        # Imported here, because most daemons have no TLS, and its library takes long to load.
+        # Imported here, because most daemons have no TLS, and the TLS library takes long to load.
         from authorizerd.cli.doctor.certificates import examine_certificates
 
         yield from examine_certificates(configuration, is_running=is_running)
@@ -40,7 +39,8 @@ def examine_surroundings(config: Path, configuration: Configuration) -> Iterator
     else:
         yield from examine_copied_log(log_dir, configuration.node_id, is_running=is_running)
     if configuration.follow is not None:
-        # Imported here, because Kafka's messages take longer to load than all checks of an own log.
+        # Imported here, because Kafka's messages take longer to load than all checks of a daemon's
+        # own log.
         from authorizerd.cli.doctor.followed import examine_followed
 
         yield from examine_followed(configuration)

@@ -1,6 +1,6 @@
 """Check the machine: its clock, its limits, the installed packages, and the log's disk.
 
-**Invariant:** the file that is written to time the disk is removed, even if the check fails.
+**Invariant:** the file written to measure the disk is removed, even if the check fails.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from authorizerd.daemon.process.utc_time import format_utc
 
 DISTRIBUTION: Final = "authorizerd"
 CLOCK_START_S: Final = datetime(2025, 1, 1, tzinfo=UTC).timestamp()
-"""This version was released after this time, so an earlier clock was never set."""
+"""This version was released later, so a clock that shows an earlier time was never set."""
 CLOCK_SAMPLE_S: Final = 0.02
 CLOCK_STEP_S: Final = 0.005
 PYTHON_LEAST: Final = (3, 11)
@@ -86,7 +86,7 @@ def examine_versions(installed: Callable[[str], str] = version) -> Iterator[Find
 
 
 def list_requirements(requirements: Iterable[str]) -> list[str]:
-    """Return the distributions in ``requirements``, except those that only an extra needs."""
+    """Return the distributions in ``requirements``, except those needed only by an extra."""
     matches = map(_REQUIREMENT.match, requirements)
     return [match[1] for match in matches if match is not None]
 
@@ -107,7 +107,8 @@ def examine_disk(log_dir: Path, *, is_copy: bool = False) -> Iterator[Finding]:
     """Examine the disk of ``log_dir``; yield nothing if the directory is missing.
 
     Args:
-        is_copy: it has the copy of a followed cluster, without which the daemon continues.
+        is_copy: True if it has the copy of a followed cluster, without which the daemon could
+            continue.
     """
     if not os.path.isdir(log_dir):
         return  # another check reports it
@@ -126,7 +127,7 @@ def examine_disk(log_dir: Path, *, is_copy: bool = False) -> Iterator[Finding]:
 
 
 def judge_free_space(log_dir: Path, free_bytes: int, *, is_copy: bool = False) -> Finding:
-    """Judge the free space: the daemon ends when it cannot write its own log."""
+    """Judge the free space: the daemon ends if it cannot write its own log."""
     text = f"{log_dir}: {free_bytes // _MIB} MiB are free"
     advice = "free disk space: the daemon ends when it cannot write its log"
     if is_copy:
@@ -154,14 +155,14 @@ def judge_syncs(log_dir: Path, times_ms: list[float]) -> Finding:
 
 
 def measure_syncs_ms(log_dir: Path) -> list[float]:
-    """Return how long a few synced appends to a new file took; blocks."""
+    """Return the durations of a few synced appends to a new file; blocks."""
     times_ms = []
-    # Unbuffered, or the sync would find nothing to write.
+    # Unbuffered: otherwise the sync would find nothing to write.
     with NamedTemporaryFile(prefix=PROBE_PREFIX, dir=log_dir, buffering=0) as file:
         for _ in range(SYNCS):
             started = time.perf_counter()
             file.write(bytes(SYNC_BYTES))
-            # The daemon syncs its log with the same call.
+            # The daemon syncs its log with the same system call.
             os.fdatasync(file.fileno())
             times_ms.append((time.perf_counter() - started) * 1000)
     return times_ms

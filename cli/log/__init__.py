@@ -1,1 +1,1 @@
-"""Commands about the log of a daemon: format, check, back up, restore, raise its level."""
+"""Commands for a daemon's log: format, check, back up, restore, raise its level."""

@@ -25,7 +25,7 @@ def add_backup_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "out",
         metavar="OUT",
-        help="the backup's file, best with a name that ends in .checkpoint, by which other "
+        help="the backup file, preferably with a name that ends in .checkpoint, so that other "
         "commands recognize it; or a directory, in which the file gets Kafka's name for a "
         "checkpoint. OUT.sha256 gets its checksum",
     )
@@ -61,7 +61,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _check_target(text: str, log_dir: Path) -> Path:
-    """Return the path of OUT, once it is certain that a file there does no harm."""
+    """Return the path of OUT, after checking that a file there does no harm."""
     path = Path(text)
     is_directory = path.is_dir()
     if not is_directory and text.endswith(os.sep):
@@ -69,7 +69,7 @@ def _check_target(text: str, log_dir: Path) -> Path:
     folder = path if is_directory else path.parent
     if folder.resolve().is_relative_to(log_dir.resolve()):
         raise BackupError(
-            f"{text}: expected a place outside the log directory {log_dir}, where the backup would "
+            f"{text}: expected a path outside the log directory {log_dir}, where the backup would "
             "be lost together with the log"
         )
     return path
@@ -96,7 +96,7 @@ def _find_same(path: Path, state: LogState) -> Backup | None:
 
 
 def _touch(backup: Backup) -> None:
-    """Touch the file, since the log still has this state, so that no clean-up removes it."""
+    """Touch the file, since the log still has this state, so that no cleanup job removes it."""
     try:
         os.utime(backup.path)
         if checksum_path(backup.path).exists():
@@ -116,7 +116,7 @@ def _print(backup: Backup, as_json: bool, *, is_new: bool) -> None:
         }
         print_document(document)
         return
-    print(f"{backup.path}: {'written' if is_new else 'has this state already'}")
+    print(f"{backup.path}: {'written' if is_new else 'already has this state'}")
     for line in describe_backup(backup):
         print(line)
 
@@ -146,6 +146,6 @@ def _print_notes(state: LogState) -> None:
     if state.mark is not None:
         left_out = f" ({name_record_types(state.foreign_types)})" if state.foreign_types else ""
         warn(
-            "note: the log is a copy of a followed cluster, and has only what this daemon uses of"
-            f" it. Also back up the controllers: the rest is not in this backup{left_out}"
+            "note: the log is a copy of a followed cluster, and has only the records that this "
+            f"daemon uses. Also back up the controllers: the rest is not in this backup{left_out}"
         )

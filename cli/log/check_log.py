@@ -40,7 +40,7 @@ EXIT_NOT_CHECKED: Final = CheckParser.exit_code
 EXIT_FAULTS: Final = 2
 
 COPY_ADVICE: Final = (
-    "the log is a copy: at its next start, the daemon cuts the end off or begins a new copy, and "
+    "the log is a copy: at its next start, the daemon truncates it or starts a new copy, and "
     "fetches what is missing"
 )
 REPAIR_ADVICE: Final = (
@@ -55,7 +55,7 @@ UNREPAIRABLE: Final = "cannot be repaired"
 
 @dataclass(slots=True)
 class Report:
-    """The findings and actions of the command, printed line by line or as one document.
+    """Reports the command's findings and actions, line by line or as one document.
 
     Attributes:
         out: gets each line at once; None if only the document is printed, at the end.
@@ -69,7 +69,7 @@ class Report:
         if self.out is None:
             return
         for line in lines:
-            # A name in a damaged log may contain what a terminal obeys.
+            # A name in a damaged log may contain control characters for a terminal.
             self.out.write(f"{paint(escape_unprintable(line), self.out)}\n")
 
 
@@ -81,8 +81,8 @@ def new_parser() -> CheckParser:
         "directory", type=Path, help="the log directory, which contains __cluster_metadata-0"
     )
     text = (
-        "truncate the log before the first unreadable batch, after printing what will be lost "
-        "and keeping a copy"
+        "truncate the log before the first unreadable batch, after printing what will be lost; a "
+        "copy is kept"
     )
     add_switch(parser, "--repair", text)
     add_json_argument(parser)
@@ -164,7 +164,7 @@ def _inspect(log_dir: Path, storage: Storage, report: Report, *, is_used: bool =
     shutdown = "clean" if summary.was_shut_down_cleanly else "not clean"
     state = "in use" if is_used else f"shutdown {shutdown}"
     first = f"first offset {summary.first_offset}"
-    if not summary.segments:  # as after a restore, before any write
+    if not summary.segments:  # as after a restore, before the first write
         first, state = "all is in the checkpoint", "in use" if is_used else "no record since"
     epoch = "unknown" if inspection.last_epoch is None else inspection.last_epoch
     report.say(
@@ -216,6 +216,6 @@ def _announce(plan: RepairPlan, report: Report) -> None:
     report.say(
         f"the log will end at offset {plan.end_offset - 1}, with {len(plan.snapshot.acls)} ACLs"
     )
-    # What will be lost must be visible before the repair begins.
+    # Show what will be lost before the repair begins.
     if report.out is not None:
         report.out.flush()

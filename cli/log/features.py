@@ -32,7 +32,7 @@ from authorizerd.metadata.storage import DISK
 
 ACLS_NAMED_MAX: Final = 20
 SEGMENT_BYTES_MAX: Final = 2**31
-_UNKNOWN: Final = "it is not known whether the level is raised: run the command again"
+_UNKNOWN: Final = "it is not known whether the level was raised: run the command again"
 
 
 def name_metadata_version(level: int) -> str:
@@ -44,7 +44,7 @@ def add_features_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "action",
         choices=("describe", "upgrade"),
-        help="describe: show the level, also of a log in use; upgrade: raise it, while the daemon "
+        help="describe: show the level, even of a log in use; upgrade: raise it while the daemon "
         "is stopped",
     )
     text = (
@@ -57,12 +57,12 @@ def add_features_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     if (arguments.action == "upgrade") != (arguments.metadata is not None):
-        arguments.refuse("expected --metadata VERSION with upgrade, and without it for describe")
+        arguments.refuse("expected --metadata VERSION with upgrade, not with describe")
     log_dir = read_log_directory(arguments).path
     if arguments.action == "describe":
         _describe(log_dir)
         return 0
-    MetadataLog.open(log_dir, DISK)  # check before locking, which creates the lock's file
+    MetadataLog.open(log_dir, DISK)  # check this before locking, which creates the lock file
     with locked(log_dir):
         _upgrade(log_dir, arguments.metadata)
     return 0
@@ -99,7 +99,7 @@ def _upgrade(log_dir: Path, level: int) -> None:
 
 
 def _report_ranges(snapshot: AclSnapshot, before: int, after: int) -> None:
-    """Name the ACLs that may mean something else at the new level."""
+    """Print the ACLs that may have a different meaning at the new level."""
     if releases_at(before) == releases_at(after):
         return
     print(f"ACLs are judged by the rules of Kafka {rules_for(releases_at(after))} from now on.")

@@ -4,7 +4,7 @@
     --add-scram 'SCRAM-SHA-512=[name=bob,iterations=8192,salt="MTIz",saltedpassword="NDU2"]'
 
 **Invariant:** errors never show any part of a credential. A comma ends a value, so any part may be
-the rest of a password that contains a comma.
+the rest of a password with a comma.
 
 Source: Kafka 4.3 ScramParser. Two checks are stricter than Kafka's: they reject an empty name, with
 which nobody can log in, and an empty password, which breaks kafka-storage.
@@ -99,7 +99,7 @@ def _split(argument: str) -> tuple[scram.ScramMechanism, list[str]]:
 
 
 def _values(parts: Sequence[str]) -> dict[str, str]:
-    """Return the values by key, without their quotes; the last value of a repeated key counts."""
+    """Return the values by key, without their quotes; the last value of a repeated key wins."""
     values: dict[str, str] = {}
     for number, part in enumerate(parts, 1):
         key, equals, value = part.partition("=")
@@ -161,7 +161,7 @@ def add_format_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_run)
     add_config_arguments(parser)
     parser.add_argument("--cluster-id", help="the cluster's id (default: a random one)")
-    text = "add a user's SCRAM credential, in kafka-storage's syntax; may be repeated"
+    text = "add a user's SCRAM credential, in the syntax of kafka-storage; may be repeated"
     add_list(parser, "--add-scram", "'MECHANISM=[name=USER,password=PASSWORD]'", text)
     text = (
         "the log's metadata.version: it decides which Kafka release's rules judge the"
@@ -176,12 +176,12 @@ def _run(arguments: argparse.Namespace) -> int:
     configuration = read_configuration(arguments.config, arguments.override)
     if configuration.follow is not None:
         raise CommandError(
-            "this configuration follows a cluster, whose log the daemon copies by itself: nothing"
-            " to format"
+            "this configuration follows a cluster, whose log the daemon copies automatically: "
+            "nothing to format"
         )
     log_dir = Path(configuration.metadata_log_dir)
     others = _find_others(log_dir)
-    with saying(lambda: f"{log_dir} may be formatted or not: run the command again"):
+    with saying(lambda: f"{log_dir} may or may not be formatted: run the command again"):
         properties = format_log_directory(
             log_dir,
             cluster_id=arguments.cluster_id,
@@ -202,14 +202,14 @@ def _run(arguments: argparse.Namespace) -> int:
         )
     for listener in _listeners_without_users(configuration, credentials):
         warn(
-            f"warning: nobody can log in at {listener}: it offers only SCRAM, and the log has no"
-            f" user for it. Remove {log_dir}, and format it with --add-scram, or also enable PLAIN."
+            f"warning: nobody can log in on {listener}: it offers only SCRAM, but the log has no "
+            f"user for it. Remove {log_dir}, and format it with --add-scram, or also enable PLAIN."
         )
     return 0
 
 
 def _find_others(log_dir: Path) -> list[str]:
-    """Return, sorted, the names in a directory without a log that do not belong to a log."""
+    """Return the sorted names of unrelated files in a directory that has no log yet."""
     try:
         return sorted(find_other_names(log_dir, DISK))
     except OSError:

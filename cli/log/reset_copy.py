@@ -1,4 +1,4 @@
-"""``authorizerd reset-copy``: remove the copy of a followed cluster, so that a new one begins.
+"""``authorizerd reset-copy``: remove the copy of a followed cluster, so that a new one is made.
 
 **Invariant:** the command removes only a copy's files, and never while a daemon uses them. If it is
 interrupted, the directory is still marked as a copy, and the command can be repeated.
@@ -31,7 +31,7 @@ def add_reset_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(arguments: argparse.Namespace) -> int:
     configuration = read_configuration(arguments.config, arguments.override)
     log_dir = Path(configuration.metadata_log_dir)
-    _check_mark(log_dir)  # check before locking, which creates the lock's file
+    _check_mark(log_dir)  # check this before locking, which creates the lock file
     removed: list[Path] = []
     with locked(log_dir), saying(lambda: _describe_begun(removed)):
         _check_mark(log_dir)
@@ -49,12 +49,12 @@ def _run(arguments: argparse.Namespace) -> int:
 def _describe_begun(removed: Sequence[Path]) -> str:
     return (
         f"removed {count_of(len(removed), 'path')} of the copy: until the rest is removed, the "
-        "daemon takes the directory for a copy. Run the command again"
+        "daemon treats the directory as a copy. Run the command again"
     )
 
 
 def _remove(log_dir: Path) -> Iterator[Path]:
-    """Remove the copy, and then its mark; yield each path that is removed."""
+    """Remove the copy, and then its mark; yield each removed path."""
     try:
         yield from remove_copy(log_dir, DISK)
         yield remove_mark(log_dir, DISK)

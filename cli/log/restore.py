@@ -44,19 +44,16 @@ class RestoreRequest(msgspec.Struct, frozen=True, kw_only=True):
 def add_restore_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_run)
     parser.add_argument(
-        "backup", type=Path, metavar="BACKUP", help="a file that `authorizerd backup` has written"
+        "backup", type=Path, metavar="BACKUP", help="a file written by `authorizerd backup`"
     )
     add_directory_arguments(parser)
-    text = (
-        "verify the backup and prove that it can be restored, but replace nothing; the daemon "
-        "may be running"
-    )
+    text = "verify that the backup can be restored, but replace nothing; the daemon may be running"
     add_switch(parser, "--dry-run", text)
     text = "accept a backup of another cluster; the directory keeps its own cluster id"
     add_switch(parser, "--other-cluster", text)
     text = (
-        "let the log continue at this offset or later: one above the newest that clients have "
-        "seen. Needed only if the old log is lost"
+        "let the log continue at this offset or later: one above the newest offset that clients "
+        "have seen. Needed only if the old log is lost"
     )
     add_text(parser, "--next-offset", "OFFSET", text, type=int, default=0)
     add_switch(parser, "--json", "print what was done as JSON")
@@ -69,8 +66,8 @@ def _run(arguments: argparse.Namespace) -> int:
         arguments.refuse("--next-offset: expected an offset of at least 0")
     if place.configuration is not None and place.configuration.follow is not None:
         raise CommandError(
-            "this configuration follows a cluster, whose log the daemon copies by itself: restore "
-            "the cluster, then run `authorizerd reset-copy`"
+            "this configuration follows a cluster, whose log the daemon copies automatically: "
+            "restore the cluster, then run `authorizerd reset-copy`"
         )
     _check_owner(place.path)
     was_there = check_place(place.path)
@@ -88,9 +85,9 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _describe_whole(log_dir: Path) -> str:
-    """Return the text that holds after a failure at any moment."""
+    """Return a text that is true after a failure at any moment."""
     return (
-        "The log is either the old or the restored one, whole. If a directory "
+        "The log is either the complete old one or the complete restored one. If a directory "
         f"{RESTORE_PREFIX}... is left in {log_dir}, it has the other"
     )
 
@@ -121,7 +118,7 @@ def _restore(
 
 @contextmanager
 def _temporary_directories(log_dir: Path) -> Iterator[None]:
-    """Make missing directories down to ``log_dir``, and remove them afterwards."""
+    """Create missing directories down to ``log_dir``, and remove them afterwards."""
     missing = list(takewhile(lambda each: not each.exists(), (log_dir, *log_dir.parents)))
     make_directories(log_dir, DISK)
     try:
@@ -132,14 +129,15 @@ def _temporary_directories(log_dir: Path) -> Iterator[None]:
 
 
 def _check_owner(log_dir: Path) -> None:
-    """Refuse to write root's files into another user's directory."""
+    """Refuse to write files of root into another user's directory."""
     for path in (log_dir / METADATA_TOPIC_DIRECTORY, log_dir):
         if path.exists():
             owner = path.stat().st_uid
             if os.geteuid() == 0 and owner != 0:
                 raise BackupError(
-                    f"{path}: belongs to the user with id {owner}, who could not read files of "
-                    f"root: run this command as that user, for example with `runuser -u '#{owner}'`"
+                    f"{path}: belongs to the user with id {owner}, who could not read root's "
+                    "files: run this command as that user, for example with `runuser -u "
+                    f"'#{owner}'`"
                 )
             return
 
@@ -174,7 +172,7 @@ def _print(
     print(f"{backup.path}: verified")
     for line in describe_backup(backup):
         print(line)
-    done = "can be restored, nothing was replaced" if request.dry_run else "restored"
+    done = "can be restored; nothing was replaced" if request.dry_run else "restored"
     print(f"{target.log_dir}: {done}; cluster {target.properties.cluster_id}")
     print(f"the log continues at offset {restored.end_offset}, after epoch {restored.epoch}")
     if added is not None and removed is not None:
@@ -190,7 +188,7 @@ def _print(
         print(f"the old log is kept in {restored.replaced}")
     if backup.facts.source != OWN_LOG:
         warn(
-            "note: the backup is that of a followed cluster's copy. From now on, this log and the "
+            "note: this is a backup of a followed cluster's copy. From now on, this log and the "
             "cluster are independent"
         )
 

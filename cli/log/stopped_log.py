@@ -23,7 +23,7 @@ SEGMENT_BYTES_MAX: Final = 1024 * 1024 * 1024
 
 
 class StoppedLog:
-    """A log whose contents were read. The caller holds the lock before anything is appended.
+    """A log whose contents were read. The caller must hold the lock before appending.
 
     Attributes:
         replay: the contents of the records other than ACLs.
@@ -59,11 +59,12 @@ class StoppedLog:
         """Append batches, and return the last offset.
 
         Args:
-            doubt: the text if a signal ends the command. nothing: the end of the error if nothing
-                was written. unknown: the end of the error if that is uncertain.
+            doubt: the message if a signal ends the command. nothing: the end of the error if
+                nothing was written. unknown: the end of the error if that is uncertain.
 
         Raises:
-            LogDirectoryError: they cannot be written. The text says whether some may be written.
+            LogDirectoryError: they cannot be written. The text says whether some may have been
+                written.
         """
         try:
             with saying(lambda: doubt), closing(self._writer):

@@ -4,7 +4,7 @@ Exit codes: 0 all tests pass, 1 a fault in a file or in the ACLs, 2 invalid argu
 fails.
 
 **Invariant:** the command never succeeds without running a test. Programs rely on the names of
-fields in its JSON document, which docs/policy-tests.md describes: a change only adds fields. The
+fields in its JSON document, which docs/policy-tests.md describes: changes only add fields. The
 JUnit XML has the elements of Jenkins' schema, and is well-formed whatever the ACLs contain.
 """
 
@@ -173,7 +173,7 @@ def run_policy_tests(request: TestRequest) -> int:
 
 
 def _select(tests: list[PolicyTest], words: Sequence[str]) -> list[PolicyTest]:
-    """Return the tests whose title or assertion contains one of the words; all without words."""
+    """Return the tests whose title or assertion contains one of the words, or else all tests."""
     if not words:
         return tests
     selected = [test for test in tests if any(word in _entitle(test) for word in words)]
@@ -183,7 +183,7 @@ def _select(tests: list[PolicyTest], words: Sequence[str]) -> list[PolicyTest]:
 
 
 def _entitle(test: PolicyTest) -> str:
-    """Return the name of a test, and its assertion if the two differ."""
+    """Return the name of a test, plus its assertion if the two differ."""
     assertion = write_assertion(test.assertion)
     return test.title if test.title == assertion else f"{test.title} ({assertion})"
 

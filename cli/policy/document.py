@@ -50,7 +50,7 @@ _ROOT_KEYS: Final = ("principals", "defaults", "tests")
 
 
 class PolicyTest(NamedTuple):
-    """A test: its place, its name or its assertion in words, and the assertion itself."""
+    """A test: its position, its name or its assertion in words, and the assertion itself."""
 
     source: str
     line: int
@@ -101,7 +101,7 @@ def read_policy(text: str, source: str) -> list[PolicyTest]:
 
 
 class _Reader:
-    """Read one document, and collect its faults."""
+    """Reads one document, and collects its faults."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -140,7 +140,7 @@ class _Reader:
                 if not _GROUP_NAME.fullmatch(key.value) or key.value == _RESERVED:
                     raise fields.fail(
                         key,
-                        f"invalid name of a group {key.value!r}: expected letters, digits, '_' "
+                        f"invalid group name {key.value!r}: expected letters, digits, '_' "
                         f"and '-', a letter first, and not {_RESERVED}",
                     )
                 listed = fields.read_words(members, "a principal", read_principal)
@@ -206,7 +206,7 @@ class _Reader:
 
 
 def _locate(text: Text, error: SentenceError, examples: tuple[str, ...]) -> Fault:
-    """Return the fault with the place in the file, the sentence, and the word marked in it."""
+    """Return the fault with its position in the file, and the sentence with the word marked."""
     column = text.column + error.start if text.is_exact else text.column
     shown = escape_unprintable(text.value)
     notes = [shown]

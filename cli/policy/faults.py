@@ -9,11 +9,11 @@ from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.text.printable import escape_unprintable
 
 FAULTS_SHOWN_MAX: Final = 100
-"""The limit per file: a file of another kind would have a fault in each line."""
+"""The limit per file: a file of another kind would have a fault in every line."""
 
 
 class Fault(NamedTuple):
-    """A fault at a place of a file; ``line`` and ``column`` count from 1.
+    """A fault at a position in a file; ``line`` and ``column`` count from 1.
 
     ``notes`` are further lines that help to correct it.
     """
@@ -25,7 +25,7 @@ class Fault(NamedTuple):
 
 
 class FaultyFileError(Exception):
-    """Policy files that cannot be used. The text has ``source:line:column: reason`` per fault."""
+    """Policy files are unusable. The text has ``source:line:column: reason`` for each fault."""
 
     def __init__(self, text: str, count: int) -> None:
         super().__init__(text)

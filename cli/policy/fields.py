@@ -5,7 +5,7 @@
     topic: payments.*         # or: group, transactional_id, …, cluster
     host: 10.0.0.7            # default: every host
 
-A field takes one text or a list. The words in fields mean the same as in sentences.
+A field takes a string or a list. The words in fields mean the same as in sentences.
 
 **Invariant:** each field belongs to one slot (who, verb, what, where), and an assertion has exactly
 one field of each slot; only the host may be missing. Defaults fill a slot that a test leaves empty.
@@ -52,7 +52,7 @@ def check_keys(fields: Fields, known: Iterable[str]) -> None:
             meant = words.did_you_mean(name, known)
             expected = f"expected one of {', '.join(known)}"
             if " " in name:
-                expected = "put a sentence that contains ': ' into quotes"
+                expected = "quote a sentence that contains ': '"
             raise fail(key, f"unknown key {name!r}{meant}: {expected}")
 
 
@@ -198,7 +198,7 @@ def _iterate(node: Node, wanted: str) -> Iterator[Node]:
 
 
 def read_words(node: Node, wanted: str, read: Callable[[str], T]) -> list[T]:
-    """Return what ``read`` makes of a text, or of each text of a list."""
+    """Return the results of ``read`` for a string, or for each string of a list."""
     return [_read_word(expect_text(each, wanted), read) for each in _iterate(node, wanted)]
 
 

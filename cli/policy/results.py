@@ -1,7 +1,7 @@
 """Run policy tests, keep their results as values, and report them to people.
 
 **Invariant:** a test passes only if its assertion holds for all possible values of the unknown
-settings. Every form of a report is made from these values, so all of them say the same.
+settings. All forms of a report are made from these values, so they agree.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
     """A contradiction to a test, in words, and the rule that causes it.
 
     Attributes:
-        near_misses: sentences about what almost allows it, the closest first. unknown: the unknown
+        near_misses: sentences about what would almost allow it, closest first. unknown: the unknown
             settings that may make the finding false; ``text`` says so.
     """
 
@@ -54,7 +54,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         expected: the assertion in words, as ``write_assertion`` writes it.
-        notes: sentences about why the test may prove less than it seems.
+        notes: sentences about why the test may prove less than it seems to.
         changes: ACLs to add or to remove, after which the assertion holds. Empty if it holds, or if
             a few changes do not suffice.
         unknown: the settings that are unknown, and on which the result depends. Then the test
@@ -139,13 +139,13 @@ def _find_unknown(
         doubts.add(SUPER_USERS)
     who = assertion.who
     if isinstance(who, AtMost) and who.besides_super_users and not verdict.passed:
-        # A found principal may be a super user, who does not count.
+        # A found principal may be a super user; super users do not count.
         doubts.add(SUPER_USERS)
     yield from (key for key in known.unknown if key in doubts)
 
 
 def _may_super_users_break(known: KnownSettings, assertion: Assertion) -> bool:
-    """Return True if the assertion is wrong for some super users, and they are unknown."""
+    """Return True if the super users are unknown, and the assertion would be wrong for some."""
     if known.super_users is not None or not _is_denial(assertion):
         return False
     who = assertion.who
@@ -153,7 +153,7 @@ def _may_super_users_break(known: KnownSettings, assertion: Assertion) -> bool:
 
 
 def _find_notes(snapshot: AclSnapshot, known: KnownSettings, assertion: Assertion) -> Iterator[str]:
-    """Yield the principals that may be misspelt: a denial for them proves little."""
+    """Yield notes on principals that may be misspelt: a denial for them proves little."""
     who = assertion.who
     if isinstance(who, Each) and not assertion.is_allowed:
         for principal in who.principals:
@@ -178,7 +178,7 @@ def _explain_finding(
         text, unknown = f"{text}{doubt}", doubt.keys
     elif decision.rule is DefaultRule.DEFAULT_ALLOW and ALLOW_EVERYONE in known.unknown:
         text, unknown = f"{text}, if {ALLOW_EVERYONE} is true, which is unknown", (ALLOW_EVERYONE,)
-    # The near misses of an invented principal would concern nobody.
+    # Near misses of a made-up principal would concern nobody.
     misses = () if finding.principal is None else explanation.near_misses
     return Reason(
         finding=finding,
@@ -217,7 +217,7 @@ def describe_unknown_key(key: str) -> str:
 
 
 def count_principals(result: Result) -> str | None:
-    """Return by how many principals an assertion's limit is exceeded."""
+    """Return how many principals exceed an assertion's limit, in words; None without a limit."""
     who = result.test.assertion.who
     if not isinstance(who, AtMost) or who.count == 0:
         return None
@@ -285,7 +285,7 @@ def summarize(results: Sequence[Result]) -> str:
 
 
 def describe_undecided(results: Sequence[Result]) -> str:
-    """Return how many of the failed tests depend on unknown settings, or an empty text."""
+    """Return the number of failed tests that depend on unknown settings, or an empty text."""
     undecided = sum(bool(result.unknown) for result in results)
     verb = "depends" if undecided == 1 else "depend"
     return f", {undecided} of which {verb} on unknown settings" if undecided else ""

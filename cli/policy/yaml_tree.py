@@ -1,8 +1,8 @@
 """Read a YAML document as a tree of texts, lists and mappings, each with its line and column.
 
 **Invariant:** a document means what a reader sees. YAML would read ``no`` as false, ``1_000`` as a
-number, and ``*name`` as an alias. Here a plain word is a text only if YAML agrees. Otherwise YAML's
-kind of it is kept, and reported where a text is expected. Anchors, aliases, tags, merge keys,
+number, and ``*name`` as an alias. Here a plain word is a text only if YAML agrees. Otherwise,
+YAML's type of it is kept, and reported if a text is expected. Anchors, aliases, tags, merge keys,
 repeated keys and several documents are faults, so a small file cannot become a large tree.
 
 PyYAML only splits the text into events. Its own composer recurses, expands aliases, and keeps the
@@ -28,13 +28,13 @@ _KINDS: Final = {
     "bool": "a boolean", "int": "a number", "float": "a number", "null": "nothing",
     "timestamp": "a date", "merge": "a merge key", "value": "a default key",
 }  # fmt: skip
-_QUOTE: Final = "put it into quotes if it is a text"
+_QUOTE: Final = "quote it if it is a text"
 
 
 class Text(NamedTuple):
     """A scalar. ``kind`` is None for a text, or names YAML's kind, such as a boolean.
 
-    ``is_exact``: the text begins right after ``column`` and is on one line, so its positions are
+    ``is_exact``: the text begins right at ``column`` and is on one line, so positions in it are
     positions in the file.
     """
 
@@ -65,7 +65,7 @@ Node: TypeAlias = Text | Items | Fields
 
 
 class YamlError(Exception):
-    """A text that is not such a document."""
+    """The text is not such a document."""
 
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault.reason)
@@ -93,12 +93,12 @@ def _advise(reason: str) -> str:
     """Add advice to PyYAML's text for a word that begins with a special character."""
     # The words are those of libyaml and of PyYAML's own scanner.
     if "alphabetic or numeric" in reason or "cannot start any token" in reason:
-        return f"{reason}: put a text that begins with a special character into quotes"
+        return f"{reason}: quote a text that begins with a special character"
     return reason
 
 
 class _Composer:
-    """Makes the tree of a stream of events, with limits."""
+    """Builds the tree from a stream of events, with limits."""
 
     def __init__(self, text: str) -> None:
         self._lines = text.splitlines()
@@ -159,10 +159,10 @@ class _Composer:
         return Text(event.value, line, offset + 1 if is_exact else column, kind, is_exact)
 
     def _check(self, event: Any, depth: int) -> None:  # noqa: ANN401 - an event of PyYAML
-        """Refuse constructs that make a document hard to read, or large."""
+        """Reject constructs that make a document hard to read, or large."""
         if isinstance(event, yaml.AliasEvent):
             found = f"found the alias *{event.anchor}"
-            advice = "put a text that begins with '*' into quotes"
+            advice = "quote a text that begins with '*'"
             self._refuse(event, f"expected a text or a list, {found}: {advice}")
         if event.anchor is not None:
             found = f"found the anchor &{event.anchor}"

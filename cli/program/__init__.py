@@ -1,1 +1,1 @@
-"""How every program handles its arguments, signals and streams; ``replay`` uses it too."""
+"""How all programs, including ``replay``, handle arguments, signals and streams."""

@@ -1,4 +1,4 @@
-"""The parser of command-line arguments. It reports an error in two lines, the error first.
+"""The parser of command-line arguments. It reports an error in two lines: the error, then a hint.
 
 **Invariant:** a command without help is internal, and no error suggests it.
 """
@@ -16,12 +16,12 @@ EXIT_USAGE = 2
 
 _MISSING: Final = "the following arguments are required"
 _SECRET_OPTIONS: Final = frozenset(("--add-scram", "--conf", "--override"))
-_HIDDEN: Final = "put each argument into quotes; see --help"
+_HIDDEN: Final = "quote each argument; see --help"
 """Shown instead of words that may be part of a password."""
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser that exits with one line that names the error, and one that names ``--help``.
+    """A parser that reports an error in one line, and names ``--help`` in a second line.
 
     Its subparsers, from ``add_subparsers``, are of the same class.
     """
@@ -41,7 +41,7 @@ class CommandParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Exit with ``exit_code``; only ``--help`` lists the options.
 
-        The error names an unknown option rather than a missing argument: a typo may be the cause.
+        An unknown option is reported rather than a missing argument: a typo may be the cause.
         """
         unknown = self._list_unknown_options() if message.startswith(_MISSING) else ()
         if unknown:
@@ -64,16 +64,16 @@ class CommandParser(argparse.ArgumentParser):
                 getattr(parsed, name, None) for name in ("override", "conf")
             )
             # Commands that answer questions set ``refuse``, whose error names the command. They may
-            # set ``advice`` for flags of other commands.
+            # set ``advice`` for flags that belong to other commands.
             refuse = getattr(parsed, "refuse", self.error)
             flag = unknown[0].partition("=")[0]
             if flag in getattr(parsed, "advice", ()):
                 refuse(f"{flag}: {parsed.advice[flag]}")
             shown = _HIDDEN if is_secret else " ".join(unknown)
             if hasattr(parsed, "topic") and not unknown[0].startswith("-"):
-                shown += ": name a resource by its flag, such as --topic NAME"
+                shown += ": name a resource with its flag, such as --topic NAME"
             if not is_secret and all(map(os.path.lexists, unknown)):
-                shown += ": if a shell made these words of *, put the * into quotes"
+                shown += ": if the shell expanded a *, quote it"
             refuse(f"unrecognized arguments: {shown}")
         return parsed
 
@@ -81,12 +81,12 @@ class CommandParser(argparse.ArgumentParser):
         if not isinstance(action, argparse._SubParsersAction) or value in action.choices:
             super()._check_value(action, value)
             return
-        # argparse has no public way to tell commands with help from internal ones.
+        # argparse has no public way to distinguish commands with help from internal ones.
         names = [choice.dest for choice in action._choices_actions if choice.help]
         close = get_close_matches(value, names, n=1)
         meant = f" (did you mean {close[0]}?)" if close else ""
         known = ", ".join(names)
-        # None, since argparse would put the argument's name before the text.
+        # Pass None: otherwise argparse would put the argument's name before the text.
         raise argparse.ArgumentError(
             None, f"unknown command '{value}'{meant}: expected one of {known}"
         )
@@ -99,7 +99,7 @@ class CheckParser(CommandParser):
 
 
 class LazyParser(CommandParser):
-    """The parser of one command, which gets its arguments when the command is chosen."""
+    """The parser of one command; its arguments are added when the command is chosen."""
 
     def __init__(
         self,

@@ -3,9 +3,9 @@
 The daemon handles its signals by itself.
 
 **Invariant:** one signal ends a command at once, and the exit status shows the signal, so that a
-shell also ends a script or a loop around it. All three arrive as KeyboardInterrupt, through the
-handler of SIGINT that is in place: trio's own handler delivers it at a safe point. Code that
-catches it raises it again.
+shell also ends a script or a loop around it. All three signals raise KeyboardInterrupt through the
+current SIGINT handler: trio's own handler raises it at a safe point. Code that catches it must
+re-raise it.
 
 This module imports only what loads fast, because it runs before the command's imports.
 """
@@ -22,7 +22,7 @@ from typing import Final, NoReturn
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SIGNAL_EXIT: Final = 128
-"""The exit code of a shell for a command that a signal ended, without the signal's number."""
+"""A shell's exit code for a command ended by a signal is this plus the signal's number."""
 
 _received: list[int] = []
 
@@ -30,8 +30,8 @@ _received: list[int] = []
 def end_without_words() -> None:
     """Make signals end this process without a traceback, until ``obey_signals`` is called.
 
-    A script's shell starts its background commands with SIGINT ignored. A deliberate signal still
-    counts, as it does for the daemon.
+    A script's shell starts background commands with SIGINT ignored. A deliberate SIGINT still ends
+    them, as it does the daemon.
     """
     for number in SIGNALS:
         if number == signal.SIGINT or signal.getsignal(number) is _interrupt:
@@ -57,12 +57,12 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def is_ended() -> bool:
-    """Return True if SIGTERM or SIGHUP has arrived, which a prompt must also obey."""
+    """Return True if SIGTERM or SIGHUP has arrived, which must end a prompt as well."""
     return bool(_received)
 
 
 def is_interrupt(error: BaseException) -> bool:
-    """Return True if a signal is the cause. A nursery raises it in a group, perhaps with others."""
+    """Return True if a signal is the cause. A nursery raises it in a group."""
     if isinstance(error, BaseExceptionGroup):
         return any(map(is_interrupt, error.exceptions))
     return isinstance(error, KeyboardInterrupt)
@@ -70,7 +70,7 @@ def is_interrupt(error: BaseException) -> bool:
 
 @contextmanager
 def saying(describe: Callable[[], str]) -> Iterator[None]:
-    """If a signal ends the block, print what ``describe`` returns on standard error."""
+    """If a signal ends the block, print the result of ``describe`` on standard error."""
     try:
         yield
     except BaseException as error:
@@ -86,7 +86,7 @@ def end_by_signal() -> NoReturn:
     for each in SIGNALS:
         signal.signal(each, signal.SIG_DFL)
     for stream in (sys.stdout, sys.stderr):
-        with suppress(Exception):  # there is no way left to report an error
+        with suppress(Exception):  # errors can no longer be reported
             stream.flush()
     signal.raise_signal(number)
-    os._exit(SIGNAL_EXIT + number)  # the kernel spares the first process of a container
+    os._exit(SIGNAL_EXIT + number)  # in a container, the kernel does not kill process 1

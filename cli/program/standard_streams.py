@@ -1,9 +1,9 @@
 """Standard output and standard error of a command whose reader may leave early.
 
 **Invariant:** a reader that stops early (``authorizerd doctor | head``) changes neither the
-command's work nor its exit code. Output that is lost for another reason, such as a full disk, ends
-the command with one line. A stream that is closed at the start is treated as having no reader, and
-no file that the command opens gets its descriptor.
+command's work nor its exit code. If output is lost for another reason, such as a full disk, the
+command ends with a one-line error. A stream that is closed at startup is treated as having no
+reader, and no file that the command opens gets its descriptor.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _STDERR: Final = 2
 
 
 class _OutputFile(io.FileIO):
-    """A file descriptor whose writes are dropped after one has failed."""
+    """A file descriptor that drops all writes after one has failed."""
 
     def __init__(self, descriptor: int, name: str) -> None:
-        # The descriptor stays open, or the next file that is opened would get it.
+        # Keep the descriptor open: otherwise the next opened file would get it.
         super().__init__(descriptor, "wb", closefd=False)
         self._stream_name = name
         self.is_lost = False
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """Write, unless the reader has gone.
+        """Write, unless the reader is gone.
 
         Raises:
             OutputError: the write fails for another reason (only the first time).
@@ -46,7 +46,7 @@ class _OutputFile(io.FileIO):
             except OSError as error:
                 self.is_lost = True
                 raise OutputError(f"{self._stream_name}: {error.strerror or error}") from error
-        # Report it as written: otherwise the buffer would keep the data and try again.
+        # Report the data as written: otherwise the buffer would keep it and retry.
         return memoryview(data).nbytes
 
 
@@ -58,16 +58,16 @@ def tolerate_lost_readers() -> None:
 
 
 def check_reader(stream: IO[str]) -> None:
-    """Raise BrokenPipeError if a stream's output is dropped because nobody reads it."""
+    """Raise BrokenPipeError if a stream's output is dropped because its reader is gone."""
     file = getattr(getattr(stream, "buffer", None), "raw", None)
     if isinstance(file, _OutputFile) and file.is_lost:
         raise BrokenPipeError
 
 
 def _fill_closed_descriptors() -> None:
-    """Open the null device as each standard stream that is closed.
+    """Open the null device for each closed standard stream.
 
-    Otherwise the next file that is opened, such as the log, would receive the output.
+    Otherwise the next opened file, such as the log, would receive the output.
     """
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= _STDERR:
         # Child processes inherit standard streams, but not the descriptors that `os.open` returns.
@@ -76,7 +76,7 @@ def _fill_closed_descriptors() -> None:
 
 
 def _tolerant(stream: TextIO | None, descriptor: int, name: str) -> TextIO:
-    """Return a stream on the same descriptor. ``stream`` is None if it was closed at the start."""
+    """Return a stream on the same descriptor. ``stream`` is None if it was closed at startup."""
     if stream is None:
         stream = io.TextIOWrapper(io.FileIO(descriptor, "wb", closefd=False), encoding="utf-8")
     if not isinstance(stream, io.TextIOWrapper):

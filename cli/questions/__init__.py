@@ -1,1 +1,1 @@
-"""Commands that answer by the ACLs of a source: explain, who-can, what-can, can."""
+"""Commands that answer from the ACLs of a source: explain, who-can, what-can, can, history."""

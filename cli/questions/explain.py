@@ -2,7 +2,7 @@
 
 **Invariant:** the settings that the decision depends on are printed with their origin, because a
 daemon or a broker with different settings may decide differently. If a setting is unknown, a denial
-names it, and a proposed change works for all its values.
+names it, and proposed changes work for all its values.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from authorizerd.protocol.decisions.explanations import make_explanation_answer
 from authorizerd.protocol.decisions.past_answers import NowAnswer, make_as_of, make_past_change
 
 _FIRST_ACL: Final = (
-    f"If {ALLOW_EVERYONE} is true, which is unknown, the first ACL of a resource ends what it"
-    " allows everyone there."
+    f"If {ALLOW_EVERYONE} is true, which is unknown, the first ACL of a resource ends the access "
+    "that this setting gives everyone."
 )
 
 
 class _Today(msgspec.Struct, frozen=True):
-    """Today's answer, if it differs from that of ``--as-of``.
+    """Today's answer, if it differs from the answer for ``--as-of``.
 
     Attributes:
         offset: the end of the log.
@@ -110,7 +110,7 @@ def _doubt(source: AclSource, explanation: Explanation) -> Doubt:
 
 
 def _doubt_today(source: AclSource, explanation: Explanation, today: _Today | None) -> Doubt:
-    """Return why today's denial, if it is one, is uncertain. Today's ACLs are not examined."""
+    """Return why today's answer, if it is a denial, is uncertain. Today's ACLs are not examined."""
     if today is None or today.since.allowed:
         return NO_DOUBT
     return doubt_answer(EMPTY_SNAPSHOT, source.settings, explanation.question)
@@ -169,7 +169,7 @@ def _document(
     names = {SUPER_USERS: "super_user", ALLOW_EVERYONE: "allow_everyone_if_no_acl_found"}
     unknown = {names[key]: None for key in source.settings.unknown}
     fields["settings"] = {**msgspec.to_builtins(answer.settings), **unknown}
-    # Only one of the two answers is a denial.
+    # Exactly one of the two answers is a denial.
     doubt, doubt_today = _doubt(source, explanation), _doubt_today(source, explanation, today)
     return {**fields, "unknown_settings": doubt.keys or doubt_today.keys, "source": source.document}
 

@@ -1,7 +1,7 @@
 """``authorizerd history``: when access changed, and by which change, as far back as a log reaches.
 
-**Invariant:** every line names the offset as of which it holds, so ``--as-of`` with that offset
-gives the same ACLs. A part of the past that cannot be read is named.
+**Invariant:** every line names the offset from which it holds, so ``--as-of`` with that offset
+gives the same ACLs. Unreadable parts of the past are named.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ from authorizerd.protocol.decisions import past_answers
 
 
 class PastAnswers(msgspec.Struct, frozen=True):
-    """The answer at the beginning of a history, and the changes that reversed it, the oldest first.
+    """The answer at the beginning of a history, and the changes that reversed it, oldest first.
 
     Attributes:
-        hosts: for denials of an unknown host: the hosts that would be allowed. The key is the
+        hosts: for denials of an unknown host, the hosts that would be allowed. The key is the
             change's offset, or None for the first answer.
     """
 
@@ -59,7 +59,7 @@ class PastAnswers(msgspec.Struct, frozen=True):
 def find_past_answers(
     history: History, settings: AuthorizerSettings, question: Question
 ) -> PastAnswers:
-    """Return the answers to ``question``; ``history`` has every ACL that concerns it."""
+    """Return the answers to ``question``; ``history`` has all ACLs that concern it."""
     first = build((AclAdded(acl_id, acl) for acl_id, acl in history.acls.items()), 0)
     last = first
     for change in history.changes:
@@ -118,8 +118,8 @@ UNKNOWN_HOST: Final = (
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """The ACLs whose history is wanted: those of a principal and of everyone, those that match a
-    resource, or both. ``question`` is the question whose answers are wanted, if any.
+    """The ACLs whose history is requested: those of a principal and of everyone, those that match a
+    resource, or both. ``question`` is the question to answer over time, if any.
     """
 
     principal: str | None
@@ -155,9 +155,9 @@ def add_history_arguments(parser: argparse.ArgumentParser) -> None:
         f"the change that made the difference. {asked.OPERATION_HELP}",
     )
     parser.add_argument("--host", help=f"with --operation: {asked.HOST_HELP} (default: unknown)")
-    text = f"begin here, instead of where the log begins: {asked.MOMENT_HELP}"
+    text = f"start here (default: the beginning of the log): {asked.MOMENT_HELP}"
     add_text(parser, "--since", "MOMENT", text)
-    add_text(parser, "--until", "MOMENT", "end here, instead of where the log ends")
+    add_text(parser, "--until", "MOMENT", "end here (default: the end of the log)")
     add_json_argument(parser)
     add_log_arguments(parser)
 

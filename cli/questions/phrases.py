@@ -23,7 +23,7 @@ from authorizerd.cli.acl_source import AclSource
 
 
 def describe_place(host: str | None) -> str:
-    """Return the host that a question names, as the end of a phrase: `` from 10.0.0.7``."""
+    """Return a question's host as the end of a phrase: `` from 10.0.0.7``."""
     return "" if host is None else f" from {host}"
 
 
@@ -42,7 +42,7 @@ def describe_resource(resource_type: int, name: str) -> str:
 def describe_pattern(resource_type: int, pattern_type: int, name: str) -> str:
     """Return the phrase for a pattern's resources: ``topics that begin with orders-``.
 
-    Another pattern type than LITERAL or PREFIXED means all names that no ACL matches.
+    A pattern type other than LITERAL or PREFIXED means all names that no ACL matches.
     """
     noun, nouns = name_type(resource_type), nouns_of(resource_type)
     if pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
@@ -60,7 +60,7 @@ def describe_exception(pattern_type: int, name: str) -> str:
 
 
 def describe_operations(resource_type: int, operations: Collection[int]) -> str:
-    """Return the operations by Kafka's names, or ``every operation`` if there are no others."""
+    """Return the operations by Kafka's names, or ``every operation`` if these are all."""
     if len(operations) > 1 and set(SUPPORTED[ResourceType(resource_type)]) <= {*operations}:
         return "every operation"
     return ", ".join(Operation(code).name for code in sorted(operations))
@@ -87,7 +87,7 @@ COMPARED_MAX: Final = 100_000
 
 
 def is_named(source: AclSource, principal: str) -> bool:
-    """Return True if an ACL or ``super.users``, if it is known, names exactly this principal."""
+    """Return True if an ACL, or ``super.users`` if known, names exactly this principal."""
     if source.settings.is_super_user(principal):
         return True
     return any(index.principals.get(principal) is not None for index in source.snapshot.types)

@@ -3,9 +3,8 @@
 Resources are patterns, because a principal may also use resources that do not exist yet. Next to a
 pattern are the names of known topics that it covers.
 
-**Invariant:** denials are subtracted. If less or something else is allowed in a pattern inside a
-wider one, it is an exception of the wider pattern. It also gets its own entry if anything is
-allowed there.
+**Invariant:** denials are subtracted. A pattern inside a wider one is an exception to it if the
+access there is different. It also gets its own entry if anything is allowed there.
 """
 
 from __future__ import annotations
@@ -38,11 +37,11 @@ NAMES_SHOWN: Final = 10
 Pattern: TypeAlias = tuple[int, str]
 """A pattern's type and name."""
 NO_ACL: Final[Pattern] = (0, "")
-"""In place of a pattern: all names that no ACL's pattern matches."""
+"""Stands for all names that no ACL's pattern matches."""
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """Resources that a principal may use in the same way. ``topics`` are the known ones."""
+    """Resources that a principal may use in the same way. ``topics`` are the known topics."""
 
     resource_type: ResourceType
     pattern: Pattern
@@ -103,7 +102,7 @@ def _read_filters(arguments: argparse.Namespace, refuse: Refuse) -> Wanted:
 
 
 class _Access(msgspec.Struct, frozen=True):
-    """Where an operation is allowed, and from which hosts."""
+    """The patterns where an operation is allowed, and from which hosts."""
 
     pattern: Pattern
     exceptions: tuple[Pattern, ...]
@@ -111,7 +110,7 @@ class _Access(msgspec.Struct, frozen=True):
 
 
 EVERY_NAME: Final[Pattern] = (int(PatternType.PREFIXED), "")
-"""Not the literal ``*``, because it skips names that begin with ``*``."""
+"""Not the literal ``*``, because that skips names that begin with ``*``."""
 THE_CLUSTER: Final[Pattern] = (int(PatternType.LITERAL), CLUSTER_NAME)
 
 
@@ -143,7 +142,7 @@ def _find_access(
 ) -> Iterator[_Access]:
     snapshot, settings = source.snapshot, source.settings.least
     if resource_type is ResourceType.CLUSTER:
-        # There is only one cluster, whichever patterns match its name.
+        # There is only one cluster, no matter which patterns match its name.
         for action in find_actions(snapshot, settings, principal, resource_type, CLUSTER_NAME):
             if action.operation == operation:
                 yield _Access(THE_CLUSTER, (), action.hosts)
@@ -243,7 +242,7 @@ def _document(
 
 
 def _document_of(entry: Entry) -> dict[str, object]:
-    """Return an entry. Without a pattern, it is about all names that no pattern matches."""
+    """Return an entry as JSON. Without a pattern, it covers all names that no pattern matches."""
     return {
         "resource_type": entry.resource_type.name,
         "pattern": None if entry.pattern == NO_ACL else _document_of_pattern(entry.pattern),

@@ -1,9 +1,8 @@
-"""``authorizerd who-can`` and ``can``: who may do an operation on a resource, and what a principal
-may do.
+"""``authorizerd who-can`` and ``can``: who may perform an operation, and what a principal may do.
 
 **Invariant:** a principal is listed only if an ACL or ``super.users`` names it. All other
-principals share one line, because nobody knows who they are. Programs rely on the names of fields
-in the JSON documents, which docs/documents.md describes: a change only adds fields.
+principals share one line, because they are not known. Programs rely on the names of fields in the
+JSON documents, which docs/documents.md describes: a change only adds fields.
 """
 
 from __future__ import annotations
@@ -83,7 +82,7 @@ class _WhoCan:
         self._host = host
         self._everyone = found.everyone  # the result for a principal that no ACL names
         self._allowed, self._denied = found.split(self._is_allowed)
-        # Super users and an open default cannot extend what everybody may do from any host.
+        # Super users and an open default add nothing to what everyone may do from any host.
         is_everything = found.everyone.is_everywhere and not found.excluded
         self._unknown = () if is_everything else tuple(self._find_unknown())
 
@@ -187,7 +186,7 @@ class _Can(msgspec.Struct, frozen=True):
 
     @property
     def _doubt(self) -> Doubt:
-        """The reasons why a denial may be an allowance after all."""
+        """The reasons why a denial may be wrong."""
         if all(hosts.is_everywhere for hosts in self.access.values()):
             return NO_DOUBT
         source = self.source

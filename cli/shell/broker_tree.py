@@ -1,7 +1,7 @@
-"""The tree of a cluster that brokers describe: each folder asks for its content when it is opened.
+"""The tree of a cluster as described by brokers: a folder requests its content when opened.
 
-Every request only reads. If a broker does not report something to this client, every asking
-function raises ``NotToldError`` with the reason. It never returns an empty result instead.
+Every request only reads. If a broker does not report something to this client, the requesting
+function raises ``NotToldError`` with the reason, and never returns an empty result instead.
 
 **Invariant:** what a broker does not report is left out, and a message says so, once.
 
@@ -58,11 +58,11 @@ _NOT_TOLD: Final = frozenset(
         ErrorCode.INVALID_REQUEST,
     )
 )
-"""Errors of one request, after which others may succeed."""
+"""Errors of one request after which other requests may succeed."""
 
 
 class NotToldError(Exception):
-    """A broker does not report what this client requests; the text says why."""
+    """A broker does not report what this client requested; the text says why."""
 
 
 async def fetch_features(reader: BrokerReader) -> dict[str, int]:
@@ -70,7 +70,7 @@ async def fetch_features(reader: BrokerReader) -> dict[str, int]:
     answer = await _ask(
         reader, message_call(ApiKey.API_VERSIONS, software, responses.ApiVersionsAnswer)
     )
-    # A broker that does not know the features leaves out the epoch.
+    # A broker that does not know the features omits the epoch.
     if answer.finalized_features_epoch < 0:
         raise NotToldError("the broker does not report which features are finalized")
     return {
@@ -118,7 +118,7 @@ async def fetch_credentials(reader: BrokerReader) -> dict[Login, ScramCredential
 
 
 class ToldConfigs(msgspec.Struct, frozen=True):
-    """Dynamic configs, and why those of other resources are missing, each reason once."""
+    """Dynamic configs, and the reasons why other resources' configs are missing, each once."""
 
     values: dict[ConfigResource, dict[str, str]]
     refusals: tuple[str, ...]
@@ -169,7 +169,7 @@ async def _ask(
 T = TypeVar("T")
 
 NOTE: Final = (
-    "brokers do not report everything; ids of ACLs are derived here. A log has the rest (--log-dir)"
+    "brokers do not report everything, and ACL ids are derived here. A log has the rest (--log-dir)"
 )
 
 
@@ -189,7 +189,7 @@ def open_broker_tree(servers: str, command_config: str | None) -> Folder:
 
 
 def broker_tree(ask: Ask, warn: Callable[[str], None]) -> Folder:
-    """Return the tree of what brokers report. Nothing is requested yet.
+    """Return the tree of what brokers report. Nothing is requested until a folder is opened.
 
     Folders raise CommandError if no broker answers, or authentication is refused.
 
@@ -276,7 +276,7 @@ def _describe_partition(partition: responses.MetadataPartition) -> str:
 
 
 class _Configs:
-    """The folder of configs. Topics' configs are requested when they are opened."""
+    """The folder of configs. A topic's configs are requested when its folder is opened."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
-"""The command ``shell``: its flags, one command of the shell, or a conversation.
+"""The command ``shell``: its flags, a single shell command, or an interactive session.
 
-Exit codes: 0 done, 1 a path leads nowhere (or a fault), 2 invalid arguments or an invalid command.
+Exit codes: 0 done, 1 a path does not exist (or a fault), 2 invalid arguments or an invalid command.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Opened(NamedTuple):
     """A tree that was read.
 
     Attributes:
-        title: what it is, in one line.
-        notes: what it lacks, a line each.
+        title: a one-line description.
+        notes: one line for each thing that it lacks.
     """
 
     root: Folder
@@ -57,8 +57,8 @@ class ShellRequest(msgspec.Struct, frozen=True, kw_only=True):
 def add_shell_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run_shell, refuse=parser.error)
     parser.description = (
-        "Browse a metadata log as folders and files: ls, cat, cd, find, tree. Without "
-        "COMMAND, type commands; help lists them."
+        "Browse a metadata log as folders and files: ls, cat, cd, find, tree. Without COMMAND, "
+        "commands are read interactively; help lists them."
     )
     group = parser.add_argument_group(
         "where the metadata is: one of --log-dir, --snapshot, --config and --bootstrap-server"
@@ -98,7 +98,7 @@ def _run_lines(shell: Shell) -> int:
     while not shell.has_ended and (line := sys.stdin.readline(_LINE_CHARACTERS_MAX)):
         if len(line) == _LINE_CHARACTERS_MAX:
             raise CommandError(
-                f"standard input: expected lines of less than {_LINE_CHARACTERS_MAX} characters"
+                f"standard input: expected lines of fewer than {_LINE_CHARACTERS_MAX} characters"
             )
         shell.remember(line.rstrip("\n"))
         code = shell.run(split_line(line))
@@ -147,4 +147,4 @@ def _check_flags(request: ShellRequest) -> None:
     if request.bootstrap_server is None and request.command_config is not None:
         refuse("--command-config: expected --bootstrap-server as well")
     if request.bootstrap_server is not None and request.as_of is not None:
-        refuse("--as-of: expected a log: brokers do not keep the past")
+        refuse("--as-of: expected a log: brokers do not show the past")

@@ -28,7 +28,7 @@ class Shell:
     """A tree, and the user's current folder in it.
 
     Attributes:
-        width: of the terminal in characters; None if the output is not a terminal.
+        width: the terminal's width in characters; None if the output is not a terminal.
         history: the lines that were entered, oldest first.
         has_ended: True once the user wants to leave.
     """
@@ -59,7 +59,7 @@ class Shell:
     def remember(self, line: str) -> bool:
         """Add a line to the history; return whether it was added.
 
-        Blank lines, lines that begin with a blank and repeated ones are left out, as in Kafka's
+        Empty lines, lines that begin with a space and repeated lines are left out, as in Kafka's
         shell.
         """
         kept = line.strip()
@@ -125,7 +125,7 @@ def _list(shell: Shell, arguments: Sequence[str]) -> None:
     _print_names(shell, files)
     has_headings = bool(files) or len(folders) > 1
     for number, (name, folder) in enumerate(folders):
-        # Kafka's shell leaves out the heading of an empty folder, but not the blank line.
+        # Kafka's shell omits the heading of an empty folder, but not the blank line.
         if has_headings and folder.names():
             if files or number:
                 shell.print("")
@@ -267,7 +267,7 @@ def lay_out(names: Sequence[str], width: int | None) -> Iterator[str]:
     """Yield the lines that show the names.
 
     Args:
-        width: of the terminal, in characters; None prints one name a line.
+        width: the terminal's width in characters; None prints one name per line.
     """
     rows, widths = _fit(names, width)
     for row in range(rows):
@@ -275,7 +275,7 @@ def lay_out(names: Sequence[str], width: int | None) -> Iterator[str]:
         *others, last = [
             cell.ljust(column_width) for cell, column_width in zip(cells, widths, strict=False)
         ]
-        # Kafka pads a cell if a column follows it, even one that ends above this row.
+        # Kafka pads a cell if a column follows, even a column that ends above this row.
         is_last_column = len(cells) == len(widths)
         yield "".join((*others, cells[-1] if is_last_column else last))
 

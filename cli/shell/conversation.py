@@ -1,6 +1,6 @@
-"""A conversation on a terminal: a prompt, commands, completion, and a history kept in a file.
+"""An interactive session: a prompt, commands, completion, and a history kept in a file.
 
-Without Python's ``readline``, lines are read plainly: there is no completion, and no history file.
+Without Python's ``readline``, there is no completion and no history file.
 
 **Invariant:** the history file has mode 0600 and at most ``HISTORY_LINES_MAX`` lines.
 
@@ -25,7 +25,7 @@ from authorizerd.cli.shell.tree import Folder, resolve, utf16_key
 PROMPT: Final = ">> "
 HISTORY_LINES_MAX: Final = 1000
 CANDIDATES_MAX: Final = 1000
-"""The maximum number of candidates: nobody reads more, and a folder may have 500,000 names."""
+"""The maximum number of completion candidates, since a folder may have 500,000 names."""
 _OF_SHELL: Final = frozenset("'\"\\ ")
 _WITH_PATHS: Final = frozenset(("cat", "cd", "find", "ls", "tree"))
 _QUOTES = "'\""
@@ -47,7 +47,7 @@ def converse(shell: Shell, title: str, measure: Callable[[], int]) -> int:
             if shell.remember(line) and readline is not None:
                 readline.add_history(line.strip())
             shell.run(split_line(line))
-        except CommandError as error:  # brokers are asked when a folder is opened
+        except CommandError as error:  # opening a folder sends requests to brokers
             warn(str(error))
         except KeyboardInterrupt:
             if is_ended():
@@ -83,7 +83,7 @@ def _prepare(readline: Any, shell: Shell, path: Path) -> None:  # noqa: ANN401 -
 
 
 class Completer:
-    """Answer readline's questions about the word before the cursor."""
+    """Answers readline's requests to complete the word before the cursor."""
 
     def __init__(self, shell: Shell, readline: Any) -> None:  # noqa: ANN401 - the module
         self._shell: Final = shell
@@ -107,7 +107,7 @@ def find_history_file(environment: os._Environ[str] | dict[str, str]) -> Path:
 
 
 def read_history(path: Path) -> list[str]:
-    """Return the lines of earlier conversations, oldest first. Blocks on the file.
+    """Return the lines of earlier sessions, oldest first. Blocks on the file.
 
     Without a file there are none. If the file cannot be read, a warning says why.
     """
@@ -117,7 +117,7 @@ def read_history(path: Path) -> list[str]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        warn(f"the history is not read: {path}: {error.strerror or error}")
+        warn(f"cannot read the history: {path}: {error.strerror or error}")
         return []
     lines = data.decode(errors="replace").split("\n")
     return [line for line in lines if line and line.isprintable()][-HISTORY_LINES_MAX:]
@@ -136,7 +136,7 @@ def write_history(path: Path, lines: Sequence[str]) -> None:
             file.write(kept.encode(errors="replace"))
         part.replace(path)
     except OSError as error:
-        warn(f"the history is not saved: {path}: {error.strerror or error}")
+        warn(f"cannot save the history: {path}: {error.strerror or error}")
 
 
 def complete(shell: Shell, words: Sequence[str], prefix: str) -> list[str]:
@@ -159,7 +159,7 @@ def _complete_path(shell: Shell, prefix: str) -> Iterator[str]:
     # Avoid examining each of 500,000 names.
     first = bisect_left(names, utf16_key(last), key=utf16_key)
     for name in takewhile(lambda each: each.startswith(last), names[first:]):
-        # readline prints candidates as they are, and blanks end a word.
+        # readline prints candidates unchanged, and spaces end a word.
         if name.isprintable() and not _OF_SHELL & set(name):
             is_folder = isinstance(folder.find(name), Folder)
             yield f"{before}{slash}{name}{'/' if is_folder else ' '}"
@@ -178,10 +178,10 @@ def _find_folder(root: Folder, names: list[str]) -> Folder | None:
 def split_line(line: str) -> list[str]:
     """Return the words of a line.
 
-    A quote at the start of a word is dropped with its partner. Elsewhere, quotes are kept. In both
-    cases, quoted blanks do not separate words. A backslash is dropped, and the character after it
-    stands for itself. A quote without a partner reaches to the end of the line. Empty words are
-    left out.
+    A quote at the start of a word is dropped together with its closing quote. Elsewhere, quotes are
+    kept. In both cases, quoted spaces do not separate words. A backslash is dropped, and the
+    character after it stands for itself. An unclosed quote extends to the end of the line. Empty
+    words are left out.
     """
     words: list[str] = []
     word: list[str] = []

@@ -1,7 +1,7 @@
 """The folders of the shell's tree, built from values of a log or a broker.
 
-**Invariant:** no file has a secret: salts and keys of credentials are removed, and a config's value
-is shown only if it is certainly not secret.
+**Invariant:** no file contains a secret: salts and keys of credentials are removed, and a config's
+value is shown only if it is certainly not secret.
 
 Source: KIP-801; Kafka 4.3 MetadataImageNode and the nodes below it, LocalShellNode.
 """
@@ -45,7 +45,7 @@ def root_of(image: Children, load_acls: Callable[[], Acls | None]) -> Folder:
     """Return the root of a tree.
 
     Args:
-        image: the folders of ``/image``, except that of ACLs.
+        image: the folders of ``/image``, except the folder of ACLs.
         load_acls: returns all ACLs by id, or None to leave them out.
     """
 
@@ -122,7 +122,7 @@ def name_resource(resource: ConfigResource) -> str:
 
 
 def read_resource_name(name: str) -> ConfigResource | None:
-    """Return the resource whose folder has this name. A colon without a name is the default."""
+    """Return the resource whose folder has this name. A colon without a name means the default."""
     kind, _, resource_name = name.partition(":")
     code = _CONFIG_CODES.get(kind)
     return None if code is None else (code, resource_name)
@@ -155,7 +155,7 @@ def config_table(resource: ConfigResource, values: Mapping[str, str]) -> Folder:
 
 
 def features_folder(features: Mapping[str, int]) -> Folder:
-    """Return the folder of finalized features. As in Kafka, an unknown one has level 0."""
+    """Return the folder of finalized features. As in Kafka, an unknown feature has level 0."""
     level = features.get(METADATA_VERSION_FEATURE)
     names = {f"{_FINALIZED}{name}": name for name in features if name != METADATA_VERSION_FEATURE}
 

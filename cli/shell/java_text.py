@@ -1,8 +1,9 @@
 """Texts as Kafka's shell prints them: Java's ``toString`` of Kafka's classes, without secrets.
 
-**Invariant:** no text has a salt or a key of a SCRAM credential. A broker's config is shown only if
-its name is one that Kafka documents as not secret: a log has passwords as plain text, and custom
-plug-ins read configs of any name.
+**Invariant:** no text contains a salt or a key of a SCRAM credential. A broker's config is shown
+only if its name is one that Kafka documents as not secret: a log contains passwords in plain text,
+and
+    custom plugins read configs of any name.
 
 Source: Kafka 4.3 PartitionRegistration, BrokerRegistration, ControllerRegistration, VersionRange,
 Endpoint, Uuid, DelegationTokenDataNode, ScramCredentialDataNode, ProvenanceNode,
@@ -44,7 +45,7 @@ def format_uuid(id: bytes) -> str:
 def parse_uuid(text: str) -> bytes | None:
     """Return the 16 bytes of an id, or None if the text is not one.
 
-    As in Kafka, the unused bits of the last character do not count.
+    As in Kafka, the unused bits of the last character are ignored.
     """
     return urlsafe_b64decode(f"{text[:22]}==") if _UUID.fullmatch(text) else None
 
@@ -64,7 +65,7 @@ def describe_partition(partition: Partition) -> str:
 
 
 def _directories(partition: Partition) -> list[str]:
-    """Return the replicas' directories. Records without them mean the id of zeros."""
+    """Return the replicas' directories. Without them, each is the all-zero id."""
     encoded = partition.directories
     if not encoded.strip(b"\0"):
         encoded = _NO_ID * len(partition.replicas)
@@ -142,7 +143,7 @@ def describe_double(value: float) -> str:
 
 
 def _normalize(digits: str, exponent: int) -> tuple[str, int]:
-    """Return a decimal number with one digit before its point, and its exponent."""
+    """Return a decimal number with one digit before the decimal point, and its exponent."""
     sign = "-" if digits.startswith("-") else ""
     whole, _, fraction = digits.removeprefix("-").partition(".")
     joined = whole + fraction
@@ -161,7 +162,7 @@ def describe_metadata_version(level: int | None) -> str:
 def describe_provenance(offset: int, epoch: int, time_ms: int) -> str:
     """Return the offset, the epoch and the time of the last batch.
 
-    Kafka also shows times beyond Python's years.
+    Kafka also shows times beyond the range of Python's dates.
     """
     try:
         moment = _EPOCH + timedelta(milliseconds=time_ms)

@@ -1,8 +1,7 @@
-"""The tree of a metadata log, with the contents of all records, even those that the daemon does not
-keep.
+"""The tree of a metadata log, with all records, even those that the daemon does not keep.
 
-**Invariant:** records become visible as in the daemon: those of a transaction together, at its end.
-The types of records that this version cannot read are in ``unread``.
+**Invariant:** records become visible as in the daemon: the records of a transaction together, at
+its end. The types of records that this version cannot read are in ``unread``.
 
 Source: Kafka 4.3 MetadataBatchLoader, ClusterDelta, ClientQuotasDelta, DelegationTokenDelta.
 """
@@ -69,7 +68,7 @@ class Provenance(msgspec.Struct, frozen=True):
 
 
 class LogContents:
-    """The contents of the batches that were fed.
+    """The contents of the batches fed so far.
 
     Attributes:
         unread: the types of records that were skipped, because this version cannot read them.
@@ -98,7 +97,7 @@ class LogContents:
         """Apply the records of the next batch.
 
         Args:
-            last_offset: the offset to which the contents are then complete.
+            last_offset: the offset up to which the contents are complete afterwards.
         """
         batch = log_batch.placed.batch
         if batch.is_control:
@@ -110,7 +109,7 @@ class LogContents:
                 self._frame.feed(records)
                 self._apply_known(self._frame.take())
             foreign = skipped - _WITHOUT_CONTENTS
-            # Most batches have none. Reading their records again would double the time.
+            # Most batches have no foreign records. Reading all records again would double the time.
             if foreign or was_open or self._frame.is_open:
                 for record in self._read_foreign(batch, skipped):
                     self._apply_foreign(record)
@@ -146,7 +145,7 @@ class LogContents:
                 continue
             record = decode_foreign(data, start, end)
             if record is None:
-                # A known type also counts if this record has a later version of it.
+                # A known type also counts as unread if this record has a later version.
                 if metadata.decode_value(data, start, end) is None:
                     self.unread.add(kind)
             elif self._held is None:
@@ -226,7 +225,7 @@ class LogContents:
 
 
 def describe_unread(types: set[int]) -> str:
-    """Return which parts of the tree are missing, because records of these types are unreadable."""
+    """Describe which parts of the tree are missing, because these types are unreadable."""
     names = sorted(
         ForeignType(each).name if each in ForeignType.__members__.values() else f"type {each}"
         for each in types
@@ -254,7 +253,7 @@ def _read(batches: Iterator[LogBatch], *, counts_as_file: bool = False) -> LogCo
 
 
 def log_tree(contents: LogContents) -> Folder:
-    """Return the tree of a log's contents, which must not change any more."""
+    """Return the tree of a log's contents, which must not change afterwards."""
     image = contents.image
     provenance = contents.provenance
     nodes: folders.Children = {

@@ -18,7 +18,7 @@ _HELP: Final = "--help"
 
 
 class ShellError(Exception):
-    """A command that the shell does not accept; the text says why."""
+    """The shell does not accept the command; the text says why."""
 
 
 class Syntax(NamedTuple):
@@ -41,7 +41,7 @@ class Syntax(NamedTuple):
 
     @property
     def usage(self) -> str:
-        """Return the arguments as a usage line shows them."""
+        """Return the arguments in the form of a usage line."""
         if not self.argument:
             return ""
         many = self.most is None
@@ -51,7 +51,7 @@ class Syntax(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A command and its arguments. ``asks_help`` is True if a flag asks what the command does."""
+    """A command and its arguments. ``asks_help`` is True if a flag asks for help."""
 
     name: str
     arguments: tuple[str, ...] = ()
@@ -96,7 +96,7 @@ def _read_name(words: Sequence[str], commands: Iterable[str]) -> str:
 
 
 def _read_arguments(words: Sequence[str]) -> tuple[list[str], bool]:
-    """Return the arguments, and whether a flag asks for help, which ends the reading."""
+    """Return the arguments, and whether a flag asks for help, which ends parsing."""
     arguments: list[str] = []
     for position, word in enumerate(words):
         if word == "--":

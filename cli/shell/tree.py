@@ -4,8 +4,8 @@ A folder finds its children when asked. In a name with a wildcard, a backslash m
 character literal; a name without a wildcard is looked up unchanged. An unmatched brace makes the
 whole name literal.
 
-**Invariant:** no child is created before someone asks for it, so a folder of 500,000 ACLs costs
-nothing until it is listed.
+**Invariant:** no child is created before it is requested, so a folder of 500,000 ACLs costs nothing
+until it is listed.
 
 Source: Kafka 4.3 GlobComponent, GlobVisitor.
 """
@@ -29,7 +29,7 @@ class Folder:
     Args:
         names: returns the names of the children, in any order. Called at most once. find: returns
             the child of a name, or None. It may know more names than ``names`` returns.
-        has_only_files: True if no child is a folder, so that a search need not create any.
+        has_only_files: True if no child is a folder, so that a search need not create the children.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ def file_of(text: str) -> File:
 
 
 def folder_of(children: Mapping[str, Callable[[], Node | None]]) -> Folder:
-    """Return a folder with these children, each created once, when it is asked for.
+    """Return a folder with these children, each created once, on first use.
 
     A child whose function returns None is left out.
     """

@@ -1,7 +1,7 @@
-"""The flags of ``acls import`` and ``acls export``, and the two places that they name.
+"""The flags of ``acls import`` and ``acls export``, and the source and target that they name.
 
 **Invariant:** the credentials for one cluster are never sent to another. If both sides are
-clusters, ``--from-config`` and ``--to-config`` name the file of each.
+clusters, ``--from-config`` and ``--to-config`` name a file for each.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ A format is one of:
 
 
 class _OwnSide(msgspec.Struct, frozen=True, kw_only=True):
-    """The flags of the side that other commands also have, and the flags for both sides.
+    """The common flags for one side, which other commands also have, and the flags for both sides.
 
     Attributes:
         acls: of an export, None in an import.
@@ -79,7 +79,7 @@ def add_export_arguments(parser: argparse.ArgumentParser) -> None:
     target = parser.add_argument_group("where they go")
     text = "a file, or any place listed below (default: standard output)"
     add_text(target, "--to", "PLACE", text, dest="to_place", default="-")
-    _add_format(target, "of the file that is written (default: by its suffix, else yaml)")
+    _add_format(target, "of the written file (default: by its suffix, else yaml)")
     _add_target_arguments(target)
     _add_common_arguments(parser)
 
@@ -88,7 +88,7 @@ def add_import_arguments(parser: argparse.ArgumentParser) -> None:
     _describe(parser, "Add ACLs from another place to a cluster, a log or a file.")
     source = parser.add_argument_group("where the ACLs are")
     source.add_argument("source", metavar="FROM", help="a file, or any place listed below")
-    _add_format(source, "of the file that is read (default: detected)")
+    _add_format(source, "of the input file (default: detected)")
     _add_as_of(source)
     target = parser.add_argument_group(
         "where they go: one of --bootstrap-server, --log-dir, --config and --to"
@@ -183,11 +183,11 @@ def _add_common_arguments(parser: argparse.ArgumentParser) -> None:
     add_write_arguments(parser)
     add_selection_flags(parser.add_argument_group("which ACLs (default: all)"))
     text = (
-        "leave out what the target cannot hold; without it, any loss stops the command "
+        "leave out what the target cannot hold; without this flag, any loss stops the command "
         "before anything is written"
     )
     add_switch(parser, "--accept-losses", text)
-    add_switch(parser, "--dry-run", "say what would be written, and write nothing")
+    add_switch(parser, "--dry-run", "show what would be written, but write nothing")
     add_json_argument(parser)
 
 
@@ -243,17 +243,17 @@ def _read_request(
     )
     _check_target_flags(request, sides)
     _check_files(request)
-    # After the other checks, since it prints warnings.
+    # Do this after the other checks, since it prints warnings.
     entries = read_selection(given).read_entries()
     selects = Selector(entries).manages if entries else None
     return msgspec.structs.replace(request, selects=selects)
 
 
 def _check_files(request: Request) -> None:
-    """End the command if the flags for files and moments do not fit the places."""
+    """End the command if the flags for files and moments do not suit the source and target."""
     refuse, source, target = request.refuse, request.source.locator, request.target.locator
     if request.as_of is not None and source.kind not in (Kind.LOG, Kind.CHECKPOINT):
-        refuse(f"--as-of: expected a log, found {source.text}, which has no past")
+        refuse(f"--as-of: expected a log, found {source.text}, which has no history")
     file = target if request.is_export else source
     if request.format is not None and file.kind is not Kind.FILE:
         refuse(f"--format: expected a file, found {file.text}")
@@ -279,7 +279,7 @@ def _add_command_configs(
     if sides.command_config is not None:
         word = _find_meant_side(sides, clusters, is_export=is_export)
         if configs[word] is not None:
-            refuse(f"--command-config: expected either it or --{word}-config, found both")
+            refuse(f"--command-config: expected either this flag or --{word}-config, found both")
         configs[word] = sides.command_config
     replace = msgspec.structs.replace
     return (
@@ -289,9 +289,7 @@ def _add_command_configs(
 
 
 def _find_meant_side(sides: _OwnSide, clusters: list[str], *, is_export: bool) -> str:
-    """Return the side that ``--command-config`` is for: that of ``--bootstrap-server``, or the only
-    cluster.
-    """
+    """Return ``--command-config``'s side: that of ``--bootstrap-server``, or the only cluster."""
     if len(clusters) == 1:
         return clusters[0]
     if not clusters:

@@ -1,8 +1,8 @@
 """A Kafka cluster, or a daemon, through one of its listeners.
 
 **Invariant:** an import only adds ACLs. All DENYs are acknowledged before the first request with an
-ALLOW is sent, so at no moment does the cluster allow anything that is denied both before and after.
-The result is verified in the cluster's own listing.
+ALLOW is sent, so the cluster never allows anything that is denied both before and after. The result
+is verified in the cluster's own listing.
 
 Source: KIP-140; Kafka 4.3 AclControlManager.createAcls.
 """
@@ -39,14 +39,14 @@ from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 T = TypeVar("T")
 
 VISIBLE_SECONDS_MAX: Final = 30.0
-"""How long a broker may take to list ACLs that the controller has acknowledged."""
+"""How long a broker may take to list ACLs acknowledged by the controller."""
 _RETRY_FIRST_SECONDS: Final = 0.05
 _RETRY_LAST_SECONDS: Final = 1.0
 _REJECTED_SHOWN_MAX: Final = 10
 _AGAIN: Final = "Run the command again: it adds only what is missing"
 _REPEATABLE: Final = (ErrorCode.NOT_CONTROLLER, ErrorCode.AUTHORIZER_NOT_READY)
 _RIGHTS: Final = (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.SECURITY_DISABLED)
-"""Errors that concern the whole request, although each ACL has them."""
+"""Errors that concern the whole request, although each ACL carries them."""
 
 
 class ClusterPlace:
@@ -66,7 +66,7 @@ class ClusterPlace:
 
     @contextmanager
     def open(self) -> Iterator[ClusterPlace]:
-        yield self  # nothing locks a cluster
+        yield self  # a cluster cannot be locked
 
     def draft(self, found: AclsFound) -> Draft:
         return make_draft(found, self.run(list_acls))
@@ -111,7 +111,7 @@ async def create_acls(reader: BrokerReader, acls: Sequence[Acl], progress: Progr
         progress: is updated after each request. A cancelled request may still be carried out.
 
     Raises:
-        CommandError: the first request is rejected as a whole, so nothing is changed.
+        CommandError: the first request was rejected as a whole, so nothing was changed.
     """
     for batch in _split_requests(acls):
         progress.is_last_unknown = True
@@ -167,9 +167,9 @@ def _describe_rejected(rejected: Sequence[tuple[Acl, ApiError]]) -> str:
 async def _find_missing(
     reader: BrokerReader, acls: Sequence[Acl], progress: Progress
 ) -> frozenset[Acl] | None:
-    """Return the ACLs that the cluster does not list; None if it does not list any.
+    """Return the ACLs that the cluster does not list; None if listing fails.
 
-    A broker may list an ACL some time after the controller has acknowledged it.
+    A broker may list an ACL only some time after the controller acknowledged it.
     """
     delay = _RETRY_FIRST_SECONDS
     missing: frozenset[Acl] | None = None
@@ -206,7 +206,7 @@ def _report(acls: Sequence[Acl], progress: Progress, missing: frozenset[Acl] | N
 
 
 def _describe_certain(acls: Sequence[Acl], progress: Progress) -> str:
-    done = f"{progress.created} of {len(acls)} ACLs were certainly created"
+    done = f"{progress.created} of {len(acls)} ACLs were definitely created"
     if progress.is_last_unknown:
         done += "; it is not known whether the last request was carried out"
     return done

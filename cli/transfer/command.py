@@ -1,10 +1,10 @@
 """``authorizerd acls export`` and ``authorizerd acls import``: ACLs from one place to another.
 
-**Invariant:** nothing is lost silently. A loss is named, and stops the command before anything is
-written, unless ``--accept-losses`` is given. Nothing is ever removed from the target.
+**Invariant:** nothing is lost silently. A loss is reported, and stops the command before anything
+is written, unless ``--accept-losses`` is given. Nothing is ever removed from the target.
 
-Exit codes: 0 all is written (or would be), 1 a fault, 2 invalid arguments, 3 something would be
-lost, and nothing was written.
+Exit codes: 0 everything was (or would be) written, 1 a fault, 2 invalid arguments, 3 something
+would be lost, and nothing was written.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from authorizerd.management.formats.model import Loss
 
 DENIALS_SHOWN_MAX: Final = 1_000
 LOSSES_SHOWN_MAX: Final = 20
-"""How many lost DENYs are printed as lines, and above how many other losses those are counted by
-reason. The JSON document has all losses.
+"""Maximum number of lost DENYs printed as lines. Above it, other losses are counted by reason.
+The JSON document has all losses.
 """
 REASONS_SHOWN_MAX: Final = 50
 PRINCIPALS_SHOWN_MAX: Final = 5
@@ -60,7 +60,7 @@ def _count_losses(losses: list[Loss]) -> Iterator[str]:
         principals["" if loss.acl is None else loss.acl.principal] += 1
     ordered = sorted(by_reason.items(), key=lambda each: -each[1].total())
     for reason, principals in ordered[:REASONS_SHOWN_MAX]:
-        if set(principals) == {""}:  # a part of the source that is not an ACL
+        if set(principals) == {""}:  # part of the source that is not an ACL
             yield f"loss: {reason}"
             continue
         named = ", ".join(
@@ -92,11 +92,10 @@ def add_import_command(parser: argparse.ArgumentParser) -> None:
 
 
 class _Outcome(NamedTuple):
-    """The outcome of a request: the ACLs that were read, and the part of the draft that was
-    written.
+    """The outcome of a request: the ACLs read, and the part of the draft that was written.
 
     Attributes:
-        read, selected: how many ACLs the source has, and how many of them the flags select.
+        read, selected: the number of ACLs in the source, and how many of them the flags select.
         written: None if nothing was to be written.
     """
 
@@ -190,11 +189,11 @@ def _describe(outcome: _Outcome) -> Iterable[str]:
             f"{len(draft.new) - denials} ALLOW) to {target.name} ({target.kind})"
         )
     if not target.is_complete and (written is None or not written.failure):
-        yield f"ACLs that {source.name} lacks stay: `authorizerd acls plan` also removes"
+        yield f"ACLs that {source.name} lacks are kept: `authorizerd acls plan` also removes ACLs"
 
 
 def _print_lines(target: model.Target, lines: Iterable[str]) -> None:
-    """Print lines on standard output, unless that gets the ACLs."""
+    """Print lines on standard output, unless the ACLs go there."""
     if target.is_standard_output:
         sys.stderr.write("".join(f"{escape_unprintable(line)}\n" for line in lines))
     else:
@@ -202,7 +201,7 @@ def _print_lines(target: model.Target, lines: Iterable[str]) -> None:
 
 
 def _warn_of_surprises(acls: Iterable[Acl]) -> None:
-    """Warn about probable mistakes, such as `user:alice`, each text once."""
+    """Warn about probable mistakes, such as `user:alice`; each warning once."""
     texts = dict.fromkeys(text for acl in acls for text in find_surprises(acl))
     for text in islice(texts, SURPRISES_SHOWN_MAX):
         warn(f"warning: {text}")

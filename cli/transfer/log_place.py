@@ -1,7 +1,7 @@
 """Log directories and checkpoints: read at a moment, created, or appended to.
 
 **Invariant:** all ACLs of an import become visible together, or none of them. A log that a daemon
-or a broker uses is never written to. Ids of a log stay the same in another log.
+or a broker uses is never written to. ACL ids are kept when copying from log to log.
 
 Source: KIP-801 (records), KIP-868 (transactions), KIP-630 (checkpoints).
 """
@@ -41,8 +41,8 @@ from authorizerd.protocol.records.metadata import BeginTransaction, EndTransacti
 
 TRANSACTION: Final = "authorizerd acls import"
 _UNKNOWN: Final = (
-    "it is not known whether the ACLs, all of them or none, are written: run the command again, "
-    "which adds what is missing"
+    "it is not known whether all ACLs or none were written: run the command again, which adds what "
+    "is missing"
 )
 
 
@@ -61,10 +61,10 @@ class LogSource:
 
 
 class LogTarget:
-    """A log directory, which is created, or whose daemon has stopped.
+    """A log directory, to be created, or with a stopped daemon.
 
     Args:
-        node_id: the node's id; None to keep an existing directory's. cluster_id: the id of a new
+        node_id: the node's id; None to keep an existing directory's. cluster_id: the id for a new
             directory; None for a random one.
     """
 
@@ -108,7 +108,7 @@ class LogTarget:
             yield _NewLog(self._log_dir, self._node_id, self._cluster_id, self._storage)
             return
         if self._cluster_id is not None:
-            raise CommandError(f"--cluster-id: {self._log_dir} has a cluster id already")
+            raise CommandError(f"--cluster-id: {self._log_dir} already has a cluster id")
         with locked(self._log_dir):
             yield _StoppedLog(self._log_dir, self._claim(), self._segment_bytes_max, self._storage)
 
@@ -174,7 +174,7 @@ class _StoppedLog:
         return _draft(found, ids)
 
     def write(self, draft: model.Draft, found: model.AclsFound) -> model.Written:
-        """Append the ACLs as a daemon would after its start. Without any, nothing is written."""
+        """Append the ACLs as a daemon would after its start. Without ACLs, nothing is written."""
         if not draft.new:
             return model.Written(count=0, offset=self._log.snapshot.offset)
         batches = frame_batches([AclAdded(self._new_id(acl, found), acl) for acl in draft.new])
@@ -185,7 +185,7 @@ class _StoppedLog:
         return model.Written(count=len(draft.new), offset=offset)
 
     def _new_id(self, acl: Acl, found: model.AclsFound) -> bytes:
-        """Return the ACL's id at the source, unless another ACL here has that id."""
+        """Return the ACL's id in the source, unless another ACL here has that id."""
         acl_id = found.ids.get(acl)
         if acl_id is not None and acl_id not in self._log.snapshot.acls:
             return acl_id
@@ -251,10 +251,10 @@ def _draft(found: model.AclsFound, present: Mapping[Acl, bytes]) -> model.Draft:
 
 
 def frame_batches(added: Sequence[AclAdded]) -> list[list[MetadataRecord]]:
-    """Return the batches of these records: several are one transaction.
+    """Return the batches of these records; several batches form one transaction.
 
     A daemon limits a batch to what one request may change. Records of a transaction that a crash
-    has interrupted never become visible.
+    interrupted never become visible.
     """
     batches: list[list[MetadataRecord]] = [
         list(batch) for batch in split_batches(added, lambda record: record.acl)

@@ -1,4 +1,4 @@
-"""The contents moved between two places, the interface of every place, and a notation for places.
+"""The contents moved between two places, the interface of places, and their notation.
 
     kafka://HOST:PORT,HOST:PORT      a cluster, or a daemon
     zookeeper://HOST:PORT/chroot     a ZooKeeper ensemble
@@ -7,11 +7,11 @@
     FORMAT:FILE, FILE.yaml, FILE     a file of ACLs
     FORMAT:-, -                      standard input or standard output
 
-**Invariant:** a locator has one meaning, whatever exists on the disk, except that an existing
-directory is a log directory. A target reports what it cannot hold before it writes anything. An ACL
-that is not written is a named loss, or it was there before. A log cannot hold names that no Kafka
-client could list. A cluster also cannot hold ACLs that its controller rejects. A file's limits
-depend on its format.
+**Invariant:** a locator has one meaning, whatever exists on disk, except that an existing directory
+is a log directory. A target reports what it cannot hold before it writes anything. An ACL that is
+not written is a reported loss, or was already there. A log cannot hold names that no Kafka client
+could list. A cluster also cannot hold ACLs that its controller rejects. A file's limits depend on
+its format.
 
 Source: Kafka 4.3 AclApis.handleCreateAcls, AclControlManager.validateNewAcl; the string type of
 Kafka's protocol.
@@ -53,14 +53,14 @@ class Kind(StrEnum):
 
 
 class LocatorError(ValueError):
-    """A text that names no place; the error says what was expected."""
+    """A text does not name a place; the error says what was expected."""
 
 
 class Locator(msgspec.Struct, frozen=True):
     """A place.
 
     Attributes:
-        text: as the user wrote it.
+        text: the text as the user wrote it.
         value: the addresses of a cluster or of ZooKeeper, else the path; ``-`` is standard input or
             standard output.
         format: the name of the file's format; None if it is not stated.
@@ -89,7 +89,7 @@ def parse_locator(text: str, formats: Collection[str]) -> Locator:
     if match := _ONE_SLASH.match(text):
         scheme = match[1].lower()
         raise LocatorError(
-            f"expected {scheme}://HOST:PORT, with two slashes; write ./ before the name of a file"
+            f"expected {scheme}://HOST:PORT, with two slashes; for a file, write ./ before its name"
         )
     prefix, colon, rest = text.partition(":")
     if colon and prefix in (*formats, _LOG, _CHECKPOINT):
@@ -140,7 +140,7 @@ class Side(msgspec.Struct, frozen=True):
 
     Attributes:
         command_config: the file with the settings of a client, for a cluster.
-        server_config, overrides: the configuration whose log directory it is, or None.
+        server_config, overrides: the configuration that names the log directory, or None.
     """
 
     locator: Locator
@@ -153,7 +153,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """The request of a user.
 
     Attributes:
-        format: of the file, in an export that of the target, in an import that of the source.
+        format: the format of the file: in an export, of the target; in an import, of the source.
         selects: whether an ACL is selected; None if all are. zookeeper: the user's options for a
             target in ZooKeeper.
     """
@@ -189,21 +189,21 @@ class AclsFound(msgspec.Struct, frozen=True):
 
 
 def leave_out_lost(found: AclsFound) -> AclsFound:
-    """Return the contents, without the ACLs that were lost in reading.
+    """Return the contents without the ACLs that were lost in reading.
 
-    A format reads a code that it does not know as UNKNOWN. The real ACL is different, so this one
-    must not be written.
+    A format reads an unknown code as UNKNOWN. The real ACL is different, so this one must not be
+    written.
     """
     lost = {loss.acl for loss in found.losses}
     return msgspec.structs.replace(found, acls=tuple(acl for acl in found.acls if acl not in lost))
 
 
 class Draft(msgspec.Struct, frozen=True):
-    """The contents that a target would write.
+    """What a target would write.
 
     Attributes:
         new: the ACLs to write, DENYs first.
-        present: how many ACLs of the source are there already.
+        present: the number of the source's ACLs that are already there.
         losses: the ACLs of the source that the target cannot hold, and why.
     """
 
@@ -216,12 +216,12 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a target.
 
     Attributes:
-        count: how many ACLs were certainly written.
+        count: the number of ACLs that were definitely written.
         notes: sentences with further information for people.
-        requests: the requests that a cluster has acknowledged.
+        requests: the number of requests that a cluster acknowledged.
         offset: the last log offset, if the target is a log.
         cluster_id: the id of a new log directory.
-        failure: why not all is written; empty if all is.
+        failure: why not everything was written; empty if it was.
     """
 
     count: int
@@ -262,7 +262,7 @@ class Target(Protocol):
 
     Attributes:
         kind: what it is, for people: ``yaml file``, ``log directory``, ``cluster``.
-        is_complete: True if it has exactly these ACLs afterwards; False if others stay.
+        is_complete: True if it has exactly these ACLs afterwards; False if others are kept.
         is_standard_output: True if standard output gets the ACLs.
     """
 
@@ -272,7 +272,7 @@ class Target(Protocol):
     is_standard_output: bool
 
     def open(self) -> AbstractContextManager[OpenTarget]:
-        """Return the open target. Nothing is created or changed, except a lock's file."""
+        """Return the open target. Nothing is created or changed, except a lock file."""
         ...
 
 
@@ -286,7 +286,7 @@ def find_log_fault(acl: Acl) -> str | None:
     texts = {"name": acl.resource_name, "principal": acl.principal, "host": acl.host}
     for what, text in texts.items():
         if len(text) * 4 > TEXT_BYTES_MAX and len(text.encode()) > TEXT_BYTES_MAX:
-            return f"the {what} is longer than {TEXT_BYTES_MAX} bytes, which no client could list"
+            return f"the {what} is longer than {TEXT_BYTES_MAX} bytes, so no client could list it"
     return None
 
 

@@ -1,6 +1,6 @@
-"""Turn the words of a user into a source and a target.
+"""Create the source and the target that a user names.
 
-The modules of clusters are imported once a side is a cluster: Kafka's message definitions take
+The modules for clusters are imported only if a side is a cluster: Kafka's message definitions take
 longer to load than the rest of a command.
 """
 

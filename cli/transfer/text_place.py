@@ -1,8 +1,8 @@
 """Files of ACLs, and standard input and output, in one of the formats of ``management.formats``.
 
-**Invariant:** a text is written only after it was read back: every ACL that it does not reproduce
-is a named loss, and it yields no other ACLs. Whatever fails, the file at the path is the complete
-old or new one.
+**Invariant:** a text is written only after it was parsed again: every ACL that it does not
+reproduce is a reported loss, and it yields no other ACLs. After any failure, the file at the path
+is the complete old or new one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FILE_MODE: Final = 0o664
 
 
 def find_writable(path: Path, *, overwrite: bool) -> tuple[Path, int | None]:
-    """Return the file that ``path`` leads to, with links resolved, and its permissions.
+    """Return the file at ``path``, with links resolved, and its permissions.
 
     Returns: None as the permissions if there is no such file.
     """
@@ -47,7 +47,7 @@ def find_writable(path: Path, *, overwrite: bool) -> tuple[Path, int | None]:
         raise CommandError(f"{path}: expected a file or nothing, found something else")
     if not overwrite:
         raise CommandError(
-            f"{path}: the file exists, and was kept: use --overwrite, or another name"
+            f"{path}: the file exists and was kept: use --overwrite, or another name"
         )
     return path.resolve(), stat.S_IMODE(mode)
 
@@ -58,7 +58,7 @@ def write_text(path: Path, text: str, mode: int | None, storage: Storage | None 
     part = path.with_name(path.name + PART_SUFFIX)
     try:
         with (
-            saying(lambda: f"{path}: the file is whole, and either the earlier or the new one"),
+            saying(lambda: f"{path}: the file is complete, either the earlier or the new one"),
             removed_on_error(part, storage),
         ):
             write_whole(path, text.encode(), storage)
@@ -67,7 +67,7 @@ def write_text(path: Path, text: str, mode: int | None, storage: Storage | None 
 
 
 def new_error(path: Path, error: OSError) -> CommandError:
-    """Return the error of a file that cannot be written, or whose place cannot be read."""
+    """Return the error for a file that cannot be written, or whose path cannot be examined."""
     return CommandError(f"{path}: not written: {error.strerror or os.strerror(error.errno or 0)}")
 
 
@@ -120,7 +120,7 @@ class TextTarget:
 
     def draft(self, found: AclsFound) -> Draft:
         """Return what would be written, and keep the text."""
-        # A broker's listing has no order. Sort it, so that exports can be compared line by line.
+        # A broker's listing is unordered. Sort it, so that exports can be compared line by line.
         acls = tuple(sorted(found.acls, key=astuple))
         written = self._format.write(acls)
         self._text = written.text
@@ -143,7 +143,7 @@ class TextTarget:
 def _find_unnamed(
     format: Format, text: str, acls: tuple[Acl, ...], lost: set[Acl | None]
 ) -> list[Loss]:
-    """Read the text back, and return the losses that the format has not named."""
+    """Parse the text again, and return the losses that the format did not report."""
     try:
         back = frozenset(format.read(text).acls)
     except AclTextError as error:

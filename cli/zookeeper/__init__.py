@@ -1,1 +1,1 @@
-"""ACLs of clusters in ZooKeeper. Only ``session`` and ``connections`` import kazoo."""
+"""ACLs of clusters that use ZooKeeper. Only ``session`` and ``connections`` import kazoo."""

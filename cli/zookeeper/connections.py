@@ -1,4 +1,4 @@
-"""Connections to ZooKeeper, with a limit for answers and our own contexts for TLS.
+"""Connections to ZooKeeper, with a size limit for answers, and our own TLS contexts.
 
 kazoo itself reads keys only from PEM files, and does not say why a connection failed.
 """
@@ -15,8 +15,9 @@ from typing import Any, Final
 from kazoo.handlers.threading import SequentialThreadingHandler
 
 RESPONSE_BYTES_MAX: Final = 64 * 1024 * 1024
-"""The maximum size of an answer; a longer one ends the connection. ZooKeeper sends the names of all
-children in one answer."""
+"""The maximum size of an answer; a larger one ends the connection. ZooKeeper sends the names of all
+children in one answer.
+"""
 
 
 class ConnectionHandler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no types
@@ -77,7 +78,7 @@ class ConnectionHandler(SequentialThreadingHandler):  # type: ignore[misc] # kaz
                 self._socket.shutdown(socket.SHUT_RDWR)
 
     def spawn(self, func: Callable[..., None], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as kazoo's
-        """Run a function in a thread, and keep its error; Python would print the traceback."""
+        """Run a function in a thread, and keep its error, whose traceback Python would print."""
 
         def run() -> None:
             try:
@@ -107,7 +108,7 @@ def _check_size(size: int) -> None:
 
 
 class _BoundedSocket(socket.socket):
-    """A connection that accepts no answer above the limit."""
+    """A connection that rejects answers above the limit."""
 
     def recv(self, bufsize: int, flags: int = 0, /) -> bytes:
         _check_size(bufsize)

@@ -1,7 +1,7 @@
 """The user's options for a cluster in ZooKeeper, and the permissions of new znodes.
 
-**Invariant:** a new znode is writable by everybody only if the user has explicitly accepted that.
-It is never more open than its parent, unless the authenticated user owns it.
+**Invariant:** a new znode is writable by everyone only if the user has explicitly accepted that. It
+is never more open than its parent, unless the authenticated user owns it.
 
 Source: ZooKeeper 3.8 ZooDefs; Kafka 3.9 ZkData.defaultAcls (``zookeeper.set.acl``).
 """
@@ -26,12 +26,12 @@ _BUFFER_MAX: Final = 64 * 1024 * 1024
 
 
 class WriteOptions(msgspec.Struct, frozen=True):
-    """The options that the user has given.
+    """The options given by the user.
 
     Attributes:
         oldest: the version of the oldest broker; None if it is not stated.
         request_bytes_max: ``jute.maxbuffer`` of the servers.
-        accepts_open: True if new znodes may be writable by everybody.
+        accepts_open: True if new znodes may be writable by everyone.
     """
 
     oldest: BrokerVersion | None = None
@@ -56,19 +56,17 @@ class WriteOptions(msgspec.Struct, frozen=True):
 def add_write_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("writing to zookeeper://")
     text = (
-        "the Kafka version of the oldest broker: what it does not know would be lost "
-        f"(default: {NEWEST}, if the znodes that brokers create at their start agree)"
+        "the Kafka version of the oldest broker: what it does not know would be lost (default: "
+        f"{NEWEST}, if the znodes that brokers create at startup agree)"
     )
     add_text(group, OLDEST_FLAG, "VERSION", text, type=_parse_version)
     group.add_argument(
         OPEN_FLAG,
         action="store_true",
-        help="accept that everybody who can connect may change the new znodes, as those of brokers "
-        "with zookeeper.set.acl=false",
+        help="accept that everyone who can connect may change the new znodes, like those of "
+        "brokers with zookeeper.set.acl=false",
     )
-    text = (
-        "jute.maxbuffer of the ZooKeeper servers: no request may be longer (default: %(default)s)"
-    )
+    text = "jute.maxbuffer of the ZooKeeper servers: the limit of a request (default: %(default)s)"
     add_text(group, BUFFER_FLAG, "BYTES", text, type=_parse_buffer, default=JUTE_MAX_BUFFER)
 
 
@@ -97,11 +95,11 @@ READ: Final = 1
 ALL: Final = 31
 
 _HIDDEN: Final = ":x"
-"""Shown by ZooKeeper in place of a password's hash, to users who may not change the permissions."""
+"""Shown by ZooKeeper instead of a password's hash to users who may not change the permissions."""
 
 
 class Permission(NamedTuple):
-    """The rights of a user to a znode: bits, and the user's scheme and id."""
+    """A user's rights to a znode: permission bits, and the user's scheme and id."""
 
     bits: int
     scheme: str
@@ -109,21 +107,21 @@ class Permission(NamedTuple):
 
 
 OPEN: Final = (Permission(ALL, "world", "anyone"),)
-"""The permissions of all Kafka's znodes with zookeeper.set.acl=false, the default."""
+"""The permissions of all Kafka znodes with zookeeper.set.acl=false, the default."""
 CREATOR_ALL_WORLD_READ: Final = (Permission(ALL, "auth", ""), Permission(READ, "world", "anyone"))
-"""The permissions of Kafka's ACL znodes with zookeeper.set.acl=true: everyone may read them."""
+"""The permissions of Kafka's ACL znodes with zookeeper.set.acl=true: world-readable."""
 
 
 class OpenZnodeError(Exception):
-    """A new znode would be writable by everybody, and the user has not accepted that."""
+    """A new znode would be writable by everyone, and the user has not accepted that."""
 
 
 class HiddenOwnerError(Exception):
-    """ZooKeeper does not show the parent's owner, so a new znode cannot get that owner."""
+    """ZooKeeper does not show the parent's owner, so a new znode cannot get the same owner."""
 
 
 def is_open(permissions: Iterable[Permission]) -> bool:
-    """Return True if everybody who can connect may do more than read."""
+    """Return True if everyone who can connect may do more than read."""
     return any(
         permission.bits & ~READ
         and (
@@ -139,13 +137,13 @@ def choose_permissions(
 ) -> tuple[Permission, ...]:
     """Return the permissions of a new znode.
 
-    A parent that is not open passes on its own: then the brokers that own the parent also own the
-    new znode.
+    A parent that is not open passes on its own permissions: then the brokers that own the parent
+        also own the new znode.
 
     Args:
         parent: the permissions of its parent; never empty.
         is_authenticated: True if ZooKeeper knows the user.
-        accepts_open: True if the user accepts znodes that everybody may change.
+        accepts_open: True if the user accepts znodes that everyone may change.
 
     Raises:
         OpenZnodeError: there is no owner.

@@ -1,6 +1,6 @@
 """ZooKeeper as a source and a target of ``acls import`` and ``acls export``.
 
-kazoo is imported once a session is opened: other commands neither need it nor wait for it.
+kazoo is imported when a session is opened: other commands do not need it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ZooKeeperSource:
 
 
 class ZooKeeperTarget:
-    """ACLs are added to those that AclAuthorizer keeps in ZooKeeper, with change events."""
+    """Adds ACLs to those that AclAuthorizer keeps in ZooKeeper, with change events."""
 
     kind = "ZooKeeper"
     is_complete = False
@@ -70,7 +70,7 @@ class ZooKeeperTarget:
 
 
 class _OpenZooKeeper:
-    """A cluster's znodes. Nothing locks them: each change names the version that it follows."""
+    """A cluster's znodes. They cannot be locked: each change names the version that it follows."""
 
     def __init__(self, writer: AclWriter, name: str) -> None:
         self._writer = writer
@@ -89,8 +89,8 @@ class _OpenZooKeeper:
         if denials:
             raise ZooKeeperError(
                 f"{self._name}: nothing was written: {count_of(len(denials), 'ACL')} that must "
-                "deny would be lost, so that more would be allowed. This is never accepted: choose "
-                f"other ACLs, or remove these from the source. The first is {denials[0]}"
+                "deny would be lost, so that more would be allowed. This is never accepted: "
+                f"choose other ACLs, or remove these from the source. The first is {denials[0]}"
             )
         if not draft.new:
             return Written(count=0)

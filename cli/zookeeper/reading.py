@@ -25,8 +25,8 @@ ACLS_MAX: Final = 2_000_000
 def check_chroot(session: Session) -> None:
     if session.list_children("/") is None:
         raise ZooKeeperError(
-            f"{session.name}: there is no such chroot: check the path after the addresses with "
-            "the brokers' zookeeper.connect"
+            f"{session.name}: this chroot does not exist: compare the path after the addresses "
+            "with the brokers' zookeeper.connect"
         )
 
 
@@ -36,7 +36,7 @@ def read_all(session: Session) -> tuple[Acl, ...]:
     if session.list_children(paths.LITERAL_ROOT) is None:
         raise ZooKeeperError(
             f"{session.name}: there is no {paths.LITERAL_ROOT}: no broker with AclAuthorizer has "
-            "used this chroot; check it with the brokers' zookeeper.connect"
+            "used this chroot; compare it with the brokers' zookeeper.connect"
         )
     patterns = list(list_patterns(session))
     acls: list[Acl] = []
@@ -62,7 +62,7 @@ def list_patterns(session: Session) -> Iterator[paths.Pattern]:
 def read_patterns(
     session: Session, patterns: list[paths.Pattern]
 ) -> Iterator[tuple[Znode | None, tuple[Acl, ...]]]:
-    """Yield the znode of each pattern, None if there is none, and its ACLs."""
+    """Yield each pattern's znode, or None if it does not exist, and its ACLs."""
     znodes = session.get_many(map(paths.pattern_path, patterns))
     for pattern, znode in zip(patterns, znodes, strict=True):
         yield znode, _read_acls(session, pattern, znode)

@@ -1,11 +1,11 @@
 """A session with ZooKeeper. Only this module and ``connections`` import kazoo.
 
-kazoo answers from threads of its own; the methods here block until they have the answer.
+kazoo answers in its own threads; the methods here block until they have the answer.
 
-**Invariant:** a method ends within the time limit of the connection, however often it is lost. A
-request that changes something is sent once: after a lost connection, its outcome is unknown, and
-the caller must check. No password reaches a log: kazoo would log requests with passwords, so its
-log is off.
+**Invariant:** a method ends within the connection's time limit, however often the connection is
+lost. A request that changes something is sent once: if the connection is lost, its outcome is
+unknown, and the caller must check. No password reaches a log: kazoo would log requests with
+passwords, so its log is off.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from authorizerd.cli.zookeeper.options import Permission
 from authorizerd.cli.zookeeper.settings import Ensemble, ZooKeeperSettings
 
 REQUESTS_IN_FLIGHT_MAX: Final = 64
-"""How many reads are sent before the first answer."""
+"""Maximum number of reads sent before the first answer."""
 _POLL_SECONDS: Final = 0.02
 _CLOSE_SECONDS_MAX: Final = 2.0
 _LOST: Final = (
@@ -62,7 +62,7 @@ _LOST: Final = (
     SessionMovedError,
 )
 _ROLLED_BACK: Final = (RolledBackError, RuntimeInconsistency)
-"""The results of the operations before and after the one that failed."""
+"""The results of the operations before and after the failed one."""
 
 
 class Znode(NamedTuple):
@@ -161,12 +161,12 @@ class Session:
             yield None if found is None else Znode(found[0], found[1].version)
 
     def list_children(self, path: str) -> list[str] | None:
-        """Return the names of a znode's children, sorted; None if there is no such znode."""
+        """Return the sorted names of a znode's children; None if the znode does not exist."""
         found = next(self._read_many(self._client.get_children_async, (path,)))
         return None if found is None else sorted(found)
 
     def get_permissions(self, path: str) -> tuple[Permission, ...] | None:
-        """Return a znode's permissions; None if there is no such znode."""
+        """Return a znode's permissions; None if the znode does not exist."""
         found = next(self._read_many(self._client.get_acls_async, (path,)))
         if found is None:
             return None
@@ -182,7 +182,7 @@ class Session:
                 case SetData(path, data, version):
                     transaction.set_data(path, data, version)
                 case Create(path, data, permissions, is_sequential):
-                    assert permissions, "kazoo would make the znode open"
+                    assert permissions, "kazoo would make the znode world-writable"
                     acls = [
                         ACL(permission.bits, Id(permission.scheme, permission.id))
                         for permission in permissions
@@ -208,7 +208,7 @@ class Session:
         self._await_connection(self._new_deadline())
 
     def _read_many(self, request: Callable[[str], Any], paths: Iterable[str]) -> Iterator[Any]:
-        """Yield what each request returns, in order; None for a znode that does not exist."""
+        """Yield the result of each request, in order; None for a znode that does not exist."""
         sent: deque[tuple[str, Any]] = deque()
         for path in paths:
             sent.append((path, request(path)))
@@ -226,14 +226,14 @@ class Session:
                 return None
             except _LOST:
                 self._await_connection(deadline)
-                if time.monotonic() > deadline:  # connected, and yet no answer
+                if time.monotonic() > deadline:  # connected, but no answer
                     raise self._new_lost_error() from None
                 result = request(path)
             except KazooException as error:
                 raise self._new_error(error, path) from None
 
     def _on_state(self, _: object) -> None:
-        # kazoo's thread calls this before it ends; then the state is CLOSED, as after any end.
+        # kazoo's thread calls this before it ends; the state is then CLOSED, as after any end.
         if self._client.client_state == KeeperState.AUTH_FAILED:
             self._is_rejected = True
 
@@ -250,7 +250,7 @@ class Session:
         if self._handler.is_hopeless:
             return SessionLostError(f"{self.name}: no connection: {reason}")
         if self._settings.sasl is not None and self._client.connected:
-            reason += "; it may not support SASL with DIGEST-MD5"  # then it keeps asking
+            reason += "; it may not support SASL with DIGEST-MD5"  # such a server keeps asking
         seconds = self._settings.connection_timeout_ms / 1000
         return SessionLostError(f"{self.name}: no answer within {seconds:g} s: {reason}")
 

@@ -1,17 +1,17 @@
-"""How to connect to ZooKeeper: Kafka's ``zookeeper.*`` keys, from a broker's server.properties.
+"""Settings for ZooKeeper: Kafka's ``zookeeper.*`` keys, as in a broker's server.properties.
 
 Kafka has no keys for ZooKeeper's credentials: a broker takes them from a JAAS file. So there are
-two keys of our own:
+two additional keys:
 
     authorizerd.zookeeper.sasl.jaas.config=org.apache.zookeeper.server.auth.DigestLoginModule \\
         required username="kafka" password="…";
     authorizerd.zookeeper.digest=user:password
 
 As in AclAuthorizer, a key with the prefix ``authorizer.`` takes precedence over the same key
-without it. Keys for anything else are ignored, so that the file can be a broker's.
+without it. All other keys are ignored, so that the file can be a broker's.
 
-**Invariant:** no password is in an error or a ``repr``. A file with settings for TLS never leads to
-a connection without TLS, unless it turns TLS off explicitly.
+**Invariant:** no error or ``repr`` contains a password. A file with TLS settings never leads to a
+connection without TLS, unless it turns TLS off explicitly.
 
 Source: Kafka 3.9 ZkConfigs, KafkaConfig, AclAuthorizer.zkClientConfigFromKafkaConfigAndMap.
 """
@@ -72,7 +72,7 @@ def parse_address(text: str) -> Ensemble:
 def _parse_server(text: str) -> str:
     match = _SERVER.fullmatch(text)
     if match is None or not 0 < int(match["port"] or PORT_DEFAULT) < 65536:
-        # Do not show the whole text: a password before the host would appear in logs.
+        # Do not show the whole text: a password before the host would end up in logs.
         shown = text.rpartition("@")[2]
         raise ZooKeeperError(
             f"expected zookeeper://HOST:PORT,HOST:PORT/chroot, found the server {shown!r}; "
@@ -84,7 +84,7 @@ def _parse_server(text: str) -> str:
 FLAG: Final = "--command-config"
 DIGEST_LOGIN_MODULE: Final = "org.apache.zookeeper.server.auth.DigestLoginModule"
 SESSION_TIMEOUT_MS: Final = 18_000
-"""Kafka's default of zookeeper.session.timeout.ms, and then of zookeeper.connection.timeout.ms."""
+"""Kafka's default of zookeeper.session.timeout.ms, and thus of zookeeper.connection.timeout.ms."""
 
 _OVERLAY: Final = "authorizer."
 _JAAS: Final = "authorizerd.zookeeper.sasl.jaas.config"
@@ -156,7 +156,7 @@ def read_settings(file: Path | None) -> ZooKeeperSettings:
 
 
 class _Keys:
-    """The keys of a file, with those for AclAuthorizer alone taking precedence."""
+    """The keys of a file; keys that are only for AclAuthorizer take precedence."""
 
     def __init__(self, properties: Mapping[str, Property]) -> None:
         self._properties = properties
@@ -176,13 +176,13 @@ class _Keys:
             raise self.refusal(name, str(error)) from None
 
     def refusal(self, name: str, reason: str) -> ConfigurationError:
-        """Return the error of a key that is set."""
+        """Return the error for a key that is set."""
         found = self.find(name)
         assert found is not None, "only keys that are set are refused"
         return refuse_property(found, reason)
 
     def find_tls(self) -> Property | None:
-        """Return a property that is about TLS, but does not turn it on or off; or None."""
+        """Return a property that configures TLS but does not turn it on or off, or None."""
         for each in self._properties.values():
             name = each.key.removeprefix(_OVERLAY)
             if name.startswith(_SSL) and name not in (_ENABLE, *_UNSUPPORTED):

@@ -6,8 +6,8 @@ metadata. All DENYs are written before the first ALLOW. So a run that was interr
 repeated: it writes what is missing.
 
 Data and event share one transaction, whereas a broker writes them one after the other. If a
-connection were lost in between, nobody would know whether there was an event, and running brokers
-would miss the change.
+connection were lost in between, it would be unknown whether the event was written, and running
+brokers would miss the change.
 
 Source: Kafka 3.9 AclAuthorizer.updateResourceAcls, KafkaZkClient.createAclPaths and
 tryRegisterKRaftControllerAsActiveController.
@@ -45,7 +45,7 @@ from authorizerd.management.zookeeper.paths import LITERAL_ROOT, Pattern, patter
 from authorizerd.management.zookeeper.znode import ChangeEvent, new_change_event, write_acls
 
 ATTEMPTS_MAX: Final = 10
-"""How often to try a pattern if other writers change it or connections break, as in Kafka."""
+"""Maximum attempts per pattern if other writers change it or connections break, as in Kafka."""
 BACKOFF_SECONDS: Final = 0.1
 _RACES: Final = f"other writers came in between, or the connection broke, {ATTEMPTS_MAX} times"
 Guard = tuple[Check, ...]
@@ -53,7 +53,7 @@ Changes = tuple[SetData | Create, ...]
 
 
 class Added(msgspec.Struct, frozen=True):
-    """The result: how many ACLs are certainly present, and why not all; empty if all are."""
+    """The result: the number of ACLs definitely present, and why not all are; empty if all are."""
 
     count: int
     patterns: int
@@ -75,7 +75,7 @@ class AclWriter:
         self._done = 0
 
     def find_missing(self, acls: Iterable[Acl]) -> Draft:
-        """Return the ACLs to write, after all checks that need no writing."""
+        """Return the ACLs to write, after all checks that do not write."""
         check_chroot(self._session)
         self._refresh_guard()
         export = divide(acls, self._target)
@@ -100,7 +100,7 @@ class AclWriter:
         return Draft(order_for_writing(tuple(new)), present, tuple(losses))
 
     def add_all(self, acls: Sequence[Acl]) -> Added:
-        """Add ACLs that ``find_missing`` has returned. It fails only before the first change."""
+        """Add ACLs that ``find_missing`` returned. Raises errors only before the first change."""
         self._create_parents()
         self._done, patterns = 0, 0
         for pattern, entries in _divide(acls):
@@ -113,10 +113,10 @@ class AclWriter:
         return Added(self._done, patterns)
 
     def describe_certain(self, count: int) -> str:
-        """Return what is known about an interrupted ``add_all`` of ``count`` ACLs."""
+        """Describe what is known about an interrupted ``add_all`` of ``count`` ACLs."""
         return (
-            f"{self._done} of {count} ACLs were certainly written, each with its change event. Run "
-            "the command again: it writes only what is missing"
+            f"{self._done} of {count} ACLs were definitely written, each with its change event. "
+            "Run the command again: it writes only what is missing"
         )
 
     def _add(self, pattern: Pattern, acls: Sequence[Acl]) -> None:
@@ -141,7 +141,7 @@ class AclWriter:
         self._commit(path, find_changes)
 
     def _commit(self, path: str, find_changes: Callable[[], Changes]) -> None:
-        """Repeat the changes that ``find_changes`` returns, until they are made or none is left."""
+        """Retry the changes that ``find_changes`` returns, until they are made or none is left."""
         for attempt in range(ATTEMPTS_MAX):
             time.sleep(min(attempt, 1) * BACKOFF_SECONDS)
             guard = self._guard or self._refresh_guard()
@@ -175,7 +175,7 @@ class AclWriter:
                 "with kafka://HOST:PORT"
             )
         guard = () if epoch is None else (Check(CONTROLLER_EPOCH, epoch.version),)
-        # Without an epoch there is nothing to check later, so look again before each change.
+        # Without an epoch, there is nothing to check later, so check again before each change.
         self._guard = guard or None
         return guard
 
@@ -187,8 +187,8 @@ class AclWriter:
         for parent, pattern in needed.items():
             if self._session.list_children(parent) is None:
                 raise ZooKeeperError(
-                    f"{self._session.name}: there is no {parent}, which brokers create at their "
-                    "start if they know such patterns. So the running brokers are too old for "
+                    f"{self._session.name}: there is no {parent}, which brokers create at startup "
+                    "if they support such patterns. So the running brokers are too old for "
                     f"{escape_unprintable(pattern_path(pattern))}: state their oldest version with "
                     f"{OLDEST_FLAG}"
                 )
@@ -197,7 +197,7 @@ class AclWriter:
             self._new_znodes.choose(new_change_event(pattern, self._target.oldest).path)
 
     def _create_parents(self) -> None:
-        """Create the parents that brokers create at their start, if one of them is needed."""
+        """Create the parents that brokers create at startup, if one of them is needed."""
         if not self._new_znodes.has_missing_parents:
             return
         for path in list_parents(self._target.oldest):
@@ -213,7 +213,7 @@ class AclWriter:
 
 
 def _divide(acls: Iterable[Acl]) -> Iterator[tuple[Pattern, list[Acl]]]:
-    """Yield the ACLs to add to each pattern: first all denials, then the others."""
+    """Yield the ACLs to add to each pattern: all denials first, then the others."""
     denials: dict[Pattern, list[Acl]] = {}
     grants: dict[Pattern, list[Acl]] = {}
     for acl in acls:
@@ -223,7 +223,7 @@ def _divide(acls: Iterable[Acl]) -> Iterator[tuple[Pattern, list[Acl]]]:
 
 
 class NewZnodes:
-    """Chooses permissions, and reads those of each parent once."""
+    """Chooses permissions, reading those of each parent once."""
 
     def __init__(self, session: Session, *, accepts_open: bool) -> None:
         self._session = session
@@ -251,10 +251,10 @@ class NewZnodes:
             )
         except OpenZnodeError:
             raise ZooKeeperError(
-                f"{self._session.name}: everybody could change the new znodes below {parent}, and "
-                "give themselves any right: log in with the keys of --command-config, as the "
+                f"{self._session.name}: everyone could change the new znodes below {parent}, and "
+                "grant themselves any right: log in with the keys of --command-config, as the "
                 f"brokers do with zookeeper.set.acl=true; or accept it with {OPEN_FLAG}, if the "
-                "brokers' znodes are open too"
+                "brokers' znodes are also open"
             ) from None
         except HiddenOwnerError:
             raise ZooKeeperError(

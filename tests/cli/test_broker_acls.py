@@ -110,7 +110,7 @@ async def test_hidden_and_missing_values_are_told_apart(node: KafkaNode) -> None
 
 @pytest.mark.parametrize(("code", "said"), [
     (ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-     "the broker shows its settings only to those with DESCRIBE_CONFIGS"),
+     "the broker shows its settings only to users with DESCRIBE_CONFIGS"),
     (ErrorCode.INVALID_REQUEST, "DescribeConfigs: INVALID_REQUEST"),
 ])  # fmt: skip
 async def test_refused_settings_are_not_an_error(node: KafkaNode, code: int, said: str) -> None:
@@ -142,7 +142,8 @@ async def test_other_authorizer_is_reported(
 @pytest.mark.parametrize(("code", "user", "said"), [
     (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, None,
      ["--bootstrap-server broker:9092: this client may not list ACLs",
-      "listing ACLs needs DESCRIBE on the cluster. Let a user who may change ACLs run:",
+      "listing ACLs needs DESCRIBE on the cluster. A user who may change ACLs can grant it by "
+      "running:",
       "  authorizerd acls --bootstrap-server broker:9092 --add --cluster "
       "--operation Describe --allow-principal 'PRINCIPAL'",
       "If this is a daemon that follows a cluster with authorizerd.writes=refuse, name a "
@@ -162,8 +163,8 @@ async def test_other_authorizer_is_reported(
       "supported.",
       "a controller does not serve this request: name the address of a broker with "
       "--bootstrap-server, or",
-      "ask the controller by 'authorizerd acls --bootstrap-controller'. If the address "
-      "is a broker's, its", "Kafka is too old: ACLs are read from Kafka 2.0 on."]),
+      "ask the controller with 'authorizerd acls --bootstrap-controller'. If the address "
+      "is a broker's, its", "Kafka is too old: reading ACLs needs Kafka 2.0 or newer."]),
 ])  # fmt: skip
 async def test_refused_listing_names_the_flag_the_cause_and_the_remedy(
     node: KafkaNode, code: int, user: str | None, said: list[str]

@@ -137,8 +137,8 @@ def test_probable_mistakes_of_the_broker_are_named(tmp_path: Path, capfd: Captur
     assert printed.err.splitlines()[-3:] == [
         "authorizerd: warning: left out listner.security.protocol.map, which Kafka ignores too: did"
         " you mean listener.security.protocol.map?",
-        "authorizerd: warning: super.users has the placeholder ${ADMIN}, which nothing replaces:"
-        " write its value",
+        "authorizerd: warning: super.users has the placeholder ${ADMIN}, which nothing replaces: "
+        "write the value",
         "authorizerd: warning: super.users: 'User:a,User:${ADMIN}' is one principal: separate"
         " entries by semicolons",
     ]

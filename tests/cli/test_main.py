@@ -147,7 +147,7 @@ def test_words_that_a_shell_made_of_a_star_are_explained(
         (tmp_path / name).touch()
     with pytest.raises(SystemExit):
         main(["who-can", "read", "--topic", "a", "b"])
-    hint = ": if a shell made these words of *, put the * into quotes"
+    hint = ": if the shell expanded a *, quote it"
     assert (hint in capsys.readouterr().err) is is_file
 
 
@@ -178,7 +178,7 @@ def test_name_that_a_shell_made_of_a_star_is_reported(
     (["--foo=secret"], "authorizerd: unrecognized arguments: --foo"),
     (["serve", "--ready"], "authorizerd serve: argument --ready-file: expected one argument"),
     (["serve", "--ready", "f"], "authorizerd serve: the following arguments are required"),
-    (["serve", "--override", "a=b", "--x"], "authorizerd serve: unrecognized arguments: put"),
+    (["serve", "--override", "a=b", "--x"], "authorizerd serve: unrecognized arguments: quote"),
     (["token", "--principal", "User:a", "x"], "authorizerd: unrecognized arguments: x"),
     (["serve", "--config", "c", "--quick"], "authorizerd: unrecognized arguments: --quick"),
 ])  # fmt: skip
@@ -303,7 +303,7 @@ SCRAM = "SCRAM-SHA-256=[name=a,password="
 ])  # fmt: skip
 def test_words_split_off_a_secret_are_not_shown(command: str, words: list[str]) -> None:
     printed = run_main(command, "--config", "none", *words, code=1 if command == "doctor" else 2)
-    assert "put each argument into quotes" in printed.err
+    assert "quote each argument" in printed.err
     assert "hunter2" not in printed.out + printed.err
 
 

@@ -85,7 +85,7 @@ def test_append_refuses_a_file_that_every_user_may_write(tmp_path: Path) -> None
     path.touch()
     path.chmod(0o666)
     captured = make_token("--principal", "User:a", "--append", str(path), code=1)
-    assert "everybody may write to it" in captured.err
+    assert "writable by all users" in captured.err
     assert captured.out == path.read_text() == ""
 
 

@@ -96,7 +96,7 @@ def test_remedy_for_a_missing_right_works(asked: Broker, capsys: Capture) -> Non
     try:
         capsys.readouterr()
         assert main(words) == 0
-        assert "shows its settings only to those with DESCRIBE_CONFIGS" in capsys.readouterr().out
+        assert "shows its settings only to users with DESCRIBE_CONFIGS" in capsys.readouterr().out
     finally:
         arguments[arguments.index("--add")] = "--remove"
         assert main([*arguments, *admin, "--force"]) == 0

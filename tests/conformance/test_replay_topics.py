@@ -162,7 +162,7 @@ def test_topic_that_lost_records_is_rejected(
     table.ingest(overwrite=True)  # what Kafka still has
     table.check(audit_lines[20:30])
     with pytest.raises(
-        JobError, match=r"localhost:\d+/audit-lines: the table has records of kafka://127"
+        JobError, match=r"localhost:\d+/audit-lines: the table has records from kafka://127"
     ):
         table.ingest(table.topic(audit_topic.servers.replace("127.0.0.1", "localhost")))
     audit_topic.delete()

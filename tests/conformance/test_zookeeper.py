@@ -320,7 +320,7 @@ def test_open_cluster_without_log_ins(old_rig: Rig, zookeeper: ZooKeeper, tmp_pa
     with session_of(zookeeper, "", sasl=None) as session:
         assert session.commit([Create(chroot, b"", OPEN)]) is Outcome.DONE
     with session_of(zookeeper, chroot, sasl=None) as session:
-        with pytest.raises(ZooKeeperError, match="everybody could change the new znodes"):
+        with pytest.raises(ZooKeeperError, match="everyone could change the new znodes"):
             AclWriter(session, WriteOptions()).find_missing(EVERY_KIND)
         writer = AclWriter(session, WriteOptions(accepts_open=True))
         assert writer.add_all(writer.find_missing(EVERY_KIND).new).failure == ""

@@ -256,11 +256,11 @@ def test_removal_says_how_many_acls_it_has_removed() -> None:
 
 
 @pytest.mark.parametrize(("files", "words", "said"), [
-    (["a", "b"], "--topic a b", "these words belong to no flag, and are ignored: 'b'; put * and"),
+    (["a", "b"], "--topic a b", "these words belong to no flag, and are ignored: 'b'; quote * and"),
     ([], "--topic a 1 2 3 4 5 6 --list",
-     "and are ignored: '1' '2' '3' '4' '5', and more; put * and"),
-    (["a"], "--topic a", "'a' is also the only file in this directory: if a shell made this"),
-    ([], "--principal User:CN=a, O=b", "ignored: 'O=b'; put * and values with blanks into"),
+     "and are ignored: '1' '2' '3' '4' '5', and more; quote * and"),
+    (["a"], "--topic a", "'a' is also the only file in this directory: if the shell expanded"),
+    ([], "--principal User:CN=a, O=b", "ignored: 'O=b'; quote * and values that contain"),
     (["a", ".b"], "--group a", "'a' is also the only file in this directory"),
     (["a", "b"], "--topic a", None),
     (["b"], "--topic a", None),
@@ -338,7 +338,8 @@ def test_interrupted_change_says_what_was_done(
         given(Interrupted(), f"{flags} --topic a --topic b --topic c")
     assert capsys.readouterr().err == (
         "authorizerd: interrupted: 1 of 3 resource patterns changed as asked; it is not known "
-        "whether the last request was carried out. Run the command again: what is done stays done\n"
+        "whether the last request was carried out. Run the command again: it continues with what "
+        "is missing\n"
     )
 
 

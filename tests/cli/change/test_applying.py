@@ -309,7 +309,7 @@ THEIRS = {each for each in BEFORE if each.principal == MINE}
     (["--principal", MINE], "n\n", False, "authorizerd: nothing was changed\n"),
     (["--principal", MINE, "--force"], "", True, ""),
     (["--principal", MINE, "--dry-run"], "", False, ""),
-    (["--principal", "User:nobody"], "", False, "no ACL is removed: none matches the flags"),
+    (["--principal", "User:nobody"], "", False, "no ACLs were removed: none matches the flags"),
     (["--principal", MINE, "--group", "none"], "", False, "none matches the flags"),
 ])  # fmt: skip
 def test_acls_of_a_principal_are_removed_in_one_command(

@@ -169,7 +169,9 @@ async def test_moved_state_is_left_alone(plan: Plan, compares: bool) -> None:
     progress = await execute(plan, server)
     assert progress.ending is Ending.MOVED
     assert not server.sent
-    assert progress.reasons[0].startswith("the plan was made for 12 ACLs; now there are others: 13")
+    assert progress.reasons[0].startswith(
+        "the plan was made for 12 ACLs; now there are different ones: 13"
+    )
 
 
 GONE, PRESENT = BEFORE[0], BEFORE[1:]
@@ -179,7 +181,8 @@ CREATED = new_plan(BEFORE, AFTER).changes.created
 @pytest.mark.parametrize(("present", "said", "others_created", "others_deleted"), [
     ([*BEFORE, OTHER], [f"created since: {OTHER}"], (OTHER,), ()),
     ([*AFTER, OTHER],
-     ["all changes of the plan are there: it was applied before", f"created since: {OTHER}"],
+     ["all changes of the plan are already there: it was applied before",
+      f"created since: {OTHER}"],
      (OTHER,), ()),
     (PRESENT, [f"no longer there: {GONE}"], (), (GONE,)),
     # The plan deletes after all its creations, so only now it may have deleted the ACL itself.

@@ -29,7 +29,7 @@ topic prefix `payments.`
 -   ALLOW User:bob WRITE from any host
 
 2 ACLs to create (1 DENY, 1 ALLOW), 1 to delete (1 ALLOW, 0 DENY): 2 before, 3 after
-this plan manages ALL ACLs: it deletes each one that is not desired, 1 of 2
+this plan manages ALL ACLs: it deletes every ACL that is not desired, 1 of 2
 as listed by now.txt, with 2 ACLs
 with super.users= (--super-users), allow.everyone.if.no.acl.found unknown; pass --config FILE for \
 the daemon's settings, or --allow-everyone-if-no-acl-found
@@ -182,7 +182,7 @@ def test_file_of_which_nothing_was_read_deletes_nothing(name: str) -> None:
     plan(f"{name} --principal User:bob --accept-losses --out plan.json", code=10)
     assert written().changes.deleted == (BOB,)
     printed = plan(f"{name} --accept-losses", code=1)
-    assert "the desired files manage no ACLs: select some by a flag" in printed.err
+    assert "the desired files manage no ACLs: select some with a flag" in printed.err
 
 
 def test_resource_of_which_nothing_was_read_deletes_nothing() -> None:

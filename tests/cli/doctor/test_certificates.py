@@ -173,7 +173,7 @@ def test_served_certificate_is_compared_with_the_files(authority: Authority) -> 
         assert served.text == f"listeners: SSL: {address} serves this certificate"
         issue(authority)
         [(level, text)] = problems(found(configuration, is_running=True))
-        assert (level, "serves another certificate, serial " in text) == (Level.WARNING, True)
+        assert (level, "serves a different certificate, serial " in text) == (Level.WARNING, True)
     with accepting(socket.socket.close) as address:
         configuration = configured(keystore, port=port_of(address))
         [(level, text)] = problems(found(configuration, is_running=True))

@@ -74,7 +74,7 @@ def test_backup_in_a_directory_gets_kafkas_name_and_is_written_once(
     """So a timer can run the command every hour. The newest file never looks old."""
     folder = tmp_path / "backups"
     folder.mkdir()
-    for said in ("written", "has this state already"):
+    for said in ("written", "already has this state"):
         for path in folder.iterdir():
             os.utime(path, (0, 0))
         printed = run_main("backup", "--log-dir", log_dir, f"{folder}/")
@@ -96,8 +96,8 @@ def test_backup_of_another_state_is_not_replaced(log_dir: Path, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("out", "text"), [
-    ("{log}/../log/out.checkpoint", "expected a place outside the log directory"),
-    ("{log}/__cluster_metadata-0", "expected a place outside the log directory"),
+    ("{log}/../log/out.checkpoint", "expected a path outside the log directory"),
+    ("{log}/__cluster_metadata-0", "expected a path outside the log directory"),
     ("{log}/../none/", "expected an existing directory"),
     ("{log}/../none/out.checkpoint", "No such file or directory"),
 ])  # fmt: skip

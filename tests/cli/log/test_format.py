@@ -198,7 +198,7 @@ def test_format_warns_that_nobody_can_log_in(
     }
     config = write_config(tmp_path, tmp_path / "log", keys)
     printed = run_main("format", "--config", config, *arguments)
-    assert ("nobody can log in at SASL_PLAINTEXT" in printed.err) is is_warned
+    assert ("nobody can log in on SASL_PLAINTEXT" in printed.err) is is_warned
 
 
 def test_invalid_argument_creates_no_log(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def test_used_log_is_not_replaced(backup: Backup, log_dir: Path) -> None:
     before = [*names(log_dir), ".lock"]
     with held(log_dir):
         printed = restore(backup, log_dir, "--dry-run")
-        assert "can be restored, nothing was replaced" in printed.out
+        assert "can be restored; nothing was replaced" in printed.out
         assert "in use by another process" in restore(backup, log_dir, code=1).err
     assert names(log_dir) == sorted(before)
     assert numbers(log_dir) == {2, 3, 4}

@@ -239,7 +239,7 @@ def test_page_explains_every_field() -> None:
     ("who-can read", "expected exactly one resource, found 0: use one of --topic, --group, "),
     ("who-can read --topic a --topic b",
      "expected exactly one resource, found 2: use one of --topic"),
-    ("who-can read --topic=", "--topic: expected a name, found an empty one"),
+    ("who-can read --topic=", "--topic: expected a name, found an empty text"),
     ("who-can read --topic t --host h", "--host: expected an IP address, found 'h'"),
     ("can alice --topic t", "PRINCIPAL: expected Type:name, for example User:alice, found "),
     ("can --topic t", "the following arguments are required: PRINCIPAL"),

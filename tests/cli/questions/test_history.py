@@ -195,7 +195,7 @@ def test_history_begins_after_damage(tmp_path: Path) -> None:
     (["--topic", "t", "--bootstrap-server", "a:1"],
      "history: --bootstrap-server: brokers do not list the past: use --config or --log-dir"),
     (["--topic", "t", "--acls=f"], "history: --acls: a listing has no past: use --config"),
-    (["--topic", "t", "u"], "history: unrecognized arguments: u: name a resource by its flag"),
+    (["--topic", "t", "u"], "history: unrecognized arguments: u: name a resource with its flag"),
 ])  # fmt: skip
 def test_words_that_do_not_fit_are_named(log_dir: Path, words: list[str], said: str) -> None:
     assert said in run_main("history", "--log-dir", log_dir, *words, code=2).err

@@ -72,8 +72,8 @@ CASES: list[tuple[str, tuple[str, ...], int, list[str], tuple[str, ...]]] = [
       "is unknown",
       "allow.everyone.if.no.acl.found is unknown, and no ACL of any principal matches group "
       "`other`",
-      "  If allow.everyone.if.no.acl.found is true, which is unknown, the first ACL of a "
-      "resource ends what it allows everyone there."], (SUPER_USERS, ALLOW_EVERYONE)),
+      "  If allow.everyone.if.no.acl.found is true, which is unknown, the first ACL of a resource "
+      "ends the access that this setting gives everyone."], (SUPER_USERS, ALLOW_EVERYONE)),
     (f"{EXPLAIN} User:bob --topic orders-x", (), 0,
      ["  It stays allowed if User:bob is a super user, which is unknown."], ()),
     (f"{EXPLAIN} User:eve --topic status", (USERS, OPEN), 3,

@@ -165,7 +165,7 @@ def test_commands_are_read_from_a_pipe(
 def test_too_long_line_is_an_error(log_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("x" * 70_000))
     printed = run_main("shell", "--log-dir", log_dir, code=1)
-    assert "expected lines of less than 65536 characters" in printed.err
+    assert "expected lines of fewer than 65536 characters" in printed.err
 
 
 def test_configuration_names_the_log(log_dir: Path, tmp_path: Path) -> None:

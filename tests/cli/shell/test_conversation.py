@@ -122,8 +122,8 @@ def test_unusable_history_is_a_warning(tmp_path: Path, capsys: pytest.CaptureFix
     assert read_history(tmp_path) == []
     assert read_history(tmp_path / "none") == []
     warnings = capsys.readouterr().err
-    assert "the history is not saved" in warnings
-    assert "the history is not read" in warnings
+    assert "cannot save the history" in warnings
+    assert "cannot read the history" in warnings
 
 
 @pytest.fixture

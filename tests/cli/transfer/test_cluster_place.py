@@ -123,7 +123,7 @@ async def test_what_is_unknown_is_said_if_the_cluster_never_comes_back(
     node.answers = [created(0), *[HANG_UP] * 80]
     done = await create(node, READ, DENIED, WRITE)
     assert (done.count, done.requests) == (1, 1)
-    assert "1 of 3 ACLs were certainly created; it is not known whether the last request was" in (
+    assert "1 of 3 ACLs were definitely created; it is not known whether the last request was" in (
         done.failure
     )
 
@@ -151,7 +151,7 @@ def test_interrupt_is_answered_with_what_is_certain(
         with pytest.raises(KeyboardInterrupt):
             opened.write(make_draft(found, []), found)
     assert capsys.readouterr().err == (
-        "authorizerd: interrupted: 0 of 2 ACLs were certainly created. Run the command again: it "
+        "authorizerd: interrupted: 0 of 2 ACLs were definitely created. Run the command again: it "
         "adds only what is missing\n"
     )
 

@@ -88,7 +88,8 @@ def test_import_says_what_is_there_and_how_to_remove(log: Path, tmp_path: Path) 
         f"read 1 ACL from {tmp_path / 'acls.yaml'}",
         f"1 of them is already in {log}",
         f"wrote 0 ACLs to {log} (log directory)",
-        f"ACLs that {tmp_path / 'acls.yaml'} lacks stay: `authorizerd acls plan` also removes",
+        f"ACLs that {tmp_path / 'acls.yaml'} lacks are kept: `authorizerd acls plan` also removes "
+        "ACLs",
     ]
     assert printed.err == ""
 
@@ -275,7 +276,7 @@ def test_empty_source_replaces_a_file(tmp_path: Path) -> None:
     ("export --log-dir a --to b.yaml --node-id 1", "--node-id: expected a log directory"),
     ("import a --log-dir b --node-id -1", "--node-id: expected 0 to 2147483647, found -1"),
     ("import a --log-dir b --node-id 2147483648", "--node-id: expected 0 to 2147483647"),
-    ("export --acls a --as-of 3", "--as-of: expected a log, found a, which has no past"),
+    ("export --acls a --as-of 3", "--as-of: expected a log, found a, which has no history"),
     ("export --log-dir a --as-of soon", "--as-of: "),
     ("export --log-dir a --resource-pattern-type ANY", "expected the name of a resource"),
     ("export --log-dir a --principal alice", "principal: expected Type:name, for example User:"),
@@ -286,7 +287,7 @@ def test_empty_source_replaces_a_file(tmp_path: Path) -> None:
     ("export --from kafka://a:1 --to kafka://b:1 --command-config f",
      "both places are clusters: use --from-config and --to-config"),
     ("export --bootstrap-server a:1 --from-config f --command-config f",
-     "expected either it or --from-config, found both"),
+     "expected either this flag or --from-config, found both"),
     ("import", "the following arguments are required: FROM"),
     ("import a", "expected --bootstrap-server HOST:PORT, --log-dir DIR, --config FILE or"),
     ("import a --config b --node-id 1", "expected either --config or --node-id, found both"),

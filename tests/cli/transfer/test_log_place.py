@@ -93,7 +93,7 @@ def test_log_that_has_all_acls_is_not_changed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("target", "expected"), [
     ({"node_id": 4}, "belongs to node 3"),
-    ({"cluster_id": "c"}, "has a cluster id already"),
+    ({"cluster_id": "c"}, "already has a cluster id"),
 ])  # fmt: skip
 def test_log_of_another_node_is_refused(
     target: dict[str, int], expected: str, tmp_path: Path

@@ -58,7 +58,7 @@ def read(path: Path, format: str | None = None) -> AclsFound:
 def test_file_is_kept_unless_overwrite_is_given(tmp_path: Path) -> None:
     path = tmp_path / "acls.yaml"
     write(path, FIRST)
-    with pytest.raises(CommandError, match=r"the file exists, and was kept: use --overwrite"):
+    with pytest.raises(CommandError, match=r"the file exists and was kept: use --overwrite"):
         write(path, SECOND)
     assert read(path).acls == (FIRST,)
     write(path, SECOND, overwrite=True)

@@ -51,7 +51,7 @@ def test_log_is_exported_to_zookeeper_and_back(cluster: ScriptedZooKeeper, tmp_p
         f"read 2 ACLs from {log}\n"
         f"wrote 2 ACLs to {place} (ZooKeeper)\n"
         "notified the brokers by 2 change events\n"
-        f"ACLs that {log} lacks stay: `authorizerd acls plan` also removes\n",
+        f"ACLs that {log} lacks are kept: `authorizerd acls plan` also removes ACLs\n",
         "",
     )
     assert read(cluster) == {ALLOW, DENY}
@@ -131,7 +131,7 @@ def test_failure_half_way_is_reported(cluster: ScriptedZooKeeper, tmp_path: Path
     out, error = acls("export", "--log-dir", log, *words, code=1)
     assert f"wrote 1 ACL to {place}" in out
     assert "no answer within 3 s" in error
-    assert "1 of 2 ACLs were certainly written, each with its change event. Run the" in error
+    assert "1 of 2 ACLs were definitely written, each with its change event. Run the" in error
 
 
 def test_interrupt_says_what_is_certain(
@@ -150,7 +150,7 @@ def test_interrupt_says_what_is_certain(
     log, place = log_of(tmp_path, ALLOW, SECOND), f"zookeeper://{cluster.address}"
     with pytest.raises(KeyboardInterrupt):
         main(["acls", "export", "--log-dir", log, "--to", place, "--zk-open-acls"])
-    assert "interrupted: 1 of 2 ACLs were certainly written" in capsys.readouterr().err
+    assert "interrupted: 1 of 2 ACLs were definitely written" in capsys.readouterr().err
     assert read(cluster) == {ALLOW}
 
 

@@ -90,7 +90,7 @@ def test_chroot_without_acls_is_not_taken_for_a_cluster() -> None:
         for write in (False, True):
             address = parse_address(f"{server.address}/nowhere")
             with (
-                pytest.raises(ZooKeeperError, match="there is no such chroot"),
+                pytest.raises(ZooKeeperError, match="this chroot does not exist"),
                 open_session(address, ZooKeeperSettings(), None) as session,
             ):
                 AclWriter(session, ACCEPTS_OPEN).find_missing([]) if write else read_all(session)
@@ -190,7 +190,7 @@ def test_endless_races_are_given_up(
     assert (
         f"{PATH}: other writers came in between, or the connection broke, 10 times" in added.failure
     )
-    assert "0 of 1 ACLs were certainly written" in added.failure
+    assert "0 of 1 ACLs were definitely written" in added.failure
     assert not cluster.data(EVENTS)
     assert add(cluster, [TOPIC]) == Added(count=1, patterns=1)
 
@@ -203,7 +203,7 @@ def test_lost_session_says_what_was_written_and_can_be_repeated(cluster: Scripte
         added = writer.add_all(writer.find_missing(acls).new)
     assert added.count == 1
     assert "no answer within 3 s" in added.failure
-    assert "1 of 3 ACLs were certainly written, each with its change event" in added.failure
+    assert "1 of 3 ACLs were definitely written, each with its change event" in added.failure
     with running_zookeeper() as again:
         again.tree = cluster.tree
         assert add(again, acls).failure == ""
@@ -303,7 +303,7 @@ OWNED = ((31, "sasl", "kafka"), (1, "world", "anyone"))
 
 
 def test_open_znodes_are_made_only_if_the_user_accepts_them(cluster: ScriptedZooKeeper) -> None:
-    with pytest.raises(ZooKeeperError, match=r"everybody could change .* --zk-open-acls"):
+    with pytest.raises(ZooKeeperError, match=r"everyone could change .* --zk-open-acls"):
         add(cluster, [TOPIC], WriteOptions())
     assert read(cluster) == set()
     login = Login("a", "b")
