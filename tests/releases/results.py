@@ -65,11 +65,15 @@ def load_results() -> Results:
 
 
 def save_results(new: Results) -> None:
-    """Replace the results of these releases, in the file and on the page."""
+    """Replace the results of these releases, each a line of the file, and write the page."""
     results = {**(load_results() if FILE.exists() else {}), **new}
-    ordered = {version: results[version] for version in VERSIONS if version in results}
-    FILE.write_bytes(msgspec.json.format(msgspec.json.encode(ordered), indent=2) + b"\n")
-    PAGE.write_text(write_page(PAGE.read_text(), ordered))
+    lines = (
+        f'"{version}": {msgspec.json.encode(results[version]).decode()}'
+        for version in VERSIONS
+        if version in results
+    )
+    FILE.write_text("{{\n{}\n}}\n".format(",\n".join(lines)))
+    PAGE.write_text(write_page(PAGE.read_text(), results))
 
 
 def write_page(page: str, results: Results) -> str:
