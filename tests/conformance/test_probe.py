@@ -1,23 +1,27 @@
-"""``authorizerd verify --probe`` of a real broker: no false difference; planted ones are found."""
+"""``authorizerd verify --probe`` of a real cluster: no false difference; planted ones are found."""
 
 import json
 import shutil
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
 from authorizerd.acl.operations import SUPPORTED
 from authorizerd.cli.main import main
 from authorizerd.cli.probe.causes import Cause
-from tests.conformance.kafka_clients import create_topics, use_broker
 from tests.end_to_end.example_daemon import Ports
 from tests.end_to_end.page_shell import Names, Shell, run_page
-from tests.kafka_rig.broker import ADMIN, Broker, BrokerSettings, running_broker
+from tests.kafka_rig.broker import ADMIN
+from tests.kafka_rig.cluster import Cluster, running_cluster
+from tests.kafka_rig.cluster_settings import NODE, ClusterSettings
 from tests.kafka_rig.rig import Rig
 from tests.support.acls import acl
 from tests.support.fixture_types import Capture
@@ -66,17 +70,21 @@ def write_acls(path: Path, *acls: Acl) -> Path:
 
 
 class Probing:
-    """A broker with random ACLs, and runs of the command as one of its users."""
+    """A cluster with random ACLs, and runs of the command as one of its users."""
 
-    def __init__(self, broker: Broker, acls: tuple[Acl, ...]) -> None:
-        self.broker = broker
+    def __init__(self, cluster: Cluster, acls: tuple[Acl, ...]) -> None:
+        self.cluster = cluster
         self.acls = acls
+
+    @property
+    def log_dir(self) -> Path:
+        return self.cluster.controllers[0].log_dir
 
     def probe(
         self, capsys: Capture, user: str, *words: str | Path, host: str = HOST
     ) -> tuple[int, Any]:
-        servers = ("--bootstrap-server", self.broker.sasl_plaintext)
-        client = ("--command-config", self.broker.client_config(user))
+        servers = ("--bootstrap-server", self.cluster.bootstrap_servers)
+        client = ("--command-config", self.cluster.client_config(user))
         whom = ("--principal", f"User:{user}", "--host", host, "--rate", "100", "--window", "2s")
         named = ("--topics", *NAMES, "zz", "hosted", "--groups", *NAMES, "hosted")
         command = ("verify", "--probe", "--json", *servers, *client, *whom, *named, *words)
@@ -85,43 +93,46 @@ class Probing:
 
 
 @pytest.fixture(scope="module")
-def probing(
-    rig: Rig, formatted: Path, seed: int, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Probing]:
-    folder = tmp_path_factory.mktemp("probed")
-    shutil.copytree(formatted, folder / "log")
+def probing(rig: Rig, seed: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probing]:
+    """Run a controller and two brokers, one of which coordinates all groups."""
     random = Random(seed)
     acls = tuple(dict.fromkeys((*FIXED, *(random_acl(random) for _ in range(60)))))
-    users = {name: f"{name}-secret" for name in (ADMIN, *USERS)}
-    with running_broker(rig, folder, folder / "log", BrokerSettings(users=users)) as broker:
-        create_topics(broker, ADMIN, "a", "abc", "shown", "unlisted")
-        use_broker(broker, ADMIN, ["shown"], "ab")
-        imported = (
-            "acls", "import", write_acls(folder / "acls.json", *acls), "--bootstrap-server",
-            broker.sasl_plaintext, "--command-config", broker.client_config(ADMIN),
-        )  # fmt: skip
-        assert main([*map(str, imported)]) == 0
-        yield Probing(broker, acls)
+    node = replace(NODE, users={name: f"{name}-secret" for name in (ADMIN, *USERS)})
+    settings = ClusterSettings(controllers=1, brokers=2, node=node)
+    with running_cluster(rig, tmp_path_factory.mktemp("probed"), settings) as cluster:
+        login: dict[str, str | int | float | bool] = {
+            "bootstrap.servers": cluster.bootstrap_servers, "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanisms": "PLAIN", "sasl.username": ADMIN, "sasl.password": f"{ADMIN}-secret",
+        }  # fmt: skip
+        topics = [NewTopic(name, 1, 1) for name in ("a", "abc", "shown", "unlisted")]
+        admin = AdminClient(login)  # its futures fail once it is gone
+        for created in admin.create_topics(topics).values():
+            created.result(SECONDS_MAX)
+        consumer = Consumer({**login, "group.id": "ab"})
+        consumer.commit(offsets=[TopicPartition("shown", 0, 0)], asynchronous=False)
+        consumer.close()
+        cluster.create(*acls)
+        yield Probing(cluster, acls)
 
 
 @pytest.mark.parametrize("user", USERS)
-def test_live_broker_agrees_with_its_log(probing: Probing, user: str, capsys: Capture) -> None:
+def test_live_cluster_agrees_with_its_log(probing: Probing, user: str, capsys: Capture) -> None:
     """The coordinator of the groups may still be loading when the broker is new."""
     give_up = time.monotonic() + SECONDS_MAX
-    code, document = probing.probe(capsys, user, "--log-dir", probing.broker.log_dir, *KNOWN)
+    code, document = probing.probe(capsys, user, "--log-dir", probing.log_dir, *KNOWN)
     while document["not_judged"] and time.monotonic() < give_up:
-        code, document = probing.probe(capsys, user, "--log-dir", probing.broker.log_dir, *KNOWN)
+        code, document = probing.probe(capsys, user, "--log-dir", probing.log_dir, *KNOWN)
     assert (document["differences"], document["not_judged"]) == ([], {})
     assert code == 0, document
+    assert document["brokers"] == 2
     assert document["agreed"] > 30
 
 
 def test_page_shows_it(probing: Probing, tmp_path: Path) -> None:
-    broker = probing.broker
-    shutil.copy(broker.client_config("alice"), tmp_path)
+    shutil.copy(probing.cluster.client_config("alice"), tmp_path)
     real = {
-        "broker1.example.com:9092": broker.sasl_plaintext,
-        "/var/lib/authorizerd/copy": str(broker.log_dir),
+        "broker1.example.com:9092": probing.cluster.bootstrap_servers,
+        "/var/lib/authorizerd/copy": str(probing.log_dir),
         "192.0.2.7": HOST,
     }
     with Shell(tmp_path) as shell:
