@@ -91,8 +91,10 @@ def read_probe(parsed: argparse.Namespace) -> ProbeRequest:
         CommandError: a file cannot be read.
     """
     refuse: flags.Refuse = parsed.refuse
-    if parsed.logs:
-        refuse("--logs: expected either --logs or --probe, found both")
+    for name in ("logs", "broker_config"):
+        if getattr(parsed, name) is not None:
+            flag = f"--{name.replace('_', '-')}"
+            refuse(f"{flag}: expected either {flag} or --probe, found both")
     for name in ("bootstrap_server", "principal", "host"):
         if getattr(parsed, name) is None:
             refuse(f"--probe: expected --{name.replace('_', '-')} as well")
@@ -115,7 +117,7 @@ def read_probe(parsed: argparse.Namespace) -> ProbeRequest:
         principal=question_words.read_one_principal(parsed.principal, "--principal", refuse),
         host=question_words.read_host(parsed.host, refuse),
         resources=tuple(_read_names(parsed)),
-        token=None if parsed.token_file is None else _read_lines(parsed.token_file)[0],
+        token=None if parsed.token_file is None else _read_lines(parsed.token_file)[0].strip(),
         source=source if has_acls else None,
     )
 
@@ -133,7 +135,7 @@ def _read_lines(path: Path) -> list[str]:
         lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise CommandError(f"{path}: {error}") from error
-    found = [line.strip() for line in lines if line.strip()]
+    found = [line for line in lines if line]
     if not found:
         raise CommandError(f"{path}: expected a line, found none")
     return found

@@ -43,7 +43,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("probed")
     write_acls(place / "acls.yaml", *ACLS)
     write_acls(place / "more.yaml", *ACLS, acl(USER, "WRITE", topic="orders"))
-    (place / "topics.txt").write_text("orders\n\nabsent\n")
+    (place / "topics.txt").write_text("orders\r\n\nabsent\n")
     words = ("acls", "import", place / "acls.yaml", "--log-dir", place / "log", "--node-id", "1")
     assert main([*map(str, words)]) == 0
     lines = []
@@ -144,6 +144,8 @@ PROBE = "--probe --bootstrap-server b:1 --principal User:a --host 10.0.0.1"
     ("--logs l --acls a --principal User:a", "--principal: expected --probe as well"),
     ("--logs l --acls a --topics t", "--topics: expected --probe as well"),
     (f"{PROBE} --acls a --logs l", "--logs: expected either --logs or --probe, found both"),
+    (f"{PROBE} --acls a --broker-config b",
+     "--broker-config: expected either --broker-config or --probe, found both"),
     (PROBE, "--probe: expected either --daemon, or one of --log-dir, --acls and --config"),
     (f"{PROBE} --acls a --daemon http://d:1", "--probe: expected either --daemon, or one of"),
     (f"{PROBE} --daemon d:1", "--daemon: expected http://HOST:PORT or https://HOST:PORT"),
