@@ -30,6 +30,7 @@ from tests.kafka_rig.followers import quorum_source
 from tests.kafka_rig.rig import Rig
 from tests.ops.replay.verify.scripted_broker import START_MS, Step, causes, write_history
 from tests.support.acls import acl, exact_filter
+from tests.support.background import Background
 from tests.support.daemon_process import COMMAND
 from tests.support.log_files import added
 
@@ -49,6 +50,21 @@ TIME = re.compile(r"^\[([^]]*)\]", re.MULTILINE)
 Steps = list[Step]
 
 
+class Verifier(Background):
+    """Verify again and again while brokers and controller write."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__()
+        self.documents: list[Any] = []
+        self._cluster = cluster
+
+    def _run(self) -> None:
+        logs = [broker.process.audit_log for broker in self._cluster.brokers]
+        while not self._ends.is_set():
+            place = ("--log-dir", self._cluster.controllers[0].log_dir, *SETTINGS)
+            self.documents.append(verify(logs, *place)[1])
+
+
 @dataclass(frozen=True)
 class Record:
     """The audit logs of two brokers, the controller's log, and a daemon that follows it."""
@@ -57,9 +73,10 @@ class Record:
     log_dir: Path
     cluster: Cluster
     follower: Follower
+    verifier: Verifier
 
 
-def change_and_ask(cluster: Cluster, chance: random.Random) -> None:
+def change_and_ask(cluster: Cluster, chance: random.Random, verifier: Verifier) -> None:
     """Change one ACL after another, and ask after each change, at each broker from two hosts."""
     user = PRINCIPAL.removeprefix("User:")
     present: set[Acl] = {FIRST[-1]}
@@ -71,6 +88,8 @@ def change_and_ask(cluster: Cluster, chance: random.Random) -> None:
             for host in HOSTS
         ]
         for number in range(CHANGES):
+            if number == CHANGES // 4:
+                stack.enter_context(verifier)
             changed = FIRST[-1] if number == CHANGES // 2 else chance.choice(POOL)
             if changed in present:
                 admin.delete([exact_filter(changed)])
@@ -91,10 +110,11 @@ def record(rig: Rig, seed: int, tmp_path_factory: pytest.TempPathFactory) -> Ite
     with running_cluster(rig, folder, settings) as cluster:
         cluster.create(*FIRST)
         with Follower(folder / "follower", quorum_source(cluster)) as follower:
-            change_and_ask(cluster, random.Random(seed))
+            verifier = Verifier(cluster)
+            change_and_ask(cluster, random.Random(seed), verifier)
             follower.wait_for_offset(cluster.quorum().high_watermark - 1)
             logs = [broker.process.audit_log for broker in cluster.brokers]
-            yield Record(logs, cluster.controllers[0].log_dir, cluster, follower)
+            yield Record(logs, cluster.controllers[0].log_dir, cluster, follower, verifier)
 
 
 def verify(logs: Sequence[Path], *words: str | Path) -> tuple[int, Any]:
@@ -116,6 +136,14 @@ def test_brokers_agree_with_the_acls_of_each_moment(record: Record) -> None:
         assert document["states"] > CHANGES
         assert document["agreed"] >= CHANGES * len(HOSTS) * 2 * 14
         assert sum(document["not_judged"].values()) <= document["agreed"] // 1000, document
+
+
+def test_logs_that_are_being_written_differ_in_nothing(record: Record) -> None:
+    """The audit logs have decisions by changes that the verifier has not read yet."""
+    assert record.verifier.documents
+    for document in record.verifier.documents:
+        assert document["differences"] == []
+        assert document["agreed"] > 0
 
 
 def test_listing_of_the_brokers_judges_by_what_they_show(record: Record) -> None:
