@@ -32,30 +32,12 @@ def add_acl_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--as-of", metavar="TIME|OFFSET", help="use the ACLs of a log directory at that time"
     )
-    add_setting_arguments(
-        parser,
-        users="they are unknown, and judged by the ACLs alone",
-        everyone="it is unknown, and taken to be false",
-        release="a request that any release denies counts as denied",
-    )
-    parser.add_argument(
-        "--command-config",
-        type=parse_file,
-        metavar="FILE",
-        help="client settings for kafka:// sources",
-    )
-
-
-def add_setting_arguments(
-    parser: argparse.ArgumentParser, *, users: str, everyone: str, release: str
-) -> None:
-    """Add the options for the authorizer's settings; the texts describe their defaults."""
     parser.add_argument(
         "--super-users",
         type=_parse_super_users,
         metavar="A;B",
         help="same as super.users: Type:name;Type:name; an empty list says that there are none. "
-        f"Without it, {users}",
+        "Without it, they are unknown, and judged by the ACLs alone",
     )
     parser.add_argument(
         "--allow-everyone-if-no-acl-found",
@@ -63,14 +45,21 @@ def add_setting_arguments(
         nargs="?",
         const=True,
         metavar="true|false",
-        help=f"same as the setting (true if no value follows). Without it, {everyone}",
+        help="same as the setting (true if no value follows). Without it, it is unknown, and taken "
+        "to be false",
     )
     parser.add_argument(
         "--kafka-release",
         type=Release,
         choices=list(Release),
         help="judge by the rules of this Kafka release: 4.3 means 4.0 to 4.3. Without it, "
-        f"{release}",
+        "a request that any release denies counts as denied",
+    )
+    parser.add_argument(
+        "--command-config",
+        type=parse_file,
+        metavar="FILE",
+        help="client settings for kafka:// sources",
     )
 
 
