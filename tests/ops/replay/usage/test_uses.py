@@ -183,7 +183,7 @@ def test_record_that_the_acls_contradict_is_rejected(differing: int) -> None:
         check_agreement(summed)
         return
     reason = f"no ACL can be called unused: the ACLs decide {differing} of 20 events"
-    with pytest.raises(UsageError, match=f"^{reason}.* 5% .*--super-users.*--as-of$"):
+    with pytest.raises(UsageError, match=f"^{reason}.* 5%, .*--super-users.*--as-of$"):
         check_agreement(summed)
 
 
