@@ -146,9 +146,7 @@ def test_settings_of_a_broker_are_known_or_unknown(
     ("--allow-everyone-if-no-acl-found=true", KnownSettings(None, True)),
     ("--allow-everyone-if-no-acl-found=false", KnownSettings(None, False)),
 ])  # fmt: skip
-def test_flag_settles_only_its_own_setting(
-    log_dir: Path, flag: str, expected: KnownSettings
-) -> None:
+def test_flag_sets_only_its_setting(log_dir: Path, flag: str, expected: KnownSettings) -> None:
     assert opened("--log-dir", log_dir, flag).settings == expected
 
 
@@ -283,9 +281,7 @@ def test_moment_of_the_past_gives_acls_and_topics_of_then(log_dir: Path, config:
     ("9999-01-01T00:00Z", "time 9999-01-01T00:00:00.000Z is in the future: it is "),
     ("2001-09-09T01:46:40Z", "is too old: the log reaches back to offset 0 (2026-10-14T17:46"),
 ])  # fmt: skip
-def test_moment_that_the_log_does_not_reach_is_an_error(
-    log_dir: Path, moment: str, reason: str
-) -> None:
+def test_moment_outside_of_the_log_is_an_error(log_dir: Path, moment: str, reason: str) -> None:
     with pytest.raises(PastRangeError) as refused:
         opened("--log-dir", log_dir, "--as-of", moment)
     assert reason in str(refused.value)

@@ -85,9 +85,7 @@ def test_every_command_that_connects_uses_the_profile(words: str, profile: Path)
     "what-can User:a {}", "acls --list {}", "acls export {}", "shell {} ls",
     "acls plan desired.yaml {}",
 ])  # fmt: skip
-def test_flag_that_names_a_place_turns_the_profile_off(
-    words: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_flag_of_a_place_turns_the_profile_off(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "/no/such/profile")
     run_main(*words.format("--log-dir log").split(), code=(0, 3, 10))
     printed = run_main(*words.format("").split(), code=1)
@@ -130,9 +128,7 @@ def test_unusable_profile_is_rejected(text: str, mode: int, reason: str, profile
     (f"bootstrap.servers=a:1\n{PASSWORD}", 0o400),
     ("bootstrap.servers=a:1\nsecurity.protocol=SSL\n", 0o644),
 ])  # fmt: skip
-def test_profile_without_secrets_may_be_readable_by_others(
-    text: str, mode: int, profile: Path
-) -> None:
+def test_profile_without_secrets_may_be_public(text: str, mode: int, profile: Path) -> None:
     profile.write_text(text)
     profile.chmod(mode)
     used, _ = use_profile(Request())

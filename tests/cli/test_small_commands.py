@@ -56,9 +56,7 @@ def test_ids_and_secrets_are_random() -> None:
     (("--principal", "User:a", "--id", "a b"), "expected an id of 1 to 64 letters"),
     (("--principal", "User:a", "--id", "a.b"), "expected an id of 1 to 64 letters"),
 ])  # fmt: skip
-def test_invalid_id_or_principal_is_rejected_in_one_line(
-    arguments: tuple[str, ...], reason: str
-) -> None:
+def test_invalid_id_or_principal_is_told_in_a_line(arguments: tuple[str, ...], reason: str) -> None:
     captured = make_token(*arguments, code=1)
     assert reason in captured.err
     assert len(captured.err.splitlines()) == 1

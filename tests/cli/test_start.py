@@ -151,9 +151,7 @@ def test_replay_loads_only_what_it_needs(words: str, expected: set[str]) -> None
     ("module", "is_server"),
     [("authorizerd.daemon.kafka.dispatch", True), ("authorizerd.cli.acls.remote", False)],
 )
-def test_only_a_server_loads_all_message_definitions_at_its_start(
-    module: str, is_server: bool
-) -> None:
+def test_only_a_server_loads_all_definitions_at_its_start(module: str, is_server: bool) -> None:
     """No request to a server may wait for them; a client needs few of them."""
     code = (
         f"import {module}\n"

@@ -215,9 +215,7 @@ async def test_call_to_a_peer_that_does_not_read_ends_at_the_time_limit(
         await client.decide(question)
 
 
-async def test_attempt_to_connect_has_its_own_limit(
-    new_client: NewClient, nursery: trio.Nursery
-) -> None:
+async def test_each_attempt_has_its_own_limit(new_client: NewClient, nursery: trio.Nursery) -> None:
     """One call tries a silent peer several times within its own limit."""
     address = await start_stand_in(nursery, then_closes=False)
     client = new_client(address, timeout_seconds=1, connect_timeout_seconds=0.05)
@@ -248,9 +246,7 @@ async def test_closed_client_stays_closed(new_client: NewClient, nursery: trio.N
         assert len(errors) == 2 - close_first
 
 
-async def test_address_without_a_listener_is_an_error(
-    new_client: NewClient, tmp_path: Path
-) -> None:
+async def test_address_of_no_listener_is_an_error(new_client: NewClient, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     for address in (f"tcp://127.0.0.1:{port}", f"unix:{tmp_path}/nothing"):

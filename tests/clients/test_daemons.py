@@ -78,7 +78,7 @@ def test_only_daemon_is_never_set_aside() -> None:
     (Decisions(5, b"\0\1\2"), False, False),
     *((new_answer_error(code), False, False) for code in (7, 31, 42, 58, 89, -7)),
 ])  # fmt: skip
-def test_question_is_repeated_only_if_that_can_help(
+def test_question_is_repeated_if_it_can_help(
     outcome: Outcome, with_others: bool, alone: bool
 ) -> None:
     several, (first, second) = new_daemons(2)
@@ -152,9 +152,7 @@ def test_daemon_reads_what_the_client_sends(
     groups=st.lists(st.binary(max_size=5), min_size=1, max_size=5),
     cuts=st.lists(st.integers(0, 200), max_size=6),
 )
-def test_answers_settle_their_exchanges_however_they_are_split(
-    groups: list[bytes], cuts: list[int]
-) -> None:
+def test_answers_settle_exchanges_however_split(groups: list[bytes], cuts: list[int]) -> None:
     client = Connection(BYTES_MAX)
     question = Question("User:a", None, 3, 2, "t")
     exchanges = [

@@ -108,9 +108,7 @@ async def test_short_time_limit_is_divided_among_the_daemons(
     assert await answered_by(client) == 5
 
 
-async def test_daemon_that_is_not_ready_is_skipped(
-    new_client: NewClient, nursery: trio.Nursery
-) -> None:
+async def test_daemon_not_ready_is_skipped(new_client: NewClient, nursery: trio.Nursery) -> None:
     """A question is asked once more only while another daemon may answer."""
     first, place = await start(nursery, None)
     second, other = await start(nursery, 5)
@@ -142,9 +140,7 @@ async def test_all_dead_is_an_error_that_names_each_address(
     assert all(f"{each}: " in str(raised.value) for each in addresses)
 
 
-async def test_all_silent_ends_at_the_time_limit(
-    new_client: NewClient, nursery: trio.Nursery
-) -> None:
+async def test_all_silent_ends_at_the_limit(new_client: NewClient, nursery: trio.Nursery) -> None:
     addresses = [await start_stand_in(nursery, GREETING, then_closes=False) for _ in range(2)]
     client = new_client(addresses, timeout_seconds=1, failover_timeout_seconds=0.2)
     started = trio.current_time()
@@ -154,9 +150,7 @@ async def test_all_silent_ends_at_the_time_limit(
     assert trio.current_time() - started < SECONDS_MAX / 2
 
 
-async def test_daemon_that_refuses_the_client_is_skipped(
-    new_client: NewClient, nursery: trio.Nursery
-) -> None:
+async def test_daemon_that_refuses_is_skipped(new_client: NewClient, nursery: trio.Nursery) -> None:
     """Its reason is raised only if no other daemon can be reached."""
     refusing = await start_stand_in(nursery, HELLO_FAULTS["refuses the token"][0])
     second, _ = await start(nursery, 5)

@@ -87,9 +87,7 @@ def test_python_wheel_works_without_trio(tmp_path: Path, token_daemon: DaemonPro
 
 
 @pytest.mark.skipif(NPM is None or NODE is None, reason="the package needs 'npm' and 'node'")
-def test_npm_package_works_without_dependencies(
-    tmp_path: Path, token_daemon: DaemonProcess
-) -> None:
+def test_npm_package_needs_no_dependencies(tmp_path: Path, token_daemon: DaemonProcess) -> None:
     assert NPM is not None
     assert NODE is not None
     source = copy_sources("javascript", tmp_path)

@@ -95,9 +95,7 @@ async def test_peer_that_expects_tls_is_named(
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "tcp://127.0.0.1:1", "unix:/run/stream"])
-async def test_context_for_an_address_without_tls_is_rejected(
-    new_client: NewClient, address: str
-) -> None:
+async def test_context_for_a_plain_address_is_rejected(new_client: NewClient, address: str) -> None:
     with pytest.raises(ValueError, match="use tls://HOST:PORT"):
         new_client(address, tls=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
 

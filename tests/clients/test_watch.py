@@ -394,9 +394,7 @@ async def test_watch_over_tls(new_events: NewEvents, tmp_path: Path) -> None:
         assert copy.names == {"orders"}
 
 
-async def test_second_daemon_is_followed_with_a_new_listing(
-    new_events: NewEvents, tmp_path: Path
-) -> None:
+async def test_second_daemon_begins_with_a_listing(new_events: NewEvents, tmp_path: Path) -> None:
     """Its offsets may be others."""
     (tmp_path / "first").mkdir()
     (tmp_path / "second").mkdir()

@@ -118,7 +118,7 @@ TOOL_MUTANTS: Final = {
             "    logger.disabled = True\n"
         ),
         becomes='    logger = logging.getLogger("kazoo")\n',
-        found_by="tests/cli/zookeeper/test_session.py::test_no_password_is_logged",
+        found_by="tests/cli/zookeeper/test_session.py::test_no_password_in_log",
     ),
     # Plans
     "a plan deletes DENYs before ALLOWs": Mutant(
@@ -258,7 +258,7 @@ TOOL_MUTANTS: Final = {
         file="clients/python/src/authorizerd_client/tls.py",
         text="        if context is not None:\n",
         becomes="        if False:\n",
-        found_by="tests/clients/test_python_tls.py::test_context_for_an_address_without_tls_is_rejected",
+        found_by="tests/clients/test_python_tls.py::test_context_for_a_plain_address_is_rejected",
     ),
     "a client's default context trusts every certificate": Mutant(
         file="clients/python/src/authorizerd_client/tls.py",

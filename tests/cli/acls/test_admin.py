@@ -71,9 +71,7 @@ def match(acl: Acl, error_code: int = 0, text: str | None = None) -> SimpleNames
     return result(error_code, text, **fields)
 
 
-async def test_describe_sends_the_filter_and_reads_every_field(
-    node: KafkaNode, admin: KafkaAclAdmin
-) -> None:
+async def test_filter_is_sent_and_every_field_read(node: KafkaNode, admin: KafkaAclAdmin) -> None:
     resource = {"resource_type": 2, "resource_name": "t", "pattern_type": PatternType.PREFIXED}
     node.answers = [described(SimpleNamespace(**resource, acls=ACLS))]
     assert await admin.describe(FILTERS[1]) == ACLS

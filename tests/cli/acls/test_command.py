@@ -331,9 +331,7 @@ class Interrupted(FakeServer):
 @pytest.mark.parametrize(
     "flags", ["--add --allow-principal User:a --operation Read", "--remove --force"]
 )
-def test_interrupted_change_says_what_was_done(
-    flags: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_interrupted_change_is_explained(flags: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(KeyboardInterrupt):
         given(Interrupted(), f"{flags} --topic a --topic b --topic c")
     assert capsys.readouterr().err == (

@@ -185,9 +185,7 @@ def test_api_timeout_is_at_least_the_request_timeout(tmp_path: Path) -> None:
     (f'{MODULE} required username="alice" password="secret";', "alice", "secret"),
     (f'{MODULE} required username="é" password="";', "é", ""),
 ])  # fmt: skip
-def test_jaas_line_gives_the_credentials(
-    tmp_path: Path, line: str, username: str, password: str
-) -> None:
+def test_jaas_line_has_credentials(tmp_path: Path, line: str, username: str, password: str) -> None:
     assert jaas(tmp_path, line) == Credentials(
         mechanism=Mechanism.PLAIN, username=username, password=password
     )
@@ -265,7 +263,7 @@ def test_tls_and_log_in_follow_the_security_protocol(tmp_path: Path, protocol: s
     ("ssl.truststore.type=FOO", "ssl.truststore.type", "FOO", "expected one of"),
     ("ssl.engine.factory.class=a.B", "ssl.engine.factory.class", "a.B", "a Java class"),
 ])  # fmt: skip
-def test_invalid_tls_property_is_rejected(
+def test_bad_tls_property_is_named(
     tmp_path: Path, text: str, key: str, value: str, reason: str
 ) -> None:
     said = refusal(tmp_path, f"security.protocol=SSL\n{text}")

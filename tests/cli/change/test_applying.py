@@ -238,7 +238,7 @@ def test_pipelined_requests_do_not_slip_past_each_other(stage: Stage) -> None:
     assert f"after offset {offset}, but the last one is at offset {offset + 1}" in str(second)
 
 
-async def test_no_race_on_the_daemon_is_applied_to_an_unseen_state(
+async def test_no_race_is_applied_to_an_unseen_state(
     shared_daemon: DaemonProcess,
 ) -> None:
     """100 changes by someone else, each at a random moment of a plan."""

@@ -291,9 +291,7 @@ async def test_broker_whose_listings_lag_is_waited_for(
     assert len(server.sent) == 4
 
 
-async def test_creation_that_somebody_undoes_is_reported(
-    plan: Plan, autojump_clock: MockClock
-) -> None:
+async def test_creation_that_is_undone_is_reported(plan: Plan, autojump_clock: MockClock) -> None:
     server = MemoryServer.of(BEFORE, compares=False)
 
     def undone(apply: Callable[[], Answer]) -> Answer:

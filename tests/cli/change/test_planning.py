@@ -114,9 +114,7 @@ def test_several_files_add_up() -> None:
     ("--principal User:alice --topic payments.", (),
      {"principal": "User:alice", "resource_type": "TOPIC", "resource_name": "payments."}),
 ])  # fmt: skip
-def test_flags_choose_what_is_managed(
-    flags: str, deleted: tuple[Acl, ...], manages: dict[str, str]
-) -> None:
+def test_flags_set_the_scope(flags: str, deleted: tuple[Acl, ...], manages: dict[str, str]) -> None:
     Path("none.yaml").write_text("acls: []\n")
     plan(f"none.yaml {flags} --out plan.json", code=10 if deleted else 0)
     assert written().changes.deleted == deleted

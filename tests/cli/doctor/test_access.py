@@ -71,7 +71,7 @@ def test_log_directory_must_exist_and_belong_to_the_user(
     assert "cannot both read and write it" in found(config, configuration, log_dir).text
 
 
-def test_read_only_file_system_is_named(
+def test_read_only_disk_is_named(
     config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The owner of the directory is not the cause."""
@@ -193,7 +193,7 @@ def test_tokens_and_secrets_are_read_as_the_daemon_reads_them(tmp_path: Path, co
     assert found(config, configuration, secret).level is Level.ERROR
 
 
-def test_audit_pipe_need_not_be_readable(
+def test_audit_pipe_is_not_read(
     tmp_path: Path, config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The daemon reads the end of a file before it appends, but never a pipe."""

@@ -64,9 +64,7 @@ def test_certificate_is_shown_with_its_names_serial_number_and_date(authority: A
     (1, Level.WARNING, ", in 1 days"),
     (-1, Level.ERROR, "expired on"),
 ])  # fmt: skip
-def test_expiry_is_judged_by_the_days_left(
-    authority: Authority, days: int, level: Level, text: str
-) -> None:
+def test_days_left_are_judged(authority: Authority, days: int, level: Level, text: str) -> None:
     not_after = NOW + timedelta(days=100)
     keystore = issue(authority, not_after=not_after)
     now = not_after - timedelta(days=days, minutes=1)
@@ -99,9 +97,7 @@ def test_keystore_must_be_private(authority: Authority, mode: int, texts: list[s
     assert problems(found(configured(keystore))) == expected
 
 
-def test_truststore_may_be_read_but_not_replaced_by_everyone(
-    authority: Authority, tmp_path: Path
-) -> None:
+def test_truststore_is_public_but_not_writable(authority: Authority, tmp_path: Path) -> None:
     """A user who adds a CA can pose as any client."""
     keystore = issue(authority)
     trusted = tmp_path / "ca.pem"
@@ -114,9 +110,7 @@ def test_truststore_may_be_read_but_not_replaced_by_everyone(
     assert (level, text.endswith("every user may replace the certificates")) == (Level.ERROR, True)
 
 
-def test_unusable_store_is_an_error_that_names_the_key(
-    authority: Authority, tmp_path: Path
-) -> None:
+def test_error_of_an_unusable_store_names_the_key(authority: Authority, tmp_path: Path) -> None:
     bad = tmp_path / "bad.pem"
     for content, reason in ((None, "No such file"), (b"x", "is not PEM, and not PKCS12")):
         if content is not None:
@@ -126,7 +120,7 @@ def test_unusable_store_is_an_error_that_names_the_key(
         assert f"listeners: SSL: ssl.keystore.location: {bad}: {reason}" in text
 
 
-def test_certificate_for_another_host_than_the_advertised_one_is_a_warning(
+def test_certificate_for_another_host_than_advertised_is_a_warning(
     authority: Authority,
 ) -> None:
     keystore = issue(authority, "a.test", "*.b.test")

@@ -170,9 +170,7 @@ def test_address_of_another_machine_is_an_error() -> None:
     assert finding.advice == "name an address of this machine"
 
 
-def test_unix_socket_is_examined_and_never_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unix_socket_is_judged_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "s"
     assert of_stream(path).level is Level.OK
     with socket.socket(socket.AF_UNIX) as server:

@@ -93,9 +93,7 @@ def test_space_inodes_and_syncs_are_judged(
     assert judge(tmp_path, measured).level is level
 
 
-def test_sync_probe_is_removed_even_after_a_failure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sync_probe_is_always_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced = []
 
     def fdatasync(file: int) -> None:

@@ -68,9 +68,7 @@ def test_json_has_the_facts(log_dir: Path, tmp_path: Path) -> None:
     }
 
 
-def test_backup_in_a_directory_gets_kafkas_name_and_is_written_once(
-    log_dir: Path, tmp_path: Path
-) -> None:
+def test_backup_in_a_directory_has_kafkas_name_and_stays(log_dir: Path, tmp_path: Path) -> None:
     """So a timer can run the command every hour. The newest file never looks old."""
     folder = tmp_path / "backups"
     folder.mkdir()
@@ -118,9 +116,7 @@ def test_invalid_arguments_end_with_2(words: str, text: str) -> None:
     assert text in run_main("backup", *words.split(), code=2).err
 
 
-def test_log_of_a_kafka_node_is_refused_before_anything_is_written(
-    log_dir: Path, tmp_path: Path
-) -> None:
+def test_log_of_a_kafka_node_is_refused_without_a_write(log_dir: Path, tmp_path: Path) -> None:
     write_log(log_dir, [REGISTER_BROKER])
     out = tmp_path / "out.checkpoint"
     assert "REGISTER_BROKER_RECORD" in run_main("backup", "--log-dir", log_dir, out, code=1).err

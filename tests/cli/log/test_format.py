@@ -61,9 +61,7 @@ ALICE = added("alice", SHA_256, "secret")
     (f'SCRAM-SHA-256=[name=a,salt="{SALT_TEXT}",saltedpassword="{SALTED_TEXT}"]',
      CredentialAdded("a", SHA_256, make_credential(SHA_256, SALTED, SALT, ITERATIONS))),
 ])  # fmt: skip
-def test_argument_is_read_as_kafka_storage_reads_it(
-    argument: str, expected: CredentialAdded
-) -> None:
+def test_argument_is_read_as_by_kafka_storage(argument: str, expected: CredentialAdded) -> None:
     assert read(argument) == [expected]
 
 

@@ -128,9 +128,7 @@ def test_empty_volume_gets_the_log(backup: Backup, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("more", [[], ["--dry-run"]])
-def test_directory_of_other_files_gets_no_log(
-    backup: Backup, tmp_path: Path, more: list[str]
-) -> None:
+def test_directory_with_files_gets_no_log(backup: Backup, tmp_path: Path, more: list[str]) -> None:
     """Not even a lock file."""
     (tmp_path / "documents").mkdir()
     (tmp_path / "documents/important.txt").touch()

@@ -229,9 +229,7 @@ def test_first_faults_are_shown_and_all_are_counted() -> None:
     (b"x" * (FILE_BYTES_MAX + 1), f"1:1: expected at most {FILE_BYTES_MAX} bytes, found more"),
     (b"tests:\n- a \xff", "2:5: not valid UTF-8"),
 ])  # fmt: skip
-def test_file_that_cannot_be_read_is_a_fault(
-    tmp_path: Path, content: bytes | None, fault: str
-) -> None:
+def test_unreadable_file_is_a_fault(tmp_path: Path, content: bytes | None, fault: str) -> None:
     path = tmp_path / "a.yaml"
     if content is not None:
         path.write_bytes(content)
@@ -351,9 +349,7 @@ def test_kind_is_what_yaml_makes_of_a_word(text: str, kind: str | None) -> None:
     ("- ü 'x'", (1, 3, True)),
     ("# é\n-  word", (2, 4, True)),
 ])  # fmt: skip
-def test_place_of_a_text_is_that_of_its_first_character(
-    text: str, place: tuple[int, int, bool]
-) -> None:
+def test_place_of_a_text_is_where_it_begins(text: str, place: tuple[int, int, bool]) -> None:
     root = read_yaml(text)
     assert isinstance(root, Items)
     (node,) = root.nodes

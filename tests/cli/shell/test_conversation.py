@@ -283,7 +283,7 @@ def test_name_without_wildcards_does_not_list_its_folder() -> None:
     # Three columns would leave the last one empty.
     (["a", "b", "c", "d"], 12, ["a  c", "b  d"]),
 ])  # fmt: skip
-def test_names_fill_columns_from_top_to_bottom(
+def test_names_fill_columns_downwards(
     names: list[str], width: int | None, lines: list[str]
 ) -> None:
     assert list(lay_out(names, width)) == lines

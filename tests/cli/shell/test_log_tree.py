@@ -227,9 +227,7 @@ def test_record_that_cannot_be_read_is_reported(tmp_path: Path, record: bytes, n
     ([removed(1)], "no ACL has the removed id"),
     ([frame(ForeignType.REMOVE_DELEGATION_TOKEN, b"\x09a")], "id: 8 bytes announced"),
 ])  # fmt: skip
-def test_record_that_does_not_fit_is_an_error(
-    tmp_path: Path, records: list[Record], reason: str
-) -> None:
+def test_unfitting_record_is_an_error(tmp_path: Path, records: list[Record], reason: str) -> None:
     write_log(tmp_path, records)
     with pytest.raises(CorruptLogError, match=reason):
         read_contents(tmp_path)

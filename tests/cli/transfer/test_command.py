@@ -61,9 +61,7 @@ def test_standard_output_gets_the_named_format(log: Path, words: tuple[str, ...]
     ("a.txt", "listing"),
     ("a.list", "listing"),
 ])  # fmt: skip
-def test_end_of_a_file_name_tells_the_format(
-    log: Path, tmp_path: Path, name: str, kind: str
-) -> None:
+def test_end_of_a_name_tells_the_format(log: Path, tmp_path: Path, name: str, kind: str) -> None:
     target = str(tmp_path / name)
     words = ("export", "--log-dir", log, "--principal", "User:a", "--to", target)
     assert json.loads(acls(*words, "--json").out)["to"]["kind"] == kind
@@ -71,9 +69,7 @@ def test_end_of_a_file_name_tells_the_format(
     assert "1 of them is already in" in printed.out
 
 
-def test_standard_input_is_read_in_any_format(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_standard_input_has_any_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for text in (YAML, json.dumps({"acls": []})):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
         target = f"listing:{tmp_path / 'listing'}"

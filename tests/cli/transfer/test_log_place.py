@@ -95,9 +95,7 @@ def test_log_that_has_all_acls_is_not_changed(tmp_path: Path) -> None:
     ({"node_id": 4}, "belongs to node 3"),
     ({"cluster_id": "c"}, "already has a cluster id"),
 ])  # fmt: skip
-def test_log_of_another_node_is_refused(
-    target: dict[str, int], expected: str, tmp_path: Path
-) -> None:
+def test_other_nodes_log_is_refused(target: dict[str, int], expected: str, tmp_path: Path) -> None:
     log_dir = new_directory(tmp_path, FIRST)
     before = all_bytes(log_dir)
     with pytest.raises((CommandError, StartError), match=expected):

@@ -88,9 +88,7 @@ def test_acls_of_a_real_broker_go_to_zookeeper_and_back(
     assert set(FORMATS["zookeeper"].read(dump.read_text(encoding="utf-8")).acls) == expected
 
 
-def test_loss_stops_the_export_unless_it_is_accepted(
-    cluster: ScriptedZooKeeper, tmp_path: Path
-) -> None:
+def test_loss_stops_the_export_unless_accepted(cluster: ScriptedZooKeeper, tmp_path: Path) -> None:
     words = ["export", "--log-dir", log_of(tmp_path, ALLOW, SLASH), "--zk-open-acls"]
     words += ["--to", f"zookeeper://{cluster.address}"]
     error = acls(*words, code=3).err

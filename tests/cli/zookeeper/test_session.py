@@ -169,9 +169,7 @@ def test_rejected_sasl_log_in_is_reported_without_the_password(
     assert (Op.GET_DATA, "/a") not in zookeeper.requests
 
 
-def test_no_password_is_logged(
-    zookeeper: ScriptedZooKeeper, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_no_password_in_log(zookeeper: ScriptedZooKeeper, caplog: pytest.LogCaptureFixture) -> None:
     settings = ZooKeeperSettings(digest=Login("a", SECRET))
     caplog.set_level(logging.NOTSET)
     zookeeper.put("/a")

@@ -254,9 +254,7 @@ def test_kraft_controller_that_takes_over_stops_the_export(
     (acl(user="User:a", operation="DESCRIBE_TOKENS"), "/kafka-acl/User", "3.3"),
     (acl(transactional_id="x", deny=True), "/kafka-acl/TransactionalId", "0.11"),
 ])  # fmt: skip
-def test_types_that_no_running_broker_knows_must_be_stated(
-    lost: Acl, missing: str, oldest: str
-) -> None:
+def test_types_that_no_broker_knows_must_be_stated(lost: Acl, missing: str, oldest: str) -> None:
     before = {"2.0": "1.1", "3.3": "3.2", "0.11": "0.10"}[oldest]
     with running_zookeeper() as server:
         for path in list_parents(BrokerVersion.parse(before)):

@@ -75,9 +75,7 @@ NAMES = "yaml, json, json-lines, listing, csv, strimzi, julie, kafka-gitops, ter
     ('{"count": 2}\n{"count": 3}', "", "line 2"),
     ("things: []\n", ".yaml", "line 1, column 9: document"),
 ])  # fmt: skip
-def test_error_of_a_text_like_no_format_names_the_formats(
-    text: str, suffix: str, place: str
-) -> None:
+def test_error_of_an_unknown_text_names_the_formats(text: str, suffix: str, place: str) -> None:
     with pytest.raises(AclTextError) as refused:
         read_acl_text(text, suffix)
     assert refused.value.place == place

@@ -147,9 +147,7 @@ def test_faults_are_named_with_their_place(value: object, place: str, reason: st
     ("json-lines", '{"host": "a", "host": "b"}', "line 1", "duplicate key 'host'"),
     ("json-lines", "[]", "line 1", "expected a mapping"),
 ])  # fmt: skip
-def test_unreadable_text_is_named_with_its_line(
-    name: str, text: str, place: str, reason: str
-) -> None:
+def test_line_of_unreadable_text_is_named(name: str, text: str, place: str, reason: str) -> None:
     check_fault(FORMATS[name].read, text, place, reason)
 
 

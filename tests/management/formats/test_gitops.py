@@ -101,9 +101,7 @@ def test_connect_service_has_its_topics_its_group_and_those_of_its_connectors() 
 
 
 @pytest.mark.parametrize(("fields", "prefix"), [({}, "a"), ({"application-id": "app"}, "app")])
-def test_streams_service_has_its_internal_topics_and_its_group(
-    fields: dict[str, str], prefix: str
-) -> None:
+def test_streams_service_has_its_topics_and_group(fields: dict[str, str], prefix: str) -> None:
     found = read(service(type="kafka-streams", produces=["out"], consumes=["in"], **fields))
     internal = (
         "READ", "WRITE", "DESCRIBE", "DELETE", "CREATE", "ALTER", "ALTER_CONFIGS",

@@ -150,7 +150,7 @@ def test_patterns_before_kafka_2_0_are_literal() -> None:
     (f"{HEADING}\n{ENTRY}\nWARN x\n{ENTRY}\n", "line 3", "expected a line of a listing"),
     ("WARN x\nWARN y\n", "line 1", "expected a line of a listing of ACLs, found 'WARN x'"),
 ])  # fmt: skip
-def test_old_or_mixed_line_with_no_single_reading_is_an_error(
+def test_old_or_mixed_line_that_is_ambiguous_is_an_error(
     text: str, place: str, reason: str
 ) -> None:
     check_fault(lambda given: [*read_listing(given)], text, place, reason)

@@ -71,9 +71,7 @@ def test_plan_may_be_laid_out_anew() -> None:
 
 
 @given(present_acls, desired_acls)
-def test_digest_after_the_changes_is_that_of_the_state_after(
-    present: list[Acl], desired: list[Acl]
-) -> None:
+def test_digest_after_changes_is_that_of_the_state(present: list[Acl], desired: list[Acl]) -> None:
     changes = make_changes(present, desired, Selector(None))
     after = (set(present) | set(changes.created)) - set(changes.deleted)
     assert change_digest(digest_acls(present), changes) == digest_acls(after)

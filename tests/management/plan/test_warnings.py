@@ -88,9 +88,7 @@ def test_plan_warns(
     ([ORDERS, GROUP], "the last ACL of topic literal `orders` and 1 other pattern: if allow"),
     ([], ""),
 ])  # fmt: skip
-def test_unknown_default_is_mentioned_where_it_would_matter(
-    present: list[Acl], expected: str
-) -> None:
+def test_unknown_default_is_named_where_it_matters(present: list[Acl], expected: str) -> None:
     changes = make_changes(present, [], Selector(None))
     proposal = Proposal(snapshot_of(*present, KEPT), snapshot_of(KEPT), changes, UNKNOWN)
     assert expected in "".join(find_warnings(proposal))

@@ -122,9 +122,7 @@ def test_sentence_means(sentence: str, expected: Assertion) -> None:
     ('"alice"* may READ t', 0, "only names have patterns"),
     ("alice, may READ t", 7, "expected a principal, found 'may'"),
 ])  # fmt: skip
-def test_unreadable_sentence_shows_where_reading_failed(
-    sentence: str, place: int, reason: str
-) -> None:
+def test_unreadable_sentence_shows_the_place(sentence: str, place: int, reason: str) -> None:
     with pytest.raises(SentenceError) as raised:
         read_sentence(sentence, GROUPS)
     assert reason in raised.value.reason
@@ -188,9 +186,7 @@ ALL_NAMES = ["".join(some) for size in (1, 2, 3, 4) for some in product("ab*z", 
 
 
 @given(st.lists(patterns, max_size=8), short_texts)
-def test_every_name_is_matched_like_the_example_of_one_class(
-    some: list[tuple[int, str]], text: str
-) -> None:
+def test_every_name_is_matched_like_some_example(some: list[tuple[int, str]], text: str) -> None:
     """So a decision for the example is that for every name of its class."""
 
     def matching(name: str) -> list[bool]:

@@ -110,7 +110,7 @@ def parts(tmp_path: Path) -> list[str]:
     return [str(file) for file in files]
 
 
-def test_parts_are_joined_privately_and_only_a_new_log_is_formatted(
+def test_parts_are_joined_privately_and_a_log_formatted_once(
     tmp_path: Path, parts: list[str]
 ) -> None:
     config = tmp_path / "server.properties"

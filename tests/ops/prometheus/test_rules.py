@@ -53,7 +53,7 @@ def test_queries_beside_kafkas_names_are_promql_on_metrics_that_exist(tmp_path: 
 
 
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert["alert"])
-def test_alert_has_severity_summary_description_and_a_place_in_the_runbook(
+def test_alert_has_severity_summary_description_and_a_runbook(
     alert: dict[str, Any],
 ) -> None:
     assert alert["labels"]["severity"] in {"critical", "warning"}

@@ -37,9 +37,7 @@ def keep_streams(monkeypatch: MonkeyPatch) -> None:
     (f"whatif --acls a.txt --baseline-acls kafka://h:1 {ON}",
      "--baseline-acls: kafka://h:1: expected a file"),
 ])  # fmt: skip
-def test_wrong_arguments_are_named_before_spark_starts(
-    words: str, said: str, capsys: Capture
-) -> None:
+def test_wrong_words_are_named_before_spark_starts(words: str, said: str, capsys: Capture) -> None:
     with pytest.raises(SystemExit) as ended:
         application.main(words.split())
     assert ended.value.code == 2

@@ -245,9 +245,7 @@ def empty(words: str) -> tuple[str, str]:
       for one in ("--baseline-acls none.txt", "--super-users User:a", "--super-users=",
                    "--allow-everyone-if-no-acl-found", "--allow-everyone-if-no-acl-found=false")),
 ])  # fmt: skip
-def test_wrong_arguments_are_named_before_the_help(
-    submitted: Submitted, words: str, said: str
-) -> None:
+def test_wrong_words_are_named_before_the_help(submitted: Submitted, words: str, said: str) -> None:
     fault, help_line = run_main(*shlex.split(words), code=2, main=cli.main).err.splitlines()
     assert fault.startswith("authorizerd replay")
     assert said in fault
@@ -332,9 +330,7 @@ def test_whatif_compares_the_acls_before_and_after_a_plan(submitted: Submitted) 
     ("--acls acls.txt --plan acls.txt", "acls.txt: "),
     ("--acls acls.txt --plan missing", "missing: No such file or directory"),
 ])  # fmt: skip
-def test_whatif_rejects_a_plan_for_other_acls(
-    words: str, message: str, submitted: Submitted
-) -> None:
+def test_whatif_rejects_plan_of_other_acls(words: str, message: str, submitted: Submitted) -> None:
     make_plan_of_nothing()
     command = f"whatif --events events --out out --plan plan.json {words}"
     printed = run_main(*command.split(), code=1, main=cli.main)

@@ -75,9 +75,7 @@ def read_report() -> WhatIf:
     ("logs/a.log --logs logs/b.log.gz --engine local", 2, 3),
     ("logs/b.log.gz --format kafka --tz +02:00", 1, 0),
 ])  # fmt: skip
-def test_small_logs_are_evaluated_here(
-    submitted: list[Plan], logs: str, events: int, code: int
-) -> None:
+def test_small_logs_are_read_here(submitted: list[Plan], logs: str, events: int, code: int) -> None:
     printed = replay(f"{WORDS} --logs {logs}", code=code)
     report = read_report()
     assert (report.events, report.baseline) == (events, None)
@@ -201,9 +199,7 @@ def test_failed_ingest_ends_the_command(submitted: list[Plan], monkeypatch: Monk
     assert len(plans) == 1
 
 
-def test_missing_spark_is_named_with_the_extra(
-    submitted: list[Plan], monkeypatch: MonkeyPatch
-) -> None:
+def test_missing_spark_names_the_extra(submitted: list[Plan], monkeypatch: MonkeyPatch) -> None:
     def submit(plan: Plan, options: SparkOptions) -> int:
         raise SubmissionError("Spark not found: install authorizerd[replay]")
 
@@ -235,9 +231,7 @@ def test_contradicting_options_are_refused(submitted: list[Plan], words: str, sa
     ("logs/_hidden", "logs/_hidden: no files found"),
     ("acls.txt", "not accepted: 2 set aside (no_decision 2) of 2 lines, more than"),
 ])  # fmt: skip
-def test_unusable_logs_are_named_and_leave_no_result(
-    submitted: list[Plan], logs: str, said: str
-) -> None:
+def test_unusable_logs_leave_no_result(submitted: list[Plan], logs: str, said: str) -> None:
     Path("out/changes").mkdir(parents=True)
     Path("out/whatif.json").write_text("earlier")
     assert said in replay(f"{WORDS} --overwrite --logs {logs}", code=1).err

@@ -133,9 +133,7 @@ def test_page_gets_the_parts_without_an_error_and_names_the_others() -> None:
         ("no markers", {"in-memory": make_result()}, "expected the lines"),
     ],
 )
-def test_page_is_not_written_from_a_quick_run(
-    page: str, results: dict[str, Result], complaint: str
-) -> None:
+def test_quick_run_writes_no_page(page: str, results: dict[str, Result], complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         table.replace_figures(page, results)
 

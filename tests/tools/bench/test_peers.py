@@ -99,7 +99,7 @@ def test_policy_data_is_indexed_as_the_policy_reads_it() -> None:
     assert data["prefix_lengths"] == {"TOPIC": [9]}
 
 
-def test_peers_are_absent_if_they_are_not_installed(
+def test_peers_that_are_not_installed_are_absent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "which", lambda name, path=None: None)

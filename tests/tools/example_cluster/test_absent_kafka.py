@@ -5,9 +5,7 @@ from tests.support.fixture_types import Capture, MonkeyPatch
 from tools.example_cluster import __main__ as example
 
 
-def test_absent_kafka_is_an_error_with_the_remedy(
-    monkeypatch: MonkeyPatch, capsys: Capture
-) -> None:
+def test_absent_kafka_is_an_error_with_remedy(monkeypatch: MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setattr(example, "prepare", lambda: Absent("no java"))
     assert example.main([]) == 1
     assert capsys.readouterr().err == (

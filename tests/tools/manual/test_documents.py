@@ -49,7 +49,7 @@ def script_of(sources: Path, shell: str) -> Path:
     ("zsh", r"^_shtab_{name}_options=\($(.*?)^\)$", r'[",)*]--{name}[}}\["]'),
     ("fish", r"^(complete -c authorizerd -n '?_shtab_{words}'? -.*)", r" -l {name} "),
 ])  # fmt: skip
-def test_every_option_appears_with_its_command(
+def test_option_appears_with_its_command(
     sources: Path, shell: str, section: str, option: str
 ) -> None:
     script = script_of(sources, shell).read_text()

@@ -200,9 +200,7 @@ def test_listing_is_the_output_of_the_command(tmp_path: Path) -> None:
     )
 
 
-def test_scheme_alone_is_the_cluster_of_the_profile(
-    tmp_path: Path, monkeypatch: MonkeyPatch
-) -> None:
+def test_scheme_alone_is_the_profiles_cluster(tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
     """The command itself reads the profile. A file with credentials turns the profile off."""
     program = command(tmp_path, "print(sys.argv[1:])")
     monkeypatch.setenv(PROFILE, "prod")

@@ -107,7 +107,7 @@ def test_newer_schema_version_is_rejected(tmp_path: Path) -> None:
     (b'{"schema_version":%b}' % (b"1" * 3000), "00000003.json: Expected `int` <= 2147483647 "),
     (b'{"a":' * 2000, "00000003.json: it is nested too deeply: restore the file"),
 ])  # fmt: skip
-def test_directory_that_is_not_a_table_is_rejected(
+def test_directory_without_table_is_rejected(
     tmp_path: Path, data: bytes | None, reason: str
 ) -> None:
     if data is not None:
@@ -199,7 +199,7 @@ def test_commit_that_a_killed_process_was_writing_is_replaced(tmp_path: Path) ->
     assert read_newest(tmp_path) == FIRST
 
 
-def test_commit_that_no_reader_would_read_is_rejected(
+def test_commit_that_nobody_can_read_is_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(committing, "TEXT_BYTES_MAX", 10)

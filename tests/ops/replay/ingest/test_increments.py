@@ -149,9 +149,7 @@ def test_log_that_grows_is_rotated_and_packed_counts_once(ingests: Ingests) -> N
     assert len(read_newest(ingests.table).runs) == 3
 
 
-def test_damaged_archive_is_named_until_a_sound_one_is_read(
-    ingests: Ingests, capsys: Capture
-) -> None:
+def test_damaged_archive_is_named_until_a_sound_one(ingests: Ingests, capsys: Capture) -> None:
     packed = gzip.compress(text_of(EVENTS).encode())
     ingests.log(a__log__gz=packed[:-20], b__log=text_of(OTHER))
     ingests.ingest(bad_ratio_max=0.5)
@@ -309,9 +307,7 @@ def test_second_of_two_concurrent_ingests_fails(ingests: Ingests, monkeypatch: M
     ingests.check(EVENTS + OTHER)
 
 
-def test_parts_of_a_real_log_give_the_table_of_the_whole(
-    ingests: Ingests, real_log_dir: Path
-) -> None:
+def test_parts_of_a_real_log_give_the_same_table(ingests: Ingests, real_log_dir: Path) -> None:
     events = list(real_events(real_log_dir))
     lines = lzma.decompress((real_log_dir / "kafka-authorizer.log.xz").read_bytes())
     middle = lines.index(b"\n", len(lines) // 2) + 1
@@ -329,9 +325,7 @@ def test_parts_of_a_real_log_give_the_table_of_the_whole(
     ingests.check(events)
 
 
-def test_days_are_not_scattered_over_the_files_of_all_tasks(
-    spark: SparkSession, ingests: Ingests
-) -> None:
+def test_days_are_not_scattered_over_all_files(spark: SparkSession, ingests: Ingests) -> None:
     ingests.log(**{f"{number}__log": text_of(EVENTS[number::40]) for number in range(40)})
     names = ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes")
     before = {name: str(spark.conf.get(name)) for name in names}

@@ -280,9 +280,7 @@ def test_run_whose_tasks_wrote_elsewhere_is_not_committed(
     assert discarded == ([] if summed == found else ["1"])
 
 
-def test_log_beside_a_table_that_has_it_does_not_count_twice(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_log_beside_a_table_does_not_count_twice(spark: SparkSession, tmp_path: Path) -> None:
     first, out, log = tmp_path / "first", tmp_path / "out", tmp_path / "a.log"
     log.write_text("".join(ALLOWED.format(number) for number in range(3)))
     ingest(spark, first, log)

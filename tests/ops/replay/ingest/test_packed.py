@@ -111,7 +111,7 @@ def test_memory_does_not_grow_with_the_archive(suffix: str) -> None:
     assert max(ends) - before < 20 * MIB
 
 
-def test_spark_gives_the_bytes_of_each_file_without_loading_it(
+def test_spark_gives_bytes_of_files_without_loading_them(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     chosen = random.Random(7)

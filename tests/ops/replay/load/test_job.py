@@ -51,9 +51,7 @@ def load(
     return code, json.loads((folder / "out" / "load.json").read_text())
 
 
-def test_every_question_is_asked_once_in_its_principals_order(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_questions_are_asked_in_each_principals_order(spark: SparkSession, tmp_path: Path) -> None:
     events = events_of(300)
     for number, principal in enumerate(["User:*", "User:a", "User:b"]):
         odd = events[0]._replace(
@@ -82,9 +80,7 @@ def test_every_question_is_asked_once_in_its_principals_order(
     assert (report["first_offset"], report["last_offset"]) == (7, 7)
 
 
-def test_stall_of_the_target_shows_in_the_corrected_latency(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_targets_stall_shows_in_corrected_latency(spark: SparkSession, tmp_path: Path) -> None:
     with TargetServer(stalls_at=200, stall_seconds=0.5) as server:
         code, report = load(
             spark, tmp_path, events_of(1500), target=server.address, fail_on="p99<150ms,mismatch=0"

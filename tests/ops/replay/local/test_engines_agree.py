@@ -200,9 +200,7 @@ def test_many_random_sets_are_evaluated_alike(
     spark.catalog.clearCache()
 
 
-def test_real_log_is_evaluated_alike(
-    spark: SparkSession, real_log_dir: Path, tmp_path: Path
-) -> None:
+def test_real_log_is_judged_alike(spark: SparkSession, real_log_dir: Path, tmp_path: Path) -> None:
     logs = ingest(spark, real_log_dir / "kafka-authorizer.log.xz", tmp_path / "events")
     acls = read_acl_source(str(real_log_dir), super_users=("User:admin",))
     written = check_whatif(spark, logs, tmp_path / "whatif", acls, None)

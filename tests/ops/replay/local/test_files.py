@@ -69,9 +69,7 @@ def digest(data: bytes) -> str:
 
 @pytest.mark.parametrize("suffix", PACK)
 @pytest.mark.parametrize("ending", [b"", b"\n"])
-def test_every_kind_of_file_gives_the_same_lines(
-    suffix: str, ending: bytes, tmp_path: Path
-) -> None:
+def test_every_kind_of_file_has_the_same_lines(suffix: str, ending: bytes, tmp_path: Path) -> None:
     packed = PACK[suffix](b"\n".join(LINES) + ending)
     path = tmp_path / f"audit.log{suffix}"
     path.write_bytes(packed)

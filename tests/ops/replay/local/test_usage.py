@@ -72,9 +72,7 @@ def test_lookback_counts_only_events_of_the_window(
     assert "kafka-acls" in (tmp_path / "out/commands.sh").read_text()
 
 
-def test_log_without_the_named_field_is_not_a_log_without_traffic(
-    tmp_path: Path, log: Path
-) -> None:
+def test_log_without_the_named_field_is_not_without_traffic(tmp_path: Path, log: Path) -> None:
     logs, plan = plans(tmp_path, log, None)
     lines = log.read_text().splitlines()
     log.write_text("\n".join(json.dumps({"event": {"original": line}}) for line in lines))

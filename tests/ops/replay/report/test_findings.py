@@ -224,9 +224,7 @@ def test_invalid_result_is_rejected_with_its_path(tmp_path: Path, kind: str, tex
     (b'"buckets":[[', b'"buckets":[[1152921504606846976,1],['),
     (b'"question":["daemon:8183",null,', b'"question":['),
 ])  # fmt: skip
-def test_impossible_figure_of_a_load_is_rejected(
-    tmp_path: Path, found: bytes, damaged: bytes
-) -> None:
+def test_impossible_figure_is_rejected(tmp_path: Path, found: bytes, damaged: bytes) -> None:
     text = msgspec.json.encode(examples.load())
     (tmp_path / "load.json").write_bytes(text)
     assert read_results(tmp_path).load == examples.load()

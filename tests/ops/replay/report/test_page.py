@@ -56,9 +56,7 @@ INNOCENT = {make: Elements(make("innocent")) for make in MAKERS}
 @pytest.mark.parametrize("make_one", MAKERS)
 @settings(max_examples=40)
 @given(HOSTILE)
-def test_hostile_name_changes_no_element_and_no_code(
-    make_one: Callable[..., str], name: str
-) -> None:
+def test_hostile_name_changes_no_element_or_code(make_one: Callable[..., str], name: str) -> None:
     html = make_one(name, name)
     hostile, innocent = Elements(html), INNOCENT[make_one]
     assert [(tag, sorted(attributes)) for tag, attributes in hostile.tags] == [
@@ -179,8 +177,6 @@ def test_several_operations_have_a_heat_map(names: list[str], maps: int) -> None
     ("candidate: offset", 100, 150, "different"),
     ("candidate: offset", 100, 100, "same"),
 ])  # fmt: skip
-def test_amounts_change_by_a_percentage(
-    name: str, was: float | None, now: float, expected: str
-) -> None:
+def test_amounts_change_by_percent(name: str, was: float | None, now: float, expected: str) -> None:
     row = Change(item=(name,), was=was, now=now)
     assert Elements(call_macro("names.html.jinja", "change", row)).texts == [expected]

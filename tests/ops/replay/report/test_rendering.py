@@ -172,9 +172,7 @@ def test_out_names_another_page_and_its_json(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["whatif.html", "load.json", "ingest.htm", "page", "x.json", "/"])
-def test_out_that_would_replace_a_result_or_is_not_html_is_rejected(
-    tmp_path: Path, name: str
-) -> None:
+def test_out_that_is_a_result_or_not_html_is_rejected(tmp_path: Path, name: str) -> None:
     write_results(tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     printed = report(tmp_path, "--out", tmp_path / name, code=1)

@@ -87,9 +87,7 @@ LINES = [[name, count] for name, count in zip("bdacefghij", COUNTS, strict=True)
     (8, "[box.added === undefined, ...order()]", "True none none"),
     (1, "[head.cells[0].children.length]", "0"),
 ])  # fmt: skip
-def test_columns_sort_when_pressed(
-    tmp_path: Path, lines: int, expression: str, expected: str
-) -> None:
+def test_pressed_column_sorts(tmp_path: Path, lines: int, expression: str, expected: str) -> None:
     assert " ".join(map(str, drive(tmp_path, LINES[:lines], expression))) == expected
 
 

@@ -71,9 +71,7 @@ def test_unreachable_file_is_named(spark: SparkSession, tmp_path: Path) -> None:
         write_text(spark, f"{tmp_path}/file/below", "text\n")
 
 
-def test_files_below_a_glob_are_listed_without_empty_ones(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_empty_files_below_a_glob_are_left_out(spark: SparkSession, tmp_path: Path) -> None:
     from authorizerd.replay.spark.files import list_files
 
     for name, text in (("a/one.log", "1"), ("a/b/two.log", "22"), ("a/empty", ""), ("a/_x", "x")):

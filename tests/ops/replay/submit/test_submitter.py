@@ -125,9 +125,7 @@ def test_fault_of_spark_is_one_line(tmp_path: Path, script: str, said: str) -> N
     ("--archives missing.tgz#env", "--archives: missing.tgz: expected a file, found none"),
     ("--archives audit.log,missing.tgz --master yarn", "--archives: missing.tgz: expected a file"),
 ])  # fmt: skip
-def test_missing_file_of_an_option_is_named_before_spark_starts(
-    tmp_path: Path, words: str, said: str
-) -> None:
+def test_missing_file_is_named_before_spark_starts(tmp_path: Path, words: str, said: str) -> None:
     submission = Submission(tmp_path, "open('started', 'w').close()")
     code, _, (line,) = submission.run(*words.split())
     assert code == 1

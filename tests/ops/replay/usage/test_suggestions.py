@@ -161,9 +161,7 @@ def test_suggestions_never_allow_a_denied_question(
 
 
 @given(acl_sets(), recorded_events(), st.integers(0, 3))
-def test_agreeing_record_needs_one_pass(
-    acl_set: AclSet, events: list[Recorded], names_max: int
-) -> None:
+def test_agreement_needs_one_pass(acl_set: AclSet, events: list[Recorded], names_max: int) -> None:
     acls = [item.acl for item in acl_set.acls]
     allow_everyone = acl_set.settings.allow_everyone_if_no_acl_found
     agreeing = [

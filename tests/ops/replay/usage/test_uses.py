@@ -139,9 +139,7 @@ EVENTS = [
 
 
 @pytest.mark.parametrize(("lookback_days", "begins_day"), [(None, 1), (0.5, 8.5), (8, 1), (100, 1)])
-def test_window_is_the_whole_log_or_its_last_days(
-    lookback_days: float | None, begins_day: float
-) -> None:
+def test_window_is_all_or_the_last_days(lookback_days: float | None, begins_day: float) -> None:
     window = window_of(ingested(EVENTS), lookback_days)
     assert window == Window(int(begins_day * DAY_MS), 9 * DAY_MS)
 

@@ -308,7 +308,7 @@ DECIDED_SQL = f"""
 """
 
 
-def test_sql_join_finds_the_same_changes(
+def test_sql_join_has_the_same_changes(
     spark: SparkSession, generated: Traffic, tmp_path: Path
 ) -> None:
     """A second oracle: a broadcast join of all tuples with all ACLs, written from the KIPs."""

@@ -236,7 +236,7 @@ def denied(principal: str, topic: str, host: str | None = "10.0.0.1") -> Detail:
     )  # fmt: skip
 
 
-def test_each_new_principal_or_resource_is_announced_once(
+def test_new_principal_or_resource_is_announced_once(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     announcer = Announcer()
@@ -253,7 +253,7 @@ def test_each_new_principal_or_resource_is_announced_once(
     assert capsys.readouterr().out == ""
 
 
-def test_principal_whose_tuples_are_not_listed_is_announced(
+def test_principal_without_listed_tuples_is_announced(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     Announcer().announce(report_with(denied("User:a", "t"), unlisted=("User:z",)))
