@@ -100,10 +100,7 @@ def test_decisions_agree_with_a_scan(held: set[Acl], asked: Question, allow_ever
 
 
 def are_alike(acl: Acl, named: Acl, asked: Question) -> bool:
-    """Return True if the decision may name ``acl`` where the scan names ``named``.
-
-    For an unknown host, a DENY of one host represents those of its pattern and operation.
-    """
+    """Return True if the decision may name ``acl`` instead: a DENY of another host."""
 
     def kind(each: Acl) -> tuple[object, ...]:
         return (each.principal, each.resource_name, each.pattern_type, each.operation)

@@ -102,10 +102,7 @@ def followed_cluster(cluster: Cluster, folder: Path, source: Source, writes: Wri
 
 
 class Majority:
-    """What two of the controllers' logs have. Nothing else may be visible.
-
-    Each of three logs may be behind, or have an end that the others do not have.
-    """
+    """What two of the three controllers' logs have. Nothing else may be visible."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self._readers = [LogReader(each) for each in folders]

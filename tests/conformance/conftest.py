@@ -137,11 +137,7 @@ def broker(rig: Rig, formatted: Path, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture(scope="session")
 def cluster(rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Run three controllers and a broker for several tests.
-
-    A test may restart, add and move nodes, if all are running again at its end. It deletes its
-    ACLs.
-    """
+    """Run three controllers and a broker. A test leaves them running, and deletes its ACLs."""
     with running_cluster(rig, tmp_path_factory.mktemp("cluster"), ClusterSettings()) as cluster:
         yield cluster
 

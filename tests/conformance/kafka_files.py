@@ -29,10 +29,7 @@ def dump_records(rig: Rig, file: Path) -> list[tuple[str, dict[str, object]]]:
 
 
 def tree_acls(rig: Rig, file: Path) -> dict[str, str]:
-    """Return the ACLs by id that the metadata shell shows of a file with ACLs.
-
-    Kafka's shell sometimes runs the command before it has loaded the file, and shows none.
-    """
+    """Return the ACLs by id that the metadata shell shows of a file, which it may load too late."""
     for _ in range(TRIES_MAX):
         found = shell_acls(rig.metadata_shell(file, "tree", "/image/acls"))
         if found:

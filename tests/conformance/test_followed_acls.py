@@ -81,10 +81,7 @@ def add_with_tool(cluster: Cluster, arguments: str) -> None:
 
 
 def await_all(cluster: Cluster, followers: list[Follower]) -> None:
-    """Wait until followers and broker have applied what is committed now.
-
-    Nothing tells which offset a broker has applied, so wait until it shows what a follower shows.
-    """
+    """Wait until the followers have applied what is committed, and the broker shows it, too."""
     last_offset = cluster.quorum().high_watermark - 1
     for each in followers:
         each.wait_for_offset(last_offset)

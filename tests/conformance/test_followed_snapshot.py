@@ -44,10 +44,7 @@ def newest_checkpoint(cluster: Cluster) -> Path:
 
 
 def cut_log(cluster: Cluster) -> list[Acl]:
-    """Restart the controller with its newest checkpoint alone; return the ACLs in it.
-
-    So do its files look if it was restored from a backup of the checkpoint.
-    """
+    """Restart the controller with its newest checkpoint alone, as restored; return its ACLs."""
     cluster.stop(FIRST_CONTROLLER)
     kept = newest_checkpoint(cluster)
     left = {"partition.metadata", "quorum-state", kept.name}

@@ -61,10 +61,7 @@ def test_controller_refuses_the_daemons_directory(
 def test_combined_node_writes_before_it_notices_the_lock(
     rig: Rig, daemons_log_dir: Path, tmp_path: Path
 ) -> None:
-    """Kafka 4.3 starts the controller of a combined node before the broker takes the lock.
-
-    The controller appends with a higher epoch and overwrites nothing.
-    """
+    """Its controller appends before the broker takes the lock. It overwrites nothing."""
     before = contents(daemons_log_dir)
     said = refusal(rig, tmp_path, daemons_log_dir, "broker,controller")
     assert f"Failed to acquire lock on file .lock in {daemons_log_dir}" in said

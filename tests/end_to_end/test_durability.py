@@ -46,10 +46,7 @@ SMALL: Final = {
 
 
 def early(calls: Sequence[Call]) -> list[int]:
-    """Return the numbers of the calls that acknowledge a batch too early.
-
-    A batch is durable once its file is synced, and the directory after the file's creation.
-    """
+    """Return the numbers of calls that acknowledge before the file and its name are synced."""
     dirty: set[str] = set()
     unnamed: set[str] = set()
     found = []
@@ -192,10 +189,7 @@ def count_acknowledged(clients: Sequence[Client]) -> int:
 def wait_for_acknowledgements(
     clients: Sequence[Client], count: int, ended: Sequence[Future[None]]
 ) -> None:
-    """Wait until the clients got more than ``count`` in total, or one has failed.
-
-    This keeps a slow machine from killing the daemon before it has acknowledged anything.
-    """
+    """Wait until the clients got more than ``count`` in total, or one has failed."""
     wait_until(
         lambda: count_acknowledged(clients) > count or any(each.done() for each in ended),
         f"{count} acknowledgements",
@@ -214,10 +208,7 @@ def described(daemon: DaemonProcess) -> list[Acl]:
 
 
 def test_kills_lose_no_acknowledged_change(tmp_path: Path) -> None:
-    """They also never restore a deleted ACL or leave half of a request.
-
-    A checkpoint begins a second after the start, so every seventh process is killed about then.
-    """
+    """Nor restore a deleted ACL, nor leave half of a request, also during a checkpoint."""
     log_dir = new_log(tmp_path)
     chance = random.Random(6)
     clients = [Client(number, random.Random(number)) for number in range(CLIENTS)]

@@ -207,10 +207,7 @@ def test_callers_that_nobody_knows_give_way(flooded: Flooded, surface: Surface) 
 def test_half_sent_requests_beyond_the_memory_budget_are_refused(
     flooded: Flooded, surface: Surface
 ) -> None:
-    """At most one fits; the daemon refuses the others, and still serves small requests.
-
-    All are refused if the last two come while an earlier refused one still releases its memory.
-    """
+    """One fits, unless a refused one still holds its memory. Small requests are served."""
     before = flooded.metric(surface, "requests_refused_total")
     half = surface.opening + surface.largest[:LARGE_BYTES]
     with ExitStack() as stack:

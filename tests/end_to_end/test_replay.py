@@ -17,10 +17,7 @@ require_spark()
 
 
 def test_real_audit_log_is_ingested_on_this_machine(real_log_dir: Path, tmp_path: Path) -> None:
-    """Every line becomes an event, and Spark leaves no files in the folder.
-
-    The folder is without the project. ``make conformance`` runs all commands on a cluster.
-    """
+    """Every line becomes an event, in a folder without the project. Spark leaves no files there."""
     with lzma.open(real_log_dir / "kafka-authorizer.log.xz") as log:
         (tmp_path / "audit.log").write_bytes(log.read())
     settings = [f"spark.{one}.extraJavaOptions={QUICK_START}" for one in ("driver", "executor")]

@@ -77,10 +77,7 @@ class Universe:
         return Question(asker, host, chance.choice(operations), kind, name)
 
     def draw_change(self, chance: Random, acls: Collection[Acl]) -> tuple[list[Acl], list[Acl]]:
-        """Return ACLs to add, or ACLs to remove: one of the lists is empty.
-
-        The more there are, the likelier they are removed, so their number stays near ``HOT_MAX``.
-        """
+        """Return ACLs to add, or ACLs to remove, so that their number stays near ``HOT_MAX``."""
         if chance.random() * HOT_MAX * 2 < len(acls):
             ordered = sorted(acls, key=repr)  # a set's order would not follow from the seed
             return [], chance.sample(ordered, min(len(ordered), chance.randint(1, 3)))

@@ -52,10 +52,7 @@ def secured(authority: Authority, cluster: TlsCluster, *answers: object) -> None
 
 
 def answer_raw(cluster: TlsCluster, *, to_hello: bytes, otherwise: bytes) -> None:
-    """Let each server answer the first bytes that it receives, and close the connection.
-
-    It sends ``to_hello`` to a TLS client, ``otherwise`` to others.
-    """
+    """Answer the first bytes: a TLS client by ``to_hello``, others by ``otherwise``. Then close."""
 
     async def serve(stream: trio.abc.HalfCloseableStream) -> None:
         async with stream:

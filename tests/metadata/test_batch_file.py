@@ -146,9 +146,7 @@ def test_zeros_before_other_bytes_are_not_torn(path: Path) -> None:
 
 @pytest.mark.parametrize("following", [b"\1", LAST, LARGE], ids=["bytes", "batch", "large"])
 def test_unchanged_sector_is_torn(path: Path, following: bytes) -> None:
-    """The zeros after the last batch fill its sector, so no later sync has completed, and
-    nothing after them was acknowledged. (Sectors are written in any order.)
-    """
+    """No sync has completed after the last batch, whose sector is filled with zeros."""
     stale = SECTOR_SIZE - len(FIRST)
     for size in (stale, stale + 1, stale + SECTOR_SIZE, 5000, (1 << 20) + 12):
         reason = torn(path, FIRST + bytes(size) + following)
@@ -254,9 +252,7 @@ def test_complete_batch_with_a_bad_crc_is_damage(path: Path) -> None:
 
 @pytest.mark.parametrize("following", [b"", SMALLEST, LARGE], ids=["last", "small", "large"])
 def test_wrong_length_is_damage(path: Path, following: bytes) -> None:
-    """A complete batch that announces too many bytes is not a cut one, since its CRC matches. One
-    that announces too few does not include the bytes that follow.
-    """
+    """With too many bytes, the CRC still matches; with too few, the batch does not fit the rest."""
     for bit in range(32):
         position = 8 + bit // 8
         error = refusal(path, FIRST + flipped(LAST, position, 1 << bit % 8) + following)

@@ -47,10 +47,7 @@ def log_dir(tmp_path: Path) -> Path:
 
 
 def outcome(log_dir: Path, storage: StoredFiles, right: Collection[bytes] = RIGHT) -> Outcome:
-    """Return whether a start serves the right ACLs, serves wrong ones, or refuses the log.
-
-    An error for a corrupt log must name a file, byte and offset; otherwise it counts as wrong.
-    """
+    """Return what a start does. An error for a corrupt log must name file, byte and offset."""
     try:
         return "right" if set(acls_read(log_dir, storage)) == right else "wrong"
     except CorruptLogError as error:

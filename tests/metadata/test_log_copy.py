@@ -179,10 +179,7 @@ def test_torn_tail_is_cut(tmp_path: Path, size: int) -> None:
 def test_lost_part_is_cut_and_what_follows_it(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, is_page: bool
 ) -> None:
-    """Appends are not synced, so a power failure may lose any sector of the last segment.
-
-    If a sector ends with the first bytes of a batch, it may lose nothing but the base offset.
-    """
+    """Appends are not synced: a power failure may lose a sector, or the base offset at its end."""
     copy = open_copy(tmp_path)
     batches = [acl_batch(number, number) for number in range(2, 100)]
     copy.append([*BEGINNING, *batches])

@@ -18,10 +18,7 @@ BUFFER_BYTES: Final = 4096
 
 
 class Host:
-    """A process with streams and listeners, which can be stopped and killed.
-
-    While it is stopped, it receives nothing, and what it sends leaves it afterwards.
-    """
+    """A process with streams and listeners. While it is stopped, nothing arrives or leaves."""
 
     def __init__(self) -> None:
         self.stopped_until = 0.0

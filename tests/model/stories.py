@@ -220,10 +220,7 @@ def fault_of(story: Story, run: StoryRun | None = None) -> Exception | None:
 
 
 def shortest(broken: Broken) -> Broken:
-    """Return the shortest story found that still breaks an invariant.
-
-    If the story holds when it is repeated, something in it is left to chance: return it as it is.
-    """
+    """Return the shortest story found that fails, or the story itself if chance decides it."""
     is_shorter = fault_of(broken[0]) is not None
     while is_shorter:
         is_shorter = False

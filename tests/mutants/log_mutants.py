@@ -103,7 +103,7 @@ LOG_MUTANTS: Final = {
         file="protocol/records/batch.py",
         text="if found != crc:",
         becomes="if found < 0:",
-        found_by="tests/metadata/test_recovery.py::test_bad_crc_in_a_complete_batch_is_damage_anywhere",
+        found_by="tests/metadata/test_batch_file.py::test_complete_batch_with_a_bad_crc_is_damage",
     ),
     "a gap in the offsets is accepted": Mutant(
         file="metadata/log.py",

@@ -142,10 +142,7 @@ def _fail(site: BrokersSite, fault: str) -> None:
 
 
 def _leave_lagging(site: BrokersSite, random: Random) -> None:
-    """Let the other broker lag behind a change, and the one that has it fail.
-
-    The daemon must not go back to the ACLs that the other one lists until it has caught up.
-    """
+    """Let one broker lag behind a change, and the other fail: the daemon must not go back."""
     read = _find_read(site)
     with site.writing:
         site.brokers.do(lambda cluster: cluster.lagging.update(cluster.brokers.keys() - {read}))

@@ -142,10 +142,7 @@ def sample_metrics(metrics: Mapping[str, float]) -> Sampled:
 
 
 def sample(site: Site) -> Iterator[tuple[str, Sampled]]:
-    """Yield what each process of a daemon holds, by the process's name.
-
-    A worker's name has its process id. A process that has just ended is left out.
-    """
+    """Yield what each process of a daemon holds, by name; a worker's has its process id."""
     main = sample_process(site.process_id)
     yield f"{site.name}: daemon", main | sample_metrics(site.metrics())
     for worker in site.workers:

@@ -388,10 +388,7 @@ class Controller:
         return b"".join(finish(acl_messages.encode_delete_acls(version, results)))
 
     async def _append(self, records: list[AnyRecord]) -> ApiError | None:
-        """Append records, and wait until the log is committed. Return an error if it is not.
-
-        As in Kafka, an answer without records waits too: what it is based on may be uncommitted.
-        """
+        """Append any records, wait until the log is committed, and return an error if it is not."""
         epoch = self.epoch
         if records:
             self.log.append(epoch, records)

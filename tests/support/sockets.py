@@ -8,10 +8,7 @@ from threading import Thread
 
 @contextmanager
 def accepting(serve: Callable[[socket.socket], None]) -> Iterator[str]:
-    """Give each connection to ``serve``, in a thread of its own, and close it; yield the address.
-
-    An OSError ends a connection, since the peer may end it at any time.
-    """
+    """Serve each connection in a thread until it ends, also by an OSError; yield the address."""
     threads: list[Thread] = []
 
     def run(connection: socket.socket) -> None:

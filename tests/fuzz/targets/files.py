@@ -156,10 +156,7 @@ def _log_seeds() -> Iterator[bytes]:
 
 
 def _damaged_log(data: bytes) -> StoredFiles:
-    """Return the log in which one file has these bytes, with valid checksums if it has batches.
-
-    A second number below 64 keeps the checksums as they are.
-    """
+    """Return the log in which one file has these bytes, with valid checksums, or the old ones."""
     files = dict(_sound_log())
     path = [*files][data[0] % len(files)] if data else next(iter(files))
     content = data[1:]

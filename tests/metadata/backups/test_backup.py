@@ -218,30 +218,13 @@ def facts_like(path: Path) -> BackupFacts:
 @pytest.mark.parametrize(
     ("field", "value", "text"),
     [
-        ("acls", 4, "expected acls 4, as the backup says, found 3"),
-        ("acls_digest", "0", "expected acls_digest 0"),
-        ("topics", 1, "expected topics 1"),
-        ("partitions", 1, "expected partitions 1"),
-        ("configs", 1, "expected configs 1"),
-        ("scram_credentials", 1, "expected scram_credentials 1"),
-        ("features", {}, "expected features {}"),
-    ],
-)
-def test_contents_that_differ_from_the_facts_are_rejected(
-    tmp_path: Path, field: str, value: object, text: str
-) -> None:
-    """A valid checkpoint with a valid checksum is not enough."""
-    path = write(tmp_path)
-    facts = facts_like(path)
-    changed = replace(facts, contents=replace(facts.contents, **{field: value}))
-    write_facts(path, changed, log_state().content)
-    with pytest.raises(BackupError, match=text):
-        read_backup(path)
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "text"),
-    [
+        ("contents.acls", 4, "expected acls 4, as the backup says, found 3"),
+        ("contents.acls_digest", "0", "expected acls_digest 0"),
+        ("contents.topics", 1, "expected topics 1"),
+        ("contents.partitions", 1, "expected partitions 1"),
+        ("contents.configs", 1, "expected configs 1"),
+        ("contents.scram_credentials", 1, "expected scram_credentials 1"),
+        ("contents.features", {}, "expected features {}"),
         ("offset", 1, "expected offset 1, as the backup says, found 41"),
         ("epoch", 1, "expected epoch 1, as the backup says, found 3"),
         ("version", 2, "expected authorizerd-backup of version 1, found .* of version 2"),
@@ -250,8 +233,14 @@ def test_contents_that_differ_from_the_facts_are_rejected(
     ],
 )
 def test_other_facts_are_rejected(tmp_path: Path, field: str, value: object, text: str) -> None:
+    """A valid checkpoint with a valid checksum is not enough."""
     path = write(tmp_path)
-    write_facts(path, replace(facts_like(path), **{field: value}), log_state().content)
+    facts = facts_like(path)
+    outer, _, inner = field.rpartition(".")
+    changed = {inner: value}
+    if outer:
+        changed = {outer: replace(facts.contents, **changed)}
+    write_facts(path, replace(facts, **changed), log_state().content)
     with pytest.raises(BackupError, match=text):
         read_backup(path)
 
