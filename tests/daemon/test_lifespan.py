@@ -4,8 +4,8 @@ import gc
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import msgspec
@@ -71,16 +71,23 @@ class HeldSync:
         self._goes_on.set()
 
 
-@contextmanager
-def new_daemon(config: Path, ready_file: Path, forced_end: ForcedEnd) -> Iterator[Daemon]:
+@asynccontextmanager
+async def running(
+    config: Path, ready_file: Path, forced_end: ForcedEnd | None = None
+) -> AsyncIterator[Daemon]:
+    """Run a daemon that must end in time."""
     properties = MetaProperties("cluster", 1, "A" * 22)
     with (
+        trio.fail_after(SECONDS_MAX),
         closing(ServiceManager({})) as manager,
         closing(
             DaemonServices(lambda: parse(config.read_text(), source="test"), properties)
         ) as parts,
     ):
-        yield Daemon(parts, ready_file, manager, {}, forced_end)
+        daemon = Daemon(parts, ready_file, manager, {}, forced_end or RecordedEnd())
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(daemon.run)
+            yield daemon
 
 
 async def wait_until(holds: Callable[[], bool]) -> None:
@@ -102,17 +109,15 @@ async def test_daemon_is_ready_only_once_every_endpoint_listens(
     monkeypatch.setattr(Daemon, "_serve", serve_late)
     ready_file = tmp_path / "ready.json"
     config = write_config(tmp_path, new_log(tmp_path))
-    with trio.fail_after(SECONDS_MAX), new_daemon(config, ready_file, RecordedEnd()) as daemon:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(daemon.run)
-            await trio.testing.wait_all_tasks_blocked()
-            readiness = daemon._readiness
-            await wait_until(lambda: "endpoint to listen" in readiness.text or readiness.is_ready)
-            assert not readiness.is_ready
-            may_listen.set()
-            await wait_until(ready_file.exists)
-            assert readiness.is_ready
-            os.kill(os.getpid(), signal.SIGTERM)
+    async with running(config, ready_file) as daemon:
+        await trio.testing.wait_all_tasks_blocked()
+        readiness = daemon._readiness
+        await wait_until(lambda: "endpoint to listen" in readiness.text or readiness.is_ready)
+        assert not readiness.is_ready
+        may_listen.set()
+        await wait_until(ready_file.exists)
+        assert readiness.is_ready
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 async def test_turns_of_the_daemon_are_followed_by_collections(
@@ -129,11 +134,9 @@ async def test_turns_of_the_daemon_are_followed_by_collections(
     monkeypatch.setattr(steps, "TURN_SECONDS", 0)  # each step of the load is a turn
     ready_file = tmp_path / "ready.json"
     config = write_config(tmp_path, new_log(tmp_path))
-    with trio.fail_after(SECONDS_MAX), new_daemon(config, ready_file, RecordedEnd()) as daemon:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(daemon.run)
-            await wait_until(ready_file.exists)
-            os.kill(os.getpid(), signal.SIGTERM)
+    async with running(config, ready_file):
+        await wait_until(ready_file.exists)
+        os.kill(os.getpid(), signal.SIGTERM)
     assert turns
 
 
@@ -153,25 +156,20 @@ async def test_change_under_way_is_answered_and_durable_before_the_actors_and_th
             "authorizerd.audit.level": "DEBUG",
         },
     )
-    with trio.fail_after(SECONDS_MAX), new_daemon(config, ready_file, forced_end) as daemon:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(daemon.run)
-            await wait_until(ready_file.exists)
-            ready = msgspec.json.decode(ready_file.read_bytes(), type=ReadyFile)
-            host, _, port = ready.listeners["PLAINTEXT"].rpartition(":")
-            settings = ClientSettings(bootstrap=[Address(host, int(port))])
-            async with (
-                KafkaClient(settings, pytest.fail) as client,
-                trio.open_nursery() as changing,
-            ):
-                sync.hold()
-                changing.start_soon(KafkaAclAdmin(client).create, [acl()])
-                await sync.wait_until_held()
-                os.kill(os.getpid(), signal.SIGTERM)
-                await forced_end.has_begun.wait()
-                await trio.testing.wait_all_tasks_blocked()
-                assert forced_end.phases == ["draining connections"]
-                sync.release()
+    async with running(config, ready_file, forced_end):
+        await wait_until(ready_file.exists)
+        ready = msgspec.json.decode(ready_file.read_bytes(), type=ReadyFile)
+        host, _, port = ready.listeners["PLAINTEXT"].rpartition(":")
+        settings = ClientSettings(bootstrap=[Address(host, int(port))])
+        async with KafkaClient(settings, pytest.fail) as client, trio.open_nursery() as changing:
+            sync.hold()
+            changing.start_soon(KafkaAclAdmin(client).create, [acl()])
+            await sync.wait_until_held()
+            os.kill(os.getpid(), signal.SIGTERM)
+            await forced_end.has_begun.wait()
+            await trio.testing.wait_all_tasks_blocked()
+            assert forced_end.phases == ["draining connections"]
+            sync.release()
     assert forced_end.phases == [
         "draining connections",
         "writing accepted changes",

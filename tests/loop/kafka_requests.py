@@ -77,6 +77,20 @@ NARROW_FILTERS: Final = 20
 OPEN_FILTERS: Final = 200
 _BROKER: Final = 4
 
+_ALTERATIONS: Final[Flavours] = {
+    "this node": {
+        "resource_type": _BROKER, "resource_name": "1", "validate_only": True,
+        "name": numbered("key"), "value": "5",
+    },
+    "many nodes": {
+        "resource_type": _BROKER, "resource_name": numbered(""), "validate_only": True,
+        "name": "max.connections", "value": "1000",
+    },
+    "every node": {
+        "resource_type": _BROKER, "resource_name": "", "validate_only": True,
+        "name": "max.connections", "value": "1000",
+    },
+}  # fmt: skip
 FLAVOURS: Final[Mapping[ApiKey, Flavours]] = {
     ApiKey.FIND_COORDINATOR: {"transactions": {"key_type": 1}},
     ApiKey.API_VERSIONS: {
@@ -93,36 +107,12 @@ FLAVOURS: Final[Mapping[ApiKey, Flavours]] = {
         },
         "every node": {"resource_type": _BROKER, "resource_name": ""},
     },
-    ApiKey.ALTER_CONFIGS: {
-        "this node": {
-            "resource_type": _BROKER, "resource_name": "1", "validate_only": True,
-            "name": numbered("key"), "value": "5",
-        },
-        "many nodes": {
-            "resource_type": _BROKER, "resource_name": numbered(""), "validate_only": True,
-            "name": "max.connections", "value": "1000",
-        },
-        "every node": {
-            "resource_type": _BROKER, "resource_name": "", "validate_only": True,
-            "name": "max.connections", "value": "1000",
-        },
-    },
+    ApiKey.ALTER_CONFIGS: _ALTERATIONS,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: {
-        "this node": {
-            "resource_type": _BROKER, "resource_name": "1", "validate_only": True,
-            "name": numbered("key"), "value": "5",
-        },
+        **_ALTERATIONS,
         "lists": {
             "resource_type": _BROKER, "resource_name": "1", "validate_only": True,
             "name": "super.users", "config_operation": 2, "value": numbered("User:u"),
-        },
-        "many nodes": {
-            "resource_type": _BROKER, "resource_name": numbered(""), "validate_only": True,
-            "name": "max.connections", "value": "1000",
-        },
-        "every node": {
-            "resource_type": _BROKER, "resource_name": "", "validate_only": True,
-            "name": "max.connections", "value": "1000",
         },
     },
     ApiKey.DESCRIBE_CLIENT_QUOTAS: {"users": {"entity_type": "user", "match_type": 2}},

@@ -3,6 +3,7 @@
 import pytest
 import trio
 import trio.testing
+from trio.testing import lockstep_stream_pair
 
 from authorizerd.config.bounds import FREE_BYTES
 from authorizerd.protocol.http.messages import Request, Response
@@ -99,9 +100,7 @@ async def test_handler_time_is_not_limited(nursery: trio.Nursery) -> None:
 
 async def test_peer_that_does_not_read_is_left_unread_and_closed(nursery: trio.Nursery) -> None:
     server = new_server()
-    listener = await serve_in_memory(
-        nursery, server, MemoryListener(trio.testing.lockstep_stream_pair)
-    )
+    listener = await serve_in_memory(nursery, server, MemoryListener(lockstep_stream_pair))
     client = listener.connect()
     await client.send_all(GET)
     with trio.move_on_after(IDLE_TIMEOUT_S / 2) as waited:
@@ -137,9 +136,7 @@ async def test_connection_without_good_answer_has_the_login_timeout(nursery: tri
 async def test_drain_ends_a_connection_after_the_answer_being_sent(nursery: trio.Nursery) -> None:
     """The connection ends at once, although the answer did not say Connection: close."""
     server = new_server()
-    listener = await serve_in_memory(
-        nursery, server, MemoryListener(trio.testing.lockstep_stream_pair)
-    )
+    listener = await serve_in_memory(nursery, server, MemoryListener(lockstep_stream_pair))
     client = listener.connect()
     await client.send_all(GET)
     await trio.testing.wait_all_tasks_blocked()

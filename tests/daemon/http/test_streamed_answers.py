@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 import trio
 import trio.testing
+from trio.testing import lockstep_stream_pair
 
 from authorizerd.config.bounds import FREE_BYTES
 from authorizerd.daemon.http.server import HttpServer
@@ -163,7 +164,7 @@ async def test_slow_reader_is_dropped_and_holds_one_part(
     caplog.set_level(logging.INFO)
     streamer = Streamer(write, is_live=True)
     server = new_server(streamer)
-    await begin_stream(nursery, server, HEAD_END, trio.testing.lockstep_stream_pair)
+    await begin_stream(nursery, server, HEAD_END, lockstep_stream_pair)
     await trio.sleep(STALL_S / 2)
     assert server.memory.bytes_held == size - FREE_BYTES
     await trio.sleep(STALL_S)
@@ -184,9 +185,7 @@ async def test_part_without_memory_ends_its_connection(nursery: trio.Nursery) ->
         await send(bytes(big))
 
     server = new_server(Streamer(write, is_live=True))
-    listener = await serve_in_memory(
-        nursery, server, MemoryListener(trio.testing.lockstep_stream_pair)
-    )
+    listener = await serve_in_memory(nursery, server, MemoryListener(lockstep_stream_pair))
     clients = [listener.connect() for _ in range(3)]
     for client in clients:
         await client.send_all(STREAM)
@@ -246,7 +245,7 @@ async def test_drain_does_not_cut_a_part(nursery: trio.Nursery) -> None:
             await send(b"one")
 
     server = new_server(Streamer(write, is_live=True))
-    client = await begin_stream(nursery, server, HEAD_END, trio.testing.lockstep_stream_pair)
+    client = await begin_stream(nursery, server, HEAD_END, lockstep_stream_pair)
     await trio.testing.wait_all_tasks_blocked()
     nursery.start_soon(server.drain)
     await trio.testing.wait_all_tasks_blocked()

@@ -40,59 +40,41 @@ class Crowd:
         assert self.places.remove(guest)
 
 
-def in_loop(test: object) -> None:
-    """Run a function in an event loop, which connections need."""
-
-    async def run() -> None:
-        test()  # type: ignore[operator]
-
-    trio.run(run, clock=trio.testing.MockClock())
-
-
 @given(GUESTS, NETWORKS)
-def test_no_network_yields_to_a_larger(guests: list[tuple[str, bool, int]], newcomer: str) -> None:
+async def test_no_network_yields_to_a_larger(
+    guests: list[tuple[str, bool, int]], newcomer: str
+) -> None:
     """Until nobody is left, each eviction finds one, in a network with as many connections."""
-
-    def check() -> None:
-        crowd = Crowd()
-        for network, is_answered, since in guests:
-            crowd.enter(network, is_answered=is_answered, since=since)
-        sizes = Counter(network for network, *_ in guests)
-        for ended in range(len(guests)):
-            assert crowd.places.taken == len(guests) - ended
-            assert crowd.places.evict(newcomer)
-            victim = crowd.ended[-1].network or ""
-            assert sizes[victim] >= sizes[newcomer]
-            sizes[victim] -= 1
-            assert crowd.places.count(victim) == sizes[victim]
-        assert not crowd.places.evict(newcomer)
-
-    in_loop(check)
+    crowd = Crowd()
+    for network, is_answered, since in guests:
+        crowd.enter(network, is_answered=is_answered, since=since)
+    sizes = Counter(network for network, *_ in guests)
+    for ended in range(len(guests)):
+        assert crowd.places.taken == len(guests) - ended
+        assert crowd.places.evict(newcomer)
+        victim = crowd.ended[-1].network or ""
+        assert sizes[victim] >= sizes[newcomer]
+        sizes[victim] -= 1
+        assert crowd.places.count(victim) == sizes[victim]
+    assert not crowd.places.evict(newcomer)
 
 
-def test_silent_connections_of_many_networks_evict_no_caller() -> None:
+async def test_silent_connections_of_many_networks_evict_no_caller() -> None:
     """A proxy with many callers has more connections than each of the silent networks."""
-
-    def check() -> None:
-        crowd = Crowd()
-        for _ in range(5):
-            crowd.enter("proxy", is_answered=True)
-        silent = [crowd.enter(network) for network in "abc"]
-        for number in range(3):
-            assert crowd.places.evict(f"new {number}")
-        assert crowd.ended == silent
-
-    in_loop(check)
+    crowd = Crowd()
+    for _ in range(5):
+        crowd.enter("proxy", is_answered=True)
+    silent = [crowd.enter(network) for network in "abc"]
+    for number in range(3):
+        assert crowd.places.evict(f"new {number}")
+    assert crowd.ended == silent
 
 
-def test_known_peers_and_requests_under_way_stay() -> None:
-    def check() -> None:
-        crowd = Crowd()
-        crowd.places.establish(crowd.enter("a"), is_known=True)
-        crowd.enter("a", is_answered=True).phase = Phase.ANSWERING
-        assert not crowd.places.evict("b")
-
-    in_loop(check)
+async def test_known_peers_and_requests_under_way_stay() -> None:
+    crowd = Crowd()
+    crowd.places.establish(crowd.enter("a"), is_known=True)
+    crowd.enter("a", is_answered=True).phase = Phase.ANSWERING
+    assert not crowd.places.evict("b")
 
 
 @pytest.mark.parametrize(
