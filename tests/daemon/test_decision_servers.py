@@ -35,9 +35,7 @@ TEXT = "node.id=1\nlog.dirs=/log\nauthorizerd.metrics.http=http://0.0.0.0:9182\n
         (METRICS_HTTP, 2, 2),
     ],
 )
-def test_one_address_cannot_take_all_connections_of_the_metrics_port(
-    name: str, per_ip: int, most: int
-) -> None:
+def test_one_address_cannot_fill_the_metrics_port(name: str, per_ip: int, most: int) -> None:
     """Otherwise one client could keep Prometheus and probes out; a reload keeps the limit."""
     configuration = parse(f"{TEXT}max.connections.per.ip={per_ip}\n", source="test")
     limits = new_limits(configuration, name, is_http=True)

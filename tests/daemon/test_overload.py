@@ -112,9 +112,7 @@ async def test_stream_client_that_waits_for_answers_is_never_refused(
     assert server.statistics.requests_refused == 0
 
 
-async def test_draining_server_refuses_nothing_for_overload(
-    nursery: trio.Nursery, overload: Overload
-) -> None:
+async def test_overload_refuses_nothing_in_drain(nursery: trio.Nursery, overload: Overload) -> None:
     """These are the last requests, and the answer is already under way."""
     server = http_service.new_server()
     client = (await serve_in_memory(nursery, server)).connect()
@@ -298,9 +296,7 @@ async def test_hello_above_its_limit_is_refused_and_uses_free_bytes(nursery: tri
 
 
 @pytest.mark.parametrize("is_reset", [True, False])
-async def test_no_list_is_created_for_a_disconnected_client(
-    nursery: trio.Nursery, is_reset: bool
-) -> None:
+async def test_no_list_for_a_disconnected_client(nursery: trio.Nursery, is_reset: bool) -> None:
     echo = Echo()
     service = await kafka_listener_service.start(nursery, echo, max_connections=20)
     for _ in range(ANSWERS_AT_ONCE_MAX):

@@ -87,9 +87,7 @@ class Following:
 @pytest.mark.parametrize(
     ("known_at_start", "events"), [("", ["cluster", "loaded"]), ("cluster", ["loaded"])]
 )
-async def test_authorizer_learns_the_cluster_id_before_it_is_loaded(
-    known_at_start: str, events: list[str]
-) -> None:
+async def test_cluster_id_is_known_before_loading(known_at_start: str, events: list[str]) -> None:
     """If it was known at the start, ``ServerInfo`` has it."""
     following = Following(known_at_start)
     await load_log(following.parts)

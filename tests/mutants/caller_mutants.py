@@ -28,7 +28,7 @@ CALLER_MUTANTS: Final = {
         file="daemon/decisions/http_surface.py",
         text="        if self._authorizer.has_expired(state):\n            found",
         becomes="        if False:\n            found",
-        found_by="tests/daemon/queries/test_search_rights.py::test_no_answer_once_the_state_has_expired",
+        found_by="tests/daemon/queries/test_search_rights.py::test_no_answer_once_a_state_expires",
     ),
     "a question is decided for the host of the one before it": Mutant(
         file="daemon/decisions/stream_server.py",
@@ -52,7 +52,7 @@ CALLER_MUTANTS: Final = {
         file="daemon/queries/listings.py",
         text="check()  # check before each part: a slow reader may take minutes",
         becomes="pass",
-        found_by="tests/daemon/queries/test_acl_list.py::test_listing_ends_without_a_right",
+        found_by="tests/daemon/queries/test_acl_list.py::test_listing_ends_once_the_right_is_gone",
     ),
     "a frame of the stream is answered after a reload has taken its caller's right": Mutant(
         file="daemon/decisions/stream_server.py",

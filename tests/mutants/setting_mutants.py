@@ -45,7 +45,7 @@ SETTING_MUTANTS: Final = {
         file="daemon/kafka/configs.py",
         text="lambda: was_super_user and self._is_super_user(context)",
         becomes="lambda: was_super_user",
-        found_by="tests/daemon/kafka/test_store_configs.py::test_change_during_a_reload_needs_a_super_user_of_before_and_after_it",
+        found_by="tests/daemon/kafka/test_store_configs.py::test_change_in_a_reload_needs_a_lasting_super_user",
     ),
     "a removed super user comes back by a change under way": Mutant(
         file="daemon/kafka/config_change.py",

@@ -124,7 +124,7 @@ async def test_a_full_disk_is_reported_once_and_so_is_its_end(
     assert path.read_bytes().count(b"\n") == 1
 
 
-async def test_secret_is_reloaded_never_shown(
+async def test_secret_is_reloaded_and_never_shown(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A new secret applies from the next line. An invalid one changes nothing."""

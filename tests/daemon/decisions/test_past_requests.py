@@ -438,9 +438,7 @@ async def test_history_has_every_answer_since_a_moment(
         assert then["decision"] == [one[0] for one in answers if one[1] <= offset][-1]
 
 
-async def test_acls_of_a_history_are_limited(
-    place: PastPlace, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_history_limits_its_acls(place: PastPlace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(past_module, "CHANGES_MAX", 0)
     response = await place.ask(past_evaluation(0, "alice"), HISTORY_PATH)
     assert response.status == 400

@@ -178,9 +178,7 @@ async def test_a_long_frame_uses_one_state_while_other_tasks_run(nursery: trio.N
 
 
 @pytest.mark.parametrize("content", [(1, []), (1, [MAY]), (1, None)])
-async def test_small_frames_are_interrupted(
-    nursery: trio.Nursery, content: tuple[object, ...]
-) -> None:
+async def test_small_frames_take_turns(nursery: trio.Nursery, content: tuple[object, ...]) -> None:
     server, client = await connected(nursery, Place(None, *ACLS))
     count = 1000
     await client.stream.send_all(frame(msgspec.msgpack.encode(content)) * count)

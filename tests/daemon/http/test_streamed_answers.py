@@ -195,9 +195,7 @@ async def test_part_without_memory_ends_its_connection(nursery: trio.Nursery) ->
 
 
 @pytest.mark.parametrize("more", [b"", GET])
-async def test_lost_peer_ends_a_live_answer_that_has_nothing_to_send(
-    nursery: trio.Nursery, more: bytes
-) -> None:
+async def test_lost_peer_ends_an_idle_live_answer(nursery: trio.Nursery, more: bytes) -> None:
     """The connection's place is free soon, even if the peer has sent another request."""
     streamer = Streamer(write_one_and_wait, is_live=True)
     server = new_server(streamer)

@@ -107,9 +107,7 @@ async def test_client_that_means_another_node_must_rebootstrap(
 
 
 @pytest.mark.parametrize("users", [None, USERS])
-async def test_only_a_client_that_has_logged_in_is_sent_elsewhere(
-    listen: Listen, users: PlainUsers | None
-) -> None:
+async def test_strangers_are_not_sent_elsewhere(listen: Listen, users: PlainUsers | None) -> None:
     """The requests are Kafka 4.4.0's. Before authentication, its server checks no ids either."""
     versions = loaded(cluster_id="another")
     client = await (await listen(users=users, versions=versions)).connect()

@@ -53,9 +53,7 @@ async def test_other_nodes_and_types_are_not_described(
 
 
 @pytest.mark.parametrize("principal", [ROOT, ALICE])
-async def test_unknown_resource_type_fails_the_whole_description(
-    service: KafkaService, principal: str
-) -> None:
+async def test_unknown_type_fails_whole_description(service: KafkaService, principal: str) -> None:
     """This holds for any caller. A type that only Kafka has fails only its own resource."""
     results = await describe(
         service, described(), described("x", kind=9), described(), principal=principal

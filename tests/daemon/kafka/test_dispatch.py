@@ -66,7 +66,7 @@ async def test_clients_are_told_why_decisions_have_stopped(service: KafkaService
 
 @pytest.mark.parametrize("code", [NOT_READY, ErrorCode.CLUSTER_AUTHORIZATION_FAILED])
 @pytest.mark.parametrize("api_key", ACL_ANSWERS_V0)
-async def test_acl_requests_of_version_0_are_refused(
+async def test_acl_requests_of_version_0_are_refused_before_loading(
     unloaded: KafkaService, api_key: ApiKey, code: ErrorCode
 ) -> None:
     if code != NOT_READY:

@@ -119,7 +119,7 @@ async def test_other_partitions_are_unknown(
 
 
 @each_version
-async def test_malformed_request_ends_a_connection_unjudged(
+async def test_malformed_request_ends_the_connection_without_the_right(
     service: KafkaService, version: int
 ) -> None:
     """Kafka, too, reads a request before it checks rights."""

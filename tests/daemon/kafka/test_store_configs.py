@@ -156,9 +156,7 @@ async def test_only_a_super_user_may_change_stores(site: Site, api_key: ApiKey) 
 
 
 @pytest.mark.parametrize("principal", [ROOT, ALICE])
-async def test_change_during_a_reload_needs_a_super_user_of_before_and_after_it(
-    site: Site, principal: str
-) -> None:
+async def test_change_in_a_reload_needs_a_lasting_super_user(site: Site, principal: str) -> None:
     """The reload makes ALICE the only super user, in the place of ROOT; the change waits for it."""
     service, results = site.service, list[Result]()
     reading, released = trio.Event(), threading.Event()

@@ -39,9 +39,7 @@ class Named:
 
 
 @given(st.lists(NETWORKS, max_size=12), st.lists(st.integers(0, 11), max_size=3))
-def test_networks_take_turns_and_their_newest_comes_first(
-    networks: list[str], discarded: list[int]
-) -> None:
+def test_networks_take_turns_newest_first(networks: list[str], discarded: list[int]) -> None:
     """Between two arrivals of one network comes one of each other network that waits."""
     queue = ArrivalQueue()
     arrivals = [cast(Arrival, Named(network)) for network in networks]

@@ -50,9 +50,7 @@ def test_changed_rate_applies_to_the_next_connection() -> None:
     per_second=st.integers(1, 50),
     gaps=st.lists(st.floats(0, 3, allow_nan=False), min_size=1, max_size=200),
 )
-def test_no_window_has_more_connections_than_burst_and_rate_allow(
-    per_second: int, gaps: list[float]
-) -> None:
+def test_no_window_exceeds_burst_and_rate(per_second: int, gaps: list[float]) -> None:
     """Connections that wait one after another are served at most at the rate, after the burst."""
     rate, now, served = new_rate(per_second), 0.0, list[float]()
     for gap in gaps:
@@ -164,9 +162,7 @@ holdings = st.lists(
 
 
 @given(holdings)
-def test_held_memory_never_exceeds_the_budget_except_for_one_answer(
-    wanted: list[tuple[int, int, bool]],
-) -> None:
+def test_budget_is_exceeded_by_one_answer_only(wanted: list[tuple[int, int, bool]]) -> None:
     """All released memory can be reserved again."""
     budget = MemoryBudget(BYTES_MAX)
     reservations = [Reservation(budget) for _ in range(4)]

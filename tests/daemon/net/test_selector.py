@@ -153,9 +153,7 @@ async def test_cancelled_wait_reads_nothing() -> None:
         assert echo.left == [b"?b"]
 
 
-async def test_connections_that_never_pause_do_not_keep_others_waiting(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_connections_without_pauses_delay_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """If each turn ends after one request, all are still served in turn."""
     monkeypatch.setattr(module, "TURN_NS_MAX", 0)
     served: list[int] = []

@@ -202,7 +202,7 @@ async def test_caller_needs_the_right_to_read(place: AclPlace, path: str) -> Non
 
 
 @pytest.mark.parametrize("takes_token", [False, True])
-async def test_listing_ends_without_a_right(
+async def test_listing_ends_once_the_right_is_gone(
     takes_token: bool, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     """A slow reader could otherwise get the rest for minutes."""

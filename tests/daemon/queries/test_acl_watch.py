@@ -154,9 +154,7 @@ async def test_long_batch_is_sent_in_parts_and_resumed_as_a_whole(place: AclPlac
     assert place.watchers.statistics.events_sent == 1
 
 
-async def test_slow_client_is_told_to_list_again_and_others_are_not_delayed(
-    nursery: trio.Nursery, tmp_path: Path
-) -> None:
+async def test_only_the_slow_client_must_list_again(nursery: trio.Nursery, tmp_path: Path) -> None:
     """The journal does not wait for anybody."""
     place = await AclPlace(tmp_path, journal_bytes=2 * CHANGE_BYTES).load(nursery)
     slow, quick = await place.watch(), await place.watch()

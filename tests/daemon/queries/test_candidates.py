@@ -45,9 +45,7 @@ def decide(snapshot: AclSnapshot, request: Recorded) -> bool:
 
 
 @given(st.sets(st.sampled_from(ACLS)), st.sets(st.sampled_from(ACLS), min_size=1), st.booleans())
-def test_requests_are_judged_as_by_a_daemon_with_the_candidates(
-    held: set[Acl], wanted: set[Acl], replaces: bool
-) -> None:
+def test_candidates_decide_as_in_a_daemon(held: set[Acl], wanted: set[Acl], replaces: bool) -> None:
     """The oracle loads the ACLs that there would be."""
     snapshot = snapshot_of(*held)
     principals = frozenset(each.principal for each in wanted)

@@ -102,9 +102,7 @@ def test_log_of_another_state_is_not_used(small: Fixture, caplog: pytest.LogCapt
     assert "cannot be undone" in caplog.text
 
 
-def test_damage_is_logged_its_place_secret(
-    small: Fixture, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_place_of_damage_is_only_logged(small: Fixture, caplog: pytest.LogCaptureFixture) -> None:
     path = find_files(small.log_dir).segments[0].path
     data = path.read_bytes()
     path.write_bytes(flipped(data, data.index(data_batch(3, [added(2)])) + 70))

@@ -124,9 +124,7 @@ async def test_everything_is_one_pattern_for_a_super_user() -> None:
     ],
 )
 @pytest.mark.parametrize("kind", KINDS)
-async def test_unknown_names_find_nothing(
-    kind: str, change: dict[str, object], reason: str
-) -> None:
+async def test_unknown_name_is_not_found(kind: str, change: dict[str, object], reason: str) -> None:
     """The certification scenario demands this. The context says why."""
     if kind == "action" and "action" in change:
         return

@@ -282,9 +282,7 @@ async def test_explanation_gives_the_answer_that_was_audited(place: SearchPlace)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_no_answer_once_the_state_has_expired(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_no_answer_once_a_state_expires(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The process may have been paused meanwhile."""
     place = SearchPlace(None, READ)
 

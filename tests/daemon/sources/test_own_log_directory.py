@@ -73,9 +73,7 @@ def test_formatted_directory_is_claimed_by_its_node(tmp_path: Path) -> None:
     assert read_acls(log_dir) == {}
 
 
-def test_missing_log_is_an_error_that_names_the_cure(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_missing_log_error_names_a_cure(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Nothing is written, not even a lock file."""
     log_dir = tmp_path / "log"
     config = write_config(tmp_path, log_dir)
@@ -131,9 +129,7 @@ def test_log_of_a_quorum_is_refused_unchanged(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == [METADATA_TOPIC_DIRECTORY]
 
 
-def test_directory_of_a_single_kafka_node_is_claimed_with_its_ids(
-    real_log_dir: Path, tmp_path: Path
-) -> None:
+def test_log_of_a_single_kafka_node_is_claimed_with_ids(real_log_dir: Path, tmp_path: Path) -> None:
     log_dir = tmp_path / "log"
     shutil.copytree(real_log_dir, log_dir)
     assert claimed(log_dir).cluster_id == "AAAAAAAAQACAAAAAAAAAAQ"

@@ -265,9 +265,7 @@ async def test_worker_that_ends_at_once_is_restarted_with_growing_delays(
     assert running.pool.listening == 2, "after a long life, a worker is replaced at once"
 
 
-async def test_ports_open_with_the_first_worker_and_are_ready_by_the_last(
-    nursery: trio.Nursery,
-) -> None:
+async def test_ports_open_with_first_worker_and_are_ready_by_last(nursery: trio.Nursery) -> None:
     """Later, it is ready as long as one worker serves."""
     running = Running(nursery, 2)
     running.processes.on_start = FakeWorker.hold

@@ -62,9 +62,7 @@ def test_daemon_waits_for_the_worker_of_a_killed_one(tmp_path: Path) -> None:
         end(heir) if heir.poll() is None else None
 
 
-def test_file_system_without_locks_makes_a_daemon_wait(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_daemon_waits_without_file_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(descriptor: int, mode: int) -> None:
         raise OSError(os.strerror(37))
 

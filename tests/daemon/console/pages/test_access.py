@@ -105,9 +105,7 @@ async def test_order_can_be_reversed() -> None:
         (WHAT, {"principal": "User:a", "x": "y"}, "unknown parameter 'x'"),
     ],
 )
-async def test_invalid_search_is_explained_beside_the_form(
-    path: str, fields: dict[str, str], reason: str
-) -> None:
+async def test_invalid_search_is_explained(path: str, fields: dict[str, str], reason: str) -> None:
     assert reason in await ConsolePlace(None, *SET).text(path, "", 400, **fields)
 
 

@@ -91,9 +91,7 @@ async def test_changes_of_the_cluster_are_followed(
 
 
 @pytest.mark.parametrize("in_snapshot", [False, True])
-async def test_a_cluster_that_replaces_every_address_is_followed(
-    quorum: FollowedQuorum, in_snapshot: bool
-) -> None:
+async def test_all_new_addresses_are_followed(quorum: FollowedQuorum, in_snapshot: bool) -> None:
     """The log names the voters' addresses, before the last one that the daemon knew goes away.
 
     The record that names them may be in a snapshot, and no longer in the log.

@@ -137,9 +137,7 @@ async def test_unconfirmable_change_is_reported_at_once(cluster: AclCluster, is_
 
 
 @each_mode
-async def test_change_is_sent_to_the_next_node_if_the_first_one_is_gone(
-    cluster: AclCluster, writes: Writes
-) -> None:
+async def test_change_is_sent_to_the_next_live_node(cluster: AclCluster, writes: Writes) -> None:
     cluster.add(SECOND)
     follower = await cluster.follow(FIRST, SECOND, writes=writes)
     assert await follower.create(ONE) == [None]
@@ -185,9 +183,7 @@ async def test_nothing_is_sent_while_right_is_unknown(cluster: AclCluster, write
 
 @each_mode
 @pytest.mark.parametrize("code", [ErrorCode.NOT_CONTROLLER, ErrorCode.AUTHORIZER_NOT_READY])
-async def test_refused_change_is_resent(
-    cluster: AclCluster, writes: Writes, code: ErrorCode
-) -> None:
+async def test_refusal_is_retried(cluster: AclCluster, writes: Writes, code: ErrorCode) -> None:
     """A node that is no longer the active controller is reported; one that is not ready is not."""
     is_moved = code is ErrorCode.NOT_CONTROLLER
     first = cluster.add(FIRST, *(2 * [cluster.fail(code)]))
