@@ -25,7 +25,7 @@ from authorizerd.protocol.records.control import leader_change
 from tests.end_to_end.fake_service_manager import HeldService, held_service
 from tests.support import log_files
 from tests.support.acls import acl
-from tests.support.daemon_process import ask_at, connect, write_config
+from tests.support.daemon_process import SECONDS_MAX, ask_at, connect, write_config
 from tests.support.fixture_types import TempPathFactory
 from tests.support.kafka_connection import KafkaConnection
 
@@ -192,6 +192,19 @@ def test_wrong_log_ins_are_refused_before_the_load_ends(
         client.describe()
 
 
+def test_nothing_else_is_answered_without_a_log_in(loading: Held) -> None:
+    with pytest.raises(ConnectionResetError):
+        loading.connect(None).describe()
+
+
+def test_api_versions_needs_no_log_in(loading: Held) -> None:
+    client = loading.connect(None)
+    answer = client.ask(
+        ApiKey.API_VERSIONS, 3, client_software_name="tests", client_software_version="1"
+    )
+    assert answer.error_code == 0
+
+
 def test_all_endpoints_open_once_the_log_is_loaded(
     batches: tuple[bytes, bytes], tmp_path: Path
 ) -> None:
@@ -221,3 +234,19 @@ def test_all_endpoints_open_once_the_log_is_loaded(
         assert (partition.leader_id, partition.leader_epoch) == (1, log_files.EPOCH + 1)
         assert partition.high_watermark == 2 + ACLS + 3
         assert ready["listeners"] == {name: daemon.addresses[name] for name in ("EARLY", "LATE")}
+
+
+def test_damaged_log_ends_the_daemon(batches: tuple[bytes, bytes], tmp_path: Path) -> None:
+    """It exits with code 1 and one line. Early clients are disconnected."""
+    large, last = batches
+    damaged = last[:-1] + bytes((last[-1] ^ 1,)) + last
+    with held(tmp_path, CONFIG, large, damaged) as daemon:
+        root = daemon.connect("root")
+        assert root.describe() == []
+        daemon.release()
+        _, errors = daemon.process.communicate(timeout=SECONDS_MAX)
+        assert daemon.process.returncode == 1, errors
+        assert "Traceback" not in errors
+        assert f"{2 + ACLS:020d}.log" in errors.splitlines()[-1]
+        assert root.socket.recv(1) == b""
+        assert not daemon.ready_file.exists()

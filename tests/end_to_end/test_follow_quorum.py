@@ -41,6 +41,30 @@ def describe(follower: Follower) -> list[Acl] | ApiError:
         return connection.describe()
 
 
+def test_committed_changes_are_followed_across_leaders(
+    quorum: QuorumThread, tmp_path: Path
+) -> None:
+    """Also after the leader was killed, and when a former leader comes back."""
+    with following(quorum, tmp_path) as follower:
+        follower.wait_for("ready: 2 ACLs at log offset 3")
+        assert (follower.may_read("topic-1"), follower.may_read("topic-3")) == (True, False)
+        quorum.do(ScriptedQuorum.append, removed(1), added(3))
+        follower.wait_for_topics(2, 3)
+        quorum.do(ScriptedQuorum.kill, 1)
+        quorum.do(ScriptedQuorum.elect, 2)
+        quorum.do(ScriptedQuorum.append, added(4))
+        follower.wait_for_topics(2, 3, 4)
+        quorum.start(1)
+        quorum.do(ScriptedQuorum.elect, 1)
+        quorum.do(ScriptedQuorum.append, removed(2))
+        follower.wait_for_topics(3, 4)
+        assert follower.may_read("topic-2") is False
+        assert follower.metric("authorizerd_source_leader_epoch") == 3
+        assert follower.metric("authorizerd_high_watermark") == quorum.do(
+            lambda each: each.leader.high_watermark - 1
+        )
+
+
 def test_copy_serves_before_the_first_contact_only_if_asked(
     quorum: QuorumThread, tmp_path: Path
 ) -> None:
@@ -141,6 +165,16 @@ def test_change_is_visible_once_it_is_acknowledged(
         assert create(follower, 13) is None
         assert follower.may_read("topic-13") is True
         assert len(quorum.do(lambda each: each.leader.log.acls())) == 13
+
+
+def test_changes_are_refused_by_default(quorum: QuorumThread, tmp_path: Path) -> None:
+    with following(quorum, tmp_path) as follower:
+        follower.wait_for("ready: 2 ACLs")
+        error = create(follower, 3)
+        assert error is not None
+        assert error.code in (ErrorCode.POLICY_VIOLATION, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        assert "authorizerd.writes" in (error.message or "")
+    assert len(quorum.do(lambda each: each.leader.log.acls())) == 2
 
 
 def test_workers_follow_too(quorum: QuorumThread, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """A real daemon whose ACLs are listed and watched while an admin client changes them."""
 
 import json
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection
@@ -239,6 +240,20 @@ def test_only_callers_with_the_right_to_read_see_acls(workers: str, tmp_path: Pa
         write_tokens(tmp_path, "root")
         apply("d", authorizerd_callers_read=CONSOLE)
         watch.expect("closed")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_watches_end_with_the_daemon(tmp_path: Path, number: signal.Signals) -> None:
+    """At once, and completely: a client can tell it from a lost connection."""
+    with ExitStack() as stack:
+        daemon = stack.enter_context(daemon_with_tokens(tmp_path))
+        watches = [Watch(daemon) for _ in range(3)]
+        for watch in watches:
+            stack.callback(watch.close)
+            watch.expect("begin")
+        code, errors = daemon.stop(number)
+        assert code == 0, errors
+        assert [watch.next() for watch in watches] == [None] * 3
 
 
 def test_clients_of_workers_end_with_the_same_acls(tmp_path: Path) -> None:

@@ -276,6 +276,14 @@ def test_torn_tail_is_cut_before_the_first_write(tmp_path: Path) -> None:
         assert read(tmp_path)[1].torn_tail is None
 
 
+def test_tail_of_zeros_is_cut(tmp_path: Path) -> None:
+    path = write_log(tmp_path, [added(1)])
+    path.write_bytes(path.read_bytes() + bytes(5000))
+    started(tmp_path).append([[added(2)]])
+    assert numbers(tmp_path) == {1, 2}
+    assert path.stat().st_size < 1000
+
+
 def test_empty_last_segment_is_continued(tmp_path: Path) -> None:
     """A crash after its creation leaves it empty."""
     write_log(tmp_path, [added(1)])
@@ -356,7 +364,9 @@ def test_unsynced_removal_by_another_process_is_synced(tmp_path: Path) -> None:
 
 
 def test_records_of_a_killed_process_are_synced_first(tmp_path: Path) -> None:
-    """They were read, so they must not vanish. A sync of the new segment would not cover them."""
+    """They were read as part of the log, so they must not vanish. The new epoch is in a new
+    segment here, whose sync would not cover them.
+    """
     path = write_log(tmp_path, [added(1)])
     storage = RecordingStorage()
     started(tmp_path, storage, segment_bytes_max=path.stat().st_size)
