@@ -182,7 +182,7 @@ def test_message_has_kios_bytes_and_fields(message: Message, data: st.DataObject
 
 
 @each_message
-@settings(few_examples, max_examples=1)
+@settings(few_examples, max_examples=3)
 @given(data=st.data())
 def test_cut_message_is_rejected(message: Message, data: st.DataObject) -> None:
     check_cuts(message.decode, written_by_kio(data.draw(entities(message.kio))))
