@@ -153,8 +153,10 @@ def test_variable_of_kafkas_images_is_refused(
     part = str(tmp_path / "missing.properties")
     assert main(["--config", str(tmp_path / "made"), part]) == 1
     said = capfd.readouterr().err
-    assert (f"{variable}: write {key}=… into {part}" in said) == (key is not None)
-    assert "KAFKA_SUPER_USERS: write super.users=…" in said
+    assert (f"{variable}: has no effect in this image: write {key}=… into {part}" in said) == (
+        key is not None
+    )
+    assert "KAFKA_SUPER_USERS: has no effect in this image: write super.users=…" in said
     assert "hidden" not in said
 
 
