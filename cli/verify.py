@@ -30,6 +30,7 @@ from authorizerd.replay.acls.errors import AclSourceError
 from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.text import format_time
 from authorizerd.replay.verify.command import add_arguments, run
+from authorizerd.replay.verify.follow.options import add_follow_arguments, check_follow
 from authorizerd.replay.verify.history import list_states, read_history
 from authorizerd.replay.verify.settings import DifferentSetting, compare_settings, is_compared
 
@@ -42,6 +43,7 @@ def add_verify_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_file(parser, "--broker-config", text)
     add_probe_arguments(parser)
+    add_follow_arguments(parser)
     parser.set_defaults(run=_run)
 
 
@@ -55,8 +57,13 @@ def _run(parsed: argparse.Namespace) -> int:
     place = open_place(read_request(SourceRequest, parsed))
     settings = _compare_settings(parsed)
     try:
+        check_follow(parsed, place.path if isinstance(place, LogPlace) else None)
         if isinstance(place, LogPlace):
             releases = tuple(Release) if place.release is None else (place.release,)
+            if parsed.follow:
+                from authorizerd.replay.verify.follow.command import follow
+
+                return follow(parsed, place.path, place.settings, releases)
             return run(parsed, read_history(place.path), place.settings, releases, settings)
         if place.unread:
             raise CommandError(f"{place.name}: expected a file that is read as a whole")

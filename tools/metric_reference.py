@@ -12,6 +12,7 @@ from typing import Final
 
 from authorizerd.daemon.telemetry.family import MetricFamily
 from authorizerd.daemon.telemetry.metrics import METRICS
+from authorizerd.replay.verify.follow.metrics import FOLLOW_METRICS, FollowMetric
 from tools.site.places import link_pages
 
 _WIDTH: Final = 105
@@ -19,7 +20,8 @@ _WIDTH: Final = 105
 _HEAD: Final = """\
 # Metrics
 
-This page lists every metric of the daemon, what it means, and what to do about unusual values.
+This page lists every metric of the daemon and of `authorizerd verify --follow`, what it means,
+and what to do about unusual values.
 
 - `GET /metrics` on the admin port (`authorizerd.admin.http`), and on the metrics port
   (`authorizerd.metrics.http`) if it is configured, returns them as Prometheus text.
@@ -35,10 +37,11 @@ Each entry names the type of the metric, its unit, and its labels in braces.
 
 def reference() -> str:
     """Return the whole page."""
-    return _HEAD + "".join(map(_describe, METRICS))
+    texts = (*map(_describe, METRICS), *map(_describe, FOLLOW_METRICS))
+    return _HEAD + "".join(texts)
 
 
-def _describe(metric: MetricFamily) -> str:
+def _describe(metric: MetricFamily | FollowMetric) -> str:
     """Return the list item of one metric, wrapped."""
     labels = ", ".join(metric.labels)
     name = f"{metric.name}{{{labels}}}" if labels else metric.name

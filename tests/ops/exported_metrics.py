@@ -4,10 +4,14 @@ import tempfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
+from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from authorizerd.replay.verify.follow.metrics import FOLLOW_METRICS
+from authorizerd.replay.verify.follow.state import Counts, Lag
 from tests.support.certificates import Authority
 from tests.support.daemon_process import ask, new_log, run, running
 from tests.support.programs import run_program
@@ -42,7 +46,14 @@ def exposition() -> str:
             text = ask(daemon.admin, "GET", "/metrics").body.decode()
             text += _scrape_follower(folder, address, known=set(re.findall("# HELP (.*?) ", text)))
             assert daemon.stop()[0] == 0
-    return text
+    return text + collect_follow_metrics()
+
+
+def collect_follow_metrics() -> str:
+    """Return what ``verify --follow`` exports, with a value for each label."""
+    counts = Counts(not_judged={"reason": 1}, set_aside={"reason": 1})
+    metrics = [each.collect(counts, Lag()) for each in FOLLOW_METRICS]
+    return generate_latest(Mock(collect=lambda: metrics)).decode()
 
 
 def _scrape_follower(folder: Path, address: str, known: set[str]) -> str:

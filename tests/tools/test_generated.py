@@ -11,6 +11,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from authorizerd.daemon.http.api_document import ADMIN_API, DECISION_API, describe_port
 from authorizerd.daemon.telemetry.family import MetricFamily
 from authorizerd.daemon.telemetry.metrics import METRICS
+from authorizerd.replay.verify.follow.metrics import FOLLOW_METRICS, FollowMetric
 from tests.ops.exported_metrics import Exported, exported, exposition, run_promtool, sample_names
 from tests.support.api_documents import DECISION_ENDPOINTS
 from tools.dashboard import dashboard
@@ -73,13 +74,15 @@ def test_provisioning_agrees_with_the_mounts_of_compose() -> None:
     assert "../grafana/provisioning:/etc/grafana/provisioning:ro" in volumes
 
 
+ALL_METRICS: list[MetricFamily | FollowMetric] = [*METRICS, *FOLLOW_METRICS]
 DOCUMENT = Path(__file__).parents[2] / "docs" / "metrics.md"
 
 
 def test_reference_lists_exactly_the_exported_metrics() -> None:
     ours = {name: what for name, what in exported().items() if name.startswith("authorizerd_")}
     assert ours == {
-        entry.name: Exported(entry.kind, frozenset(entry.labels), entry.help) for entry in METRICS
+        entry.name: Exported(entry.kind, frozenset(entry.labels), entry.help)
+        for entry in ALL_METRICS
     }
 
 
@@ -87,8 +90,8 @@ def test_document_is_generated() -> None:
     assert DOCUMENT.read_text() == reference()
 
 
-@pytest.mark.parametrize("entry", METRICS, ids=lambda entry: entry.name)
-def test_help_and_advice_are_sentences_that_fit_a_table(entry: MetricFamily) -> None:
+@pytest.mark.parametrize("entry", ALL_METRICS, ids=lambda entry: entry.name)
+def test_help_and_advice_are_sentences_that_fit_a_table(entry: MetricFamily | FollowMetric) -> None:
     for text in (entry.help, entry.advice):
         assert text[0] == text[0].upper()
         assert text.endswith(".")

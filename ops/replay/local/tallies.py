@@ -169,9 +169,9 @@ class Tallies:
             else:
                 yield from ((counted, part) for part in tally.parts.values())
 
-    def begin_file(self, name: str) -> None:
-        """Note that the next line is the first one of a file."""
-        self._file, self._lines = name, 0
+    def begin_file(self, name: str, lines: int = 0) -> None:
+        """Note that the next line is in a file, after this number of lines."""
+        self._file, self._lines = name, lines
 
     def add(self, lines: Iterable[bytes]) -> None:
         """Add lines of a log.

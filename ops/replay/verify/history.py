@@ -193,31 +193,39 @@ def _read_states(files: LogFiles, source: str) -> History:
     live: dict[bytes, DatedAcl] = {}
     bindings: set[Acl] = set()
     offset, end_ms, first_ms = None, None, None
-    for changes, timed in _read_visible(PastLog(files)):
+    for changes, timed in read_visible(PastLog(files).read(OFFSET_MAX)):
         offset, end_ms = timed.changes.last_offset, timed.time_ms
         if first_ms is None and not timed.is_checkpoint:
             first_ms = end_ms
         if states and not changes:
             continue
-        acls: list[Acl] = []
-        for change in changes:
-            if isinstance(change, AclAdded):
-                acls.append(change.acl)
-            elif change.id in live:
-                acls.append(live[change.id].acl)
-            apply_dated(live, bindings, (change,), None)
+        acls = apply_visible(live, bindings, changes)
         time_ms = ALWAYS if end_ms is None else end_ms
-        states.append(State(tuple(changes), tuple(acls), time_ms, offset))
+        states.append(State(tuple(changes), acls, time_ms, offset))
     if states and states[0].time_ms == ALWAYS and first_ms is not None:
         states[0] = replace(states[0], time_ms=first_ms)
     return History(source, states, offset, end_ms)
 
 
-def _read_visible(log: PastLog) -> Iterator[tuple[list[Change], TimedBatch]]:
+def apply_visible(
+    live: dict[bytes, DatedAcl], bindings: set[Acl], changes: Iterable[Change]
+) -> tuple[Acl, ...]:
+    """Apply changes as ``apply_dated``, and return their ACLs, also of removals."""
+    acls: list[Acl] = []
+    for change in changes:
+        if isinstance(change, AclAdded):
+            acls.append(change.acl)
+        elif change.id in live:
+            acls.append(live[change.id].acl)
+        apply_dated(live, bindings, (change,), None)
+    return tuple(acls)
+
+
+def read_visible(log: Iterable[TimedBatch]) -> Iterator[tuple[list[Change], TimedBatch]]:
     """Yield the changes of a whole checkpoint, then of each batch, with the last part of each."""
     changes: list[Change] = []
     last: TimedBatch | None = None
-    for timed in log.read(OFFSET_MAX):
+    for timed in log:
         if last is not None and last.is_checkpoint and not timed.is_checkpoint:
             yield changes, last
             changes = []

@@ -138,7 +138,7 @@ def make_report(
         not_judged=by_frequency(not_judged),
         not_judged_max=not_judged_max,
         only_by_release=by_frequency(by_release),
-        differences=_group(history, differences),
+        differences=group_differences(history, differences),
         settings=settings,
     )
 
@@ -148,7 +148,8 @@ def _moment(history: History, number: int) -> Moment:
     return Moment(state.offset, None if state.time_ms == ALWAYS else format_time(state.time_ms))
 
 
-def _group(history: History, differences: Iterable[Difference]) -> list[Group]:
+def group_differences(history: History, differences: Iterable[Difference]) -> list[Group]:
+    """Return the differences by cause, equal ones together."""
     alike: defaultdict[_Key, list[Difference]] = defaultdict(list)
     for each in differences:
         case = each.case

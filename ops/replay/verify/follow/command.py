@@ -1,0 +1,71 @@
+"""The run of ``authorizerd verify --follow``, until SIGTERM or SIGINT."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import threading
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from authorizerd.acl.known_settings import KnownSettings
+from authorizerd.acl.releases import Release
+from authorizerd.replay.ingest.options import make_ingest_plan
+from authorizerd.replay.local.errors import TrafficError
+from authorizerd.replay.messages import EXIT_DONE
+from authorizerd.replay.verify.follow.contact import ask_contact
+from authorizerd.replay.verify.follow.files import find_paths
+from authorizerd.replay.verify.follow.history import HistoryFollower
+from authorizerd.replay.verify.follow.metrics import serve_metrics
+from authorizerd.replay.verify.follow.options import LISTEN, Address, parse_address
+from authorizerd.replay.verify.follow.shadow import Shadow
+from authorizerd.replay.verify.follow.state import State, hold_state, read_state
+
+PAUSE_S: Final = 1.0
+
+
+def follow(
+    parsed: argparse.Namespace, path: Path, known: KnownSettings, releases: tuple[Release, ...]
+) -> int:
+    """Compare decisions as they are logged, until a signal; return the exit code.
+
+    Raises:
+        AclSourceError: the history cannot be read at the start, or is another one than before.
+        TrafficError: a log cannot be read, or the state or the address cannot be used.
+    """
+    stopped = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopped.set())
+    log_dir = str(path.absolute())
+    new = State(history=log_dir, window_ms=parsed.window * 1000)
+    listen: Address = parsed.listen or parse_address(LISTEN)
+    with hold_state(parsed.state):
+        state = read_state(parsed.state, new)
+        if not state.files and next(find_paths(parsed.logs), None) is None:
+            raise TrafficError(f"--logs: {' '.join(parsed.logs)}: no files found")
+        shadow = Shadow(
+            parsed.state,
+            state,
+            HistoryFollower(Path(log_dir), log_dir),
+            known,
+            releases,
+            parsed.logs,
+            make_ingest_plan(parsed, (), "").layout,
+            ask=None
+            if parsed.daemon_metrics is None
+            else partial(ask_contact, *parsed.daemon_metrics),
+        )
+        try:
+            port, stop = serve_metrics(shadow, *listen)
+        except OSError as error:
+            raise TrafficError(f"--listen: {':'.join(map(str, listen))}: {error}") from error
+        print(f"authorizerd verify: metrics at http://{listen.host}:{port}/metrics", flush=True)
+        try:
+            while not stopped.is_set():
+                if not shadow.step():
+                    stopped.wait(PAUSE_S)
+            shadow.close()
+        finally:
+            stop()
+    return EXIT_DONE

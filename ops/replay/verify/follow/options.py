@@ -1,0 +1,114 @@
+"""The arguments of ``authorizerd verify --follow``."""
+
+from __future__ import annotations
+
+import argparse
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from authorizerd.metadata.copy_directory import read_mark
+from authorizerd.metadata.errors import MetadataLogError
+from authorizerd.replay.acls.errors import AclSourceError
+from authorizerd.replay.acls.log import find_log
+from authorizerd.replay.options import parse_file, refuse
+
+LISTEN: Final = "127.0.0.1:9183"
+_PORT_MAX: Final = 65_535
+_LISTED: Final = "brokers"
+"""The source of a copy that has only changes, and no records that show the time."""
+
+
+class Address(NamedTuple):
+    """A host and a port."""
+
+    host: str
+    port: int
+
+
+def add_follow_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``--follow``."""
+    parser.add_argument(
+        "--follow",
+        action="store_true",
+        help="read --logs and --log-dir as they are written, until a signal: count in --state, "
+        "and export metrics",
+    )
+    parser.add_argument(
+        "--state",
+        type=parse_file,
+        metavar="FILE",
+        help="with --follow: the positions in the logs, and all counts; a restart continues there",
+    )
+    parser.add_argument(
+        "--listen",
+        type=_parse_loopback,
+        metavar="HOST:PORT",
+        help=f"with --follow: a loopback address that serves the metrics; default {LISTEN}",
+    )
+    parser.add_argument(
+        "--daemon-metrics",
+        type=parse_address,
+        metavar="HOST:PORT",
+        help="with --follow: the admin or metrics port of the daemon that writes --log-dir, for a "
+        "copy of listings or a daemon's own log",
+    )
+
+
+def check_follow(parsed: argparse.Namespace, log: Path | None) -> None:
+    """Reject arguments that do not fit together.
+
+    Args:
+        log: the log that the arguments name, None if they name other ACLs.
+
+    Raises:
+        AclSourceError: the mark of a copy cannot be read.
+    """
+    if not parsed.follow:
+        for name in ("state", "listen", "daemon_metrics"):
+            if getattr(parsed, name) is not None:
+                refuse(parsed, f"--{name.replace('_', '-')}: expected --follow")
+        return
+    if parsed.state is None:
+        refuse(parsed, "--follow: expected --state FILE")
+    if log is None:
+        refuse(
+            parsed,
+            "--follow: expected --log-dir or --config: only a log shows the ACLs of each time",
+        )
+    if parsed.json:
+        refuse(parsed, "--json: expected no --follow, which logs each difference as JSON")
+    if "-" in parsed.logs:
+        refuse(parsed, "--logs -: expected files with --follow")
+    try:
+        mark = read_mark(find_log(log))
+    except MetadataLogError as error:
+        raise AclSourceError(str(log), str(error)) from error
+    if mark is not None and mark.source == _LISTED and parsed.daemon_metrics is None:
+        refuse(
+            parsed,
+            f"{log} is a copy of brokers' listings, which does not show "
+            "until when it is known: pass --daemon-metrics HOST:PORT",
+        )
+
+
+def parse_address(text: str) -> Address:
+    """Parse HOST:PORT."""
+    host, _, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not port.isascii() or not port.isdigit() or int(port) > _PORT_MAX:
+        raise argparse.ArgumentTypeError(f"expected HOST:PORT, found {text!r}")
+    return Address(host, int(port))
+
+
+def _parse_loopback(text: str) -> Address:
+    address = parse_address(text)
+    try:
+        is_loopback = ip_address(address.host).is_loopback
+    except ValueError:
+        is_loopback = address.host == "localhost"
+    if not is_loopback:
+        raise argparse.ArgumentTypeError(
+            f"expected a loopback address, such as {LISTEN}, found {text!r}: the port has no login"
+        )
+    return address

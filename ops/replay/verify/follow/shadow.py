@@ -1,0 +1,273 @@
+"""Judge what was read, once the history is known long enough, and count it in the state file.
+
+**Invariant:** a decision is judged once the history reaches past its time and the window. Until
+then, its line waits in memory or in its file.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import msgspec
+from msgspec.structs import asdict, replace
+
+from authorizerd.acl.known_settings import KnownSettings
+from authorizerd.acl.releases import Release
+from authorizerd.acl.text.printable import escape_json
+from authorizerd.metadata.storage import DISK, Storage
+from authorizerd.replay.acls.errors import AclSourceError
+from authorizerd.replay.ingest.parse.times import find_zone
+from authorizerd.replay.judging.index import collector_off
+from authorizerd.replay.local.tallies import Part, Summand, Tallies
+from authorizerd.replay.plans import LineLayout
+from authorizerd.replay.verify.causes import Difference, find_differences
+from authorizerd.replay.verify.follow.contact import Contact
+from authorizerd.replay.verify.follow.files import FollowedFile, FollowedFiles, Line
+from authorizerd.replay.verify.follow.history import HistoryFollower
+from authorizerd.replay.verify.follow.line_times import LineTimes
+from authorizerd.replay.verify.follow.state import (
+    LATEST_MAX,
+    Counts,
+    Disagreement,
+    Lag,
+    State,
+    write_state,
+)
+from authorizerd.replay.verify.judging import Case, Judge, Match
+from authorizerd.replay.verify.report import group_differences
+
+LINES_MAX: Final = 100_000
+"""The most lines of one step. A crash repeats at most one step."""
+AHEAD_MS: Final = 600_000
+"""A line whose time is further ahead of the clock does not wait; it is not judged."""
+REWRITE_MS: Final = 10_000
+"""The state is written so often at least, so that the file shows that this process works."""
+MESSAGES_PER_MINUTE: Final = 60
+
+AHEAD: Final = "the time of the line is in the future"
+_MINUTE_S: Final = 60
+_Batch: TypeAlias = Sequence[tuple[FollowedFile, Sequence[Line]]]
+
+
+class Shadow:
+    """Compares decisions with the history, step by step. ``state`` is durable; ``lag`` is newer.
+
+    Args:
+        ask: returns until when a daemon knows the history; None if the log itself shows it.
+        now_ms: the clock, in milliseconds since 1970.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        state: State,
+        history: HistoryFollower,
+        known: KnownSettings,
+        releases: Sequence[Release],
+        inputs: Sequence[str],
+        layout: LineLayout,
+        *,
+        ask: Callable[[], Contact | None] | None = None,
+        storage: Storage = DISK,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self.state = state
+        self.lag = state.lag
+        self._path: Final = path
+        self._history: Final = history
+        self._known: Final = known
+        self._releases: Final = releases
+        self._layout: Final = layout
+        self._ask: Final = ask
+        self._storage: Final = storage
+        self._now_ms: Final = now_ms
+        self._files: Final = FollowedFiles(inputs, state.files, LineTimes(layout).find)
+        self._read_ms = state.read_ms
+        self._known_ms: int | None = None
+        self._problem = ""
+        self._messages: Final = _Messages()
+
+    def close(self) -> None:
+        """Write the state, and close the files.
+
+        Raises:
+            TrafficError: the state cannot be written.
+        """
+        self._write(self.state)
+        self._files.close()
+
+    def step(self) -> bool:
+        """Read, judge and count once; return True if more can be judged at once. Blocks.
+
+        Raises:
+            TrafficError: a log cannot be read, or the state cannot be written.
+            AclSourceError: there is no history yet, and it cannot be read.
+        """
+        now_ms = self._now_ms()
+        self._files.read(self._read_ms)
+        self._read_ms = now_ms
+        self._read_history()
+        until_ms = 0 if self._known_ms is None else self._known_ms - self.state.window_ms
+        batch = self._choose(until_ms, now_ms + AHEAD_MS) if self._known_ms is not None else []
+        lines = sum(len(some) for _, some in batch)
+        if lines:
+            with collector_off():
+                state, found = self._judge(batch, until_ms)
+            for file, some in batch:
+                file.advance(some)
+            self._write(state)
+            for each in found:
+                self._messages.report(each)
+        elif now_ms - self.state.read_ms >= REWRITE_MS:
+            self._write(self.state)
+        else:
+            self.lag = self._measure_lag()
+        return lines >= LINES_MAX
+
+    def _read_history(self) -> None:
+        """Read the history, and note until when it is known. A problem is reported once."""
+        times = [file.oldest_ms for file in self._files]
+        oldest_ms = min((each for each in times if each is not None), default=self._now_ms())
+        try:
+            contact = None if self._ask is None else self._ask()
+            self._history.read(oldest_ms - self.state.window_ms)
+        except (AclSourceError, OSError) as error:
+            if isinstance(error, AclSourceError) and not self._history.history.states:
+                raise
+            if str(error) != self._problem:
+                print(f"authorizerd verify: {error}; trying again", file=sys.stderr, flush=True)
+            self._problem = str(error)
+            return
+        self._problem = ""
+        if self._ask is None:
+            self._known_ms = self._history.time_ms
+        # The files may not have yet what the daemon has applied.
+        elif contact is not None and contact.offset <= self._history.offset:
+            self._known_ms = contact.at_ms
+
+    def _choose(self, until_ms: int, ahead_ms: int) -> _Batch:
+        """Return the lines that can be counted now, of each file the next ones."""
+        room, batch = LINES_MAX, []
+        for file in self._files:
+            lines = file.peek(room, lambda at_ms: until_ms < at_ms <= ahead_ms)
+            room -= len(lines)
+            batch.append((file, lines))
+        return batch
+
+    def _judge(self, batch: _Batch, until_ms: int) -> tuple[State, list[Disagreement]]:
+        """Return the state after a batch of lines, and the new differences."""
+        history = self._history.history
+        judge = Judge(history, self._known, self._releases, self.state.window_ms)
+        tallies = Tallies(
+            find_zone(self._layout.time_zone),
+            self._layout.format,
+            self._layout.field,
+            find_breaks=lambda asked: sorted((*judge.find_breaks(asked), until_ms + 1)),
+        )
+        for file, lines in batch:
+            tallies.begin_file(file.position.path, file.position.lines)
+            tallies.add(line.text for line in lines)
+        cases = judge.judge(
+            (summand, part)
+            for summand, part in tallies
+            if isinstance(summand, Summand) and isinstance(part, Part)
+        )
+        for case in cases:
+            if case.part.first_ms > until_ms:
+                case.not_judged = AHEAD
+        differences = find_differences(judge, cases)
+        found = [
+            Disagreement(**asdict(each), cause=group.cause)
+            for group in group_differences(history, differences)
+            for each in group.listed
+        ]
+        counts = _count(self.state.counts, tallies, cases, differences)
+        latest = (*reversed(found), *self.state.latest)[:LATEST_MAX]
+        return replace(self.state, counts=counts, latest=latest), found
+
+    def _write(self, state: State) -> None:
+        """Write the state with the positions of the files, and then publish it."""
+        lost = self._files.forget_done()
+        self.lag = self._measure_lag()
+        state = replace(
+            state,
+            read_ms=self._read_ms,
+            counts=replace(state.counts, lost_files=state.counts.lost_files + lost),
+            lag=self.lag,
+            files=tuple(file.position for file in self._files),
+        )
+        write_state(self._path, state, self._storage)
+        self.state = state
+
+    def _measure_lag(self) -> Lag:
+        times = [file.oldest_ms for file in self._files]
+        return Lag(
+            bytes=sum(file.bytes_behind for file in self._files),
+            lines=sum(file.waiting for file in self._files),
+            oldest_ms=min((each for each in times if each is not None), default=None),
+            history_ms=self._known_ms,
+        )
+
+
+def _count(
+    before: Counts, tallies: Tallies, cases: Iterable[Case], differences: Iterable[Difference]
+) -> Counts:
+    """Add all lines of a batch to the counts."""
+    matches, not_judged = Counter[Match](), Counter(before.not_judged)
+    for case in cases:
+        if case.not_judged is not None:
+            not_judged[case.not_judged] += case.part.lines
+        elif not case.is_different:
+            assert case.ruling is not None, "the case was judged"
+            matches[case.ruling.match] += case.part.lines
+    disagreements = Counter(before.disagreements)
+    for each in differences:
+        disagreements[each.cause] += each.case.part.lines
+    set_aside, blank = Counter(before.set_aside), before.blank
+    judged_ms = before.judged_ms
+    for counted, tally in tallies:
+        if isinstance(counted, Summand):
+            judged_ms = tally.last_ms if judged_ms is None else max(judged_ms, tally.last_ms)
+        elif counted is None:
+            blank += tally.lines
+        else:
+            set_aside[counted.value] += tally.lines
+    return replace(
+        before,
+        agreed=before.agreed + matches[Match.SAME],
+        other_rule=before.other_rule + matches[Match.OTHER_RULE],
+        not_judged=dict(not_judged),
+        disagreements=dict(disagreements),
+        set_aside=dict(set_aside),
+        blank=blank,
+        judged_ms=judged_ms,
+    )
+
+
+def _read_minute() -> float:
+    return time.monotonic() // _MINUTE_S
+
+
+class _Messages:
+    """Prints a line of JSON for each difference, up to a number a minute."""
+
+    def __init__(self) -> None:
+        self._minute, self._printed, self._omitted = 0.0, 0, 0
+
+    def report(self, difference: Disagreement) -> None:
+        minute = _read_minute()
+        if minute != self._minute:
+            if self._omitted:
+                print(f"authorizerd verify: {self._omitted:,} more differences", flush=True)
+            self._minute, self._printed, self._omitted = minute, 0, 0
+        if self._printed < MESSAGES_PER_MINUTE:
+            self._printed += 1
+            text = msgspec.json.encode(difference).decode()
+            print(escape_json(text), flush=True)
+        else:
+            self._omitted += 1
