@@ -328,6 +328,38 @@ ROWS: Final = (
             ),
         ),
     ),
+    Row(
+        "Verification by verify --follow",
+        (
+            Panel(
+                "Decisions of brokers",
+                "Decisions per second in brokers' audit logs, by whether the same is decided here.",
+                "reqps",
+                (
+                    (
+                        "sum by (instance, result, reason)"
+                        " (rate(authorizerd_verified_decisions_total{INSTANCE}[5m]))",
+                        "{{instance}} {{result}} {{reason}}",
+                    ),
+                ),
+            ),
+            Panel(
+                "Differences",
+                "Decisions that no state of the ACLs explains, by likely cause.",
+                "short",
+                (("authorizerd_disagreements_total{INSTANCE} > 0", "{{instance}} {{cause}}"),),
+            ),
+            Panel(
+                "Behind",
+                "Age of the oldest line that is not counted, and of the newest known ACLs.",
+                "s",
+                (
+                    ("authorizerd_verify_oldest_line_age_seconds{INSTANCE}", "{{instance}} line"),
+                    ("authorizerd_verify_history_lag_seconds{INSTANCE}", "{{instance}} history"),
+                ),
+            ),
+        ),
+    ),
 )
 
 
@@ -349,7 +381,7 @@ def dashboard() -> dict[str, Any]:
 
 
 def _variables() -> list[dict[str, Any]]:
-    query = 'label_values(up{job="authorizerd"}, instance)'
+    query = 'label_values(up{job=~"authorizerd(-verify)?"}, instance)'
     return [
         {"name": "datasource", "label": "Source", "type": "datasource", "query": "prometheus"},
         {
