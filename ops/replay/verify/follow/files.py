@@ -71,6 +71,9 @@ class FollowedFile:
         """Whether it can no longer grow, and all of its lines are counted."""
         return (self.is_lost or self.position.is_finished) and not self._waiting
 
+    def _is_idle(self, now: float) -> bool:
+        return now - self._grown_at >= FINISHED_S
+
     @property
     def is_unfinished(self) -> bool:
         """Whether it was renamed and may have lines that are not counted."""
@@ -122,7 +125,7 @@ class FollowedFile:
         if not (is_known and self._has_read(descriptor)):
             os.close(descriptor)
             return False
-        self._descriptor = descriptor
+        self._descriptor, self._grown_at = descriptor, time.monotonic()
         self.position = replace(
             self.position, path=str(path), device=status.st_dev, inode=status.st_ino
         )
@@ -179,10 +182,14 @@ class FollowedFile:
             self.position = replace(self.position, path=name)
         self._is_renamed = name != self.position.name
 
-    def finish(self) -> None:
-        """Close a renamed file that was counted to its end."""
-        is_idle = time.monotonic() - self._grown_at >= FINISHED_S
-        if self._descriptor is None or not self._is_renamed or not is_idle or self._waiting:
+    def finish(self, now: float) -> None:
+        """Close a renamed file that was counted to its end.
+
+        Args:
+            now: when this reading of all files began.
+        """
+        is_ending = self._is_renamed and self._is_idle(now) and not self._waiting
+        if self._descriptor is None or not is_ending:
             return
         rest = os.pread(self._descriptor, READ_BYTES, self._end)
         if not rest:
@@ -190,6 +197,10 @@ class FollowedFile:
             self.position = replace(self.position, is_finished=True)
         elif b"\n" not in rest:
             self._add(rest)  # nobody completes it any more
+
+    def end_copied(self, now: float) -> None:
+        """Finish a log that was read further than its copy, once its lines are counted."""
+        self.position = replace(self.position, is_finished=self._is_idle(now) and not self._waiting)
 
     def peek(self, lines_max: int, waits: Callable[[int], bool]) -> list[Line]:
         """Return the next lines, up to the first event for whose time ``waits`` is true."""
@@ -240,8 +251,9 @@ class FollowedFiles:
         Raises:
             TrafficError: a file cannot be read, or there are too many.
         """
+        now = time.monotonic()
         try:
-            self._find_again()
+            self._find_again(now)
             for file in self._files:
                 self._read(file)
             # Only now, because copies are known by what was read.
@@ -251,7 +263,7 @@ class FollowedFiles:
                 self._note_later(name, since_ms * 1_000_000 - _CLOCK_NS)
             for file in self._files:
                 file.note_name()
-                file.finish()
+                file.finish(now)
         except OSError as error:
             raise TrafficError(f"{error.filename}: {error.strerror}") from error
 
@@ -309,13 +321,19 @@ class FollowedFiles:
         # Copies of a file are not known before its first bytes are.
         file.read(room if file.position.head else READ_BYTES)
 
-    def _find_again(self) -> None:
+    def _find_again(self, now: float) -> None:
         """Open the files of all positions, by name or by content."""
         for file in self._files:
             if file.is_open or file.is_lost or file.position.is_finished:
                 continue
             name = Path(file.position.name)
-            if not any(map(file.open, (Path(file.position.path), *_find_beside(name)))):
+            beside = _find_beside(name)
+            if any(map(file.open, (Path(file.position.path), *beside))):
+                continue
+            # A copy ends before the lines that were read while the log was copied and truncated.
+            if any(map(file.is_copied_in, beside)):
+                file.end_copied(now)
+            else:
                 # Without a log of this name, its directory may be unmounted, or it is renamed now.
                 file.is_lost = name.exists()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import socket
 import time
 from collections.abc import Sequence
@@ -160,6 +161,19 @@ def test_log_that_was_renamed_or_truncated_between_two_readings_is_read_to_its_e
     counts = settle(follower)
     assert (counts.lines, counts.lost_files) == (6, 1)
     assert [Path(each.path) for each in follower.shadow.state.files] == [log]
+
+
+def test_log_that_was_read_further_than_its_copy_is_not_lost(tmp_path: Path) -> None:
+    log_dir = write_history(tmp_path / "log", STEPS, 2_000)
+    log = write_lines(tmp_path / "audit.log", [line_at(10)])
+    follower = CrashingFollower(Random(0), log_dir, [f"{log}*"])
+    follower.step()
+    shutil.copyfile(log, tmp_path / "audit.log.1")
+    write_lines(log, [line_at(10), line_at(11)])
+    follower.step()
+    write_lines(log, [line_at(12)])
+    counts = settle(follower)
+    assert (counts.lines, counts.lost_files) == (3, 0)
 
 
 def test_log_that_is_missing_is_waited_for(tmp_path: Path) -> None:
