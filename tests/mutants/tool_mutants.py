@@ -66,6 +66,20 @@ TOOL_MUTANTS: Final = {
         becomes="if False:",
         found_by="tests/cli/probe/test_command.py::test_side_that_does_not_answer_is_a_fault",
     ),
+    "a line is judged before its history is known": Mutant(
+        file="ops/replay/verify/follow/shadow.py",
+        text="lambda at_ms: until_ms < at_ms <= ahead_ms",
+        becomes="lambda at_ms: False",
+        found_by="tests/ops/replay/verify/follow/test_shadow.py"
+        "::test_line_waits_until_the_history_is_known_past_its_window",
+    ),
+    "a truncated log is read on at the old position": Mutant(
+        file="ops/replay/verify/follow/files.py",
+        text="            if not self._has_read(self._descriptor):\n",
+        becomes="            if False:\n",
+        found_by="tests/ops/replay/verify/follow/test_shadow.py"
+        "::test_log_that_was_renamed_or_truncated_between_two_readings_is_read_to_its_end",
+    ),
     # Import and export
     "an ALLOW is sent together with a DENY": Mutant(
         file="cli/transfer/cluster_place.py",

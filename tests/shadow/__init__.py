@@ -1,0 +1,1 @@
+"""``verify --follow`` beside a real cluster; ``python -m tests.shadow`` runs it for some time."""
