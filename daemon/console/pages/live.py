@@ -55,7 +55,7 @@ class LivePage:
         rates = self._samples.measure(now, {**_flatten(decisions), **refused})
         status = sources.origin.source.status
         denials, no_denials = await self._find_denials(visit.caller)
-        comparison, no_comparison = await self._find_comparison(visit.caller)
+        comparison, no_comparison = await self._find_comparison(visit)
         applier = sources.applier.statistics()
         contact = None if status is None or status.contact_time is None else status.contact_time
         return Shown(
@@ -102,12 +102,12 @@ class LivePage:
             reason = error.strerror or "it is not a file"
             return None, f"The audit log's file cannot be read: {reason}."
 
-    async def _find_comparison(self, caller: Caller) -> tuple[Comparison | None, str]:
+    async def _find_comparison(self, visit: Visit) -> tuple[Comparison | None, str]:
         """Return what the verifier has counted, or the reason why nothing can be shown."""
         if self._state_file is None:
             return None, ""
         try:
-            caller.check(DENIALS)
+            visit.caller.check(DENIALS)
             return await run_in_thread(read_comparison, self._state_file), ""
         except ForbiddenError as error:
             return None, f"{error}."
