@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -34,13 +36,10 @@ def follow(
         AclSourceError: the history cannot be read at the start, or is another one than before.
         TrafficError: a log cannot be read, or the state or the address cannot be used.
     """
-    stopped = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stopped.set())
     log_dir = str(path.absolute())
     new = State(history=log_dir, window_ms=parsed.window * 1000)
     listen: Address = parsed.listen or parse_address(LISTEN)
-    with hold_state(parsed.state):
+    with hold_state(parsed.state), _set_at_signals() as stopped:
         state = read_state(parsed.state, new)
         if not state.files and next(find_paths(parsed.logs), None) is None:
             raise TrafficError(f"--logs: {' '.join(parsed.logs)}: no files found")
@@ -69,3 +68,16 @@ def follow(
         finally:
             stop()
     return EXIT_DONE
+
+
+@contextmanager
+def _set_at_signals() -> Iterator[threading.Event]:
+    """Return an event that SIGINT and SIGTERM set, until the block ends."""
+    stopped = threading.Event()
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, lambda *_: stopped.set()) for number in numbers}
+    try:
+        yield stopped
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

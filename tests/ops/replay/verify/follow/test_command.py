@@ -171,5 +171,7 @@ def test_fault_is_named(
 def test_missing_logs_are_named_only_at_the_first_start(tmp_path: Path, capsys: Capture) -> None:
     log_dir = write_history(tmp_path / "log", [Step(0)])
     words = ("--logs", str(tmp_path / "none"), "--log-dir", str(log_dir))
+    handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     assert main(["verify", "--follow", "--state", str(tmp_path / "state"), *words]) == 1
     assert "no files found" in capsys.readouterr().err
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == handlers
