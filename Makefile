@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 unexport MAKEFLAGS
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup setup-dev run run-cluster replay-demo test test-fast test-replay test-whole engines faults stories chaos fuzz soak mutants mutation-score stretches check bench peers conformance releases nightly track-record advisories install-files docs chart wheel release image clients lock clean
+.PHONY: setup setup-dev run run-cluster replay-demo test test-fast test-replay test-whole engines faults stories chaos fuzz soak shadow mutants mutation-score stretches check bench peers conformance releases nightly track-record advisories install-files docs chart wheel release image clients lock clean
 
 setup: .venv/.setup
 setup-dev: .venv/.setup-dev
@@ -89,6 +89,10 @@ chaos: setup-dev
 fuzz: setup-dev
 	$(BIN)/python -m tests.fuzz --inputs $(or $(INPUTS),10000000) --seed $(or $(SEED),1) \
 	  $(if $(SECONDS),--seconds $(SECONDS)) $(if $(TARGETS),--targets $(TARGETS))
+
+# Run `verify --follow` beside a cluster that is disturbed: each line must count once. Needs Maven and Prometheus.
+shadow: setup-dev
+	$(BIN)/python -m tests.shadow --minutes $(or $(MINUTES),30) --seed $(or $(SEED),1)
 
 # Run real daemons under mixed load while they are disturbed: no answer may be wrong, and nothing may grow.
 soak: setup-dev

@@ -24,6 +24,7 @@ from tests.kafka_rig.admin import Admin
 from tests.kafka_rig.cluster import Cluster, running_cluster
 from tests.kafka_rig.cluster_settings import ClusterSettings
 from tests.kafka_rig.followers import quorum_source
+from tests.kafka_rig.properties import find_free_ports
 from tests.kafka_rig.rig import DIRECTORY, Rig, RigError, prepare
 from tests.support.acls import acl, exact_filter
 from tests.support.background import Background
@@ -31,7 +32,6 @@ from tests.support.daemon_process import ROOT, DaemonProcess, running, wait_unti
 from tests.support.forked_command import StartedCommand, start_command
 
 TOPICS = [f"shadow-{number}" for number in range(20)]
-PORT = 9183
 WAIT_S = 120.0
 
 
@@ -41,16 +41,16 @@ class Traffic(Background):
     def __init__(self, cluster: Cluster, chance: Random) -> None:
         super().__init__()
         self.lock, self.changes = Lock(), 0
-        self._cluster, self._chance = cluster, chance
+        self._cluster, self.chance = cluster, chance
 
     def _run(self) -> None:
         present: set[str] = set()
         clients: dict[int, Admin] = {}
         while not self._ends.is_set():
-            topic = self._chance.choice(TOPICS)
+            topic = self.chance.choice(TOPICS)
             binding = acl("User:alice", "DESCRIBE", topic=topic)
             with self.lock, suppress(RigError, OSError):
-                if self._chance.random() < 0.2:
+                if self.chance.random() < 0.2:
                     if topic in present:
                         self._cluster.delete(exact_filter(binding))
                     else:
@@ -77,6 +77,7 @@ class Run:
 
     def __init__(self, cluster: Cluster, folder: Path, traffic: Traffic, stack: ExitStack) -> None:
         self.cluster, self.traffic = cluster, traffic
+        self.metrics = f"127.0.0.1:{find_free_ports(1)[0]}"  # the same after each restart
         self._folder, self._stack = folder, stack
         self.logs = [member.process.audit_log for member in cluster.brokers]
         self.state = folder / "verify.json"
@@ -91,7 +92,7 @@ class Run:
     def _start_verifier(self) -> StartedCommand:
         process = start_command([
             "verify", "--follow", "--logs", *self.logs, "--log-dir", self._folder / "copy",
-            "--state", self.state, "--listen", f"127.0.0.1:{PORT}", "--super-users", "User:admin",
+            "--state", self.state, "--listen", self.metrics, "--super-users", "User:admin",
             "--allow-everyone-if-no-acl-found", "false",
         ])  # fmt: skip
         self._stack.callback(process.kill)
@@ -104,17 +105,17 @@ class Run:
         self.cluster.start(node_id)
 
     def restart_broker(self) -> None:
-        member = Random().choice(self.cluster.brokers)
+        member = self.traffic.chance.choice(self.cluster.brokers)
         self.cluster.stop(member.node_id)
         self.cluster.start(member.node_id)
 
     def restart_daemon(self) -> None:
-        self.daemon.stop(Random().choice((signal.SIGTERM, signal.SIGKILL)))
+        self.daemon.stop(self.traffic.chance.choice((signal.SIGTERM, signal.SIGKILL)))
         time.sleep(2)
         self.daemon = self._start_daemon()
 
     def restart_verifier(self) -> None:
-        self.verifier.send_signal(Random().choice((signal.SIGTERM, signal.SIGKILL)))
+        self.verifier.send_signal(self.traffic.chance.choice((signal.SIGTERM, signal.SIGKILL)))
         self.verifier.wait()
         time.sleep(2)
         self.verifier = self._start_verifier()
@@ -147,9 +148,9 @@ class Run:
         return sum(n for n in (*nested, *single) if isinstance(n, int))
 
 
-def write_prometheus_config(folder: Path) -> Path:
+def write_prometheus_config(folder: Path, metrics: str) -> Path:
     config = folder / "prometheus.json"
-    target = {"targets": [f"127.0.0.1:{PORT}"]}
+    target = {"targets": [metrics]}
     config.write_text(json.dumps({
         "global": {"scrape_interval": "5s", "evaluation_interval": "5s"},
         "rule_files": [str(ROOT / "ops/prometheus/rules.yaml")],
@@ -189,7 +190,7 @@ def main() -> int:
         cluster = stack.enter_context(running_cluster(rig, folder, ClusterSettings(brokers=2)))
         traffic = Traffic(cluster, chance)
         run = Run(cluster, folder, traffic, stack)
-        config = write_prometheus_config(folder)
+        config = write_prometheus_config(folder, run.metrics)
         server = stack.enter_context(prometheus(program, config, folder / "prometheus"))
         with traffic:
             done = disturb(run, parsed.minutes, chance)

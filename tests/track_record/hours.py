@@ -1,4 +1,4 @@
-"""How long stories, chaos, fuzzing and soak have run, summed up by release and kind.
+"""How long stories, chaos, fuzzing and other random tests have run, summed up by release and kind.
 
 ``.ci/nightly`` writes one line of JSON for each run. Adding a file of such lines removes it, so
 that no run counts twice.
@@ -17,7 +17,7 @@ from tests.support.written_tables import replace_table, write_table
 FILE: Final = ROOT / "docs" / "track-record.json"
 PAGE: Final = ROOT / "docs" / "track-record.md"
 COMMAND: Final = "python -m tests.track_record"
-KINDS: Final = ("faults", "stories", "chaos", "fuzz", "soak")
+KINDS: Final = ("faults", "stories", "chaos", "fuzz", "soak", "shadow")
 """The first word of a part of ``.ci/nightly``: chaos-quorum is a kind of chaos."""
 _HEAD: Final = ("release", "tests", "runs", "hours", "failed runs", "newest run")
 
