@@ -77,7 +77,7 @@ class Frames:
 
 
 def holds_frame(opening: bytes) -> bool:
-    """Return True unless ``opening`` is only the beginning of a valid frame."""
+    """Return True if ``opening`` contains a whole frame, or announces a negative size."""
     size = int.from_bytes(opening[:SIZE_BYTES], "big", signed=True)
     return len(opening) >= SIZE_BYTES + size
 

@@ -1,8 +1,8 @@
 """The shortest sequence of ACL changes that reverses the answer.
 
 **Invariant:** Kafka accepts an added ACL, and the ACL names exactly what was asked about. For an
-unknown host, the changes reverse the answer for every host, or for every host that no DENY names;
-then an effect says so.
+unknown host, the changes reverse the answer for every host. If DENYs of single hosts stay, they
+reverse it for the other hosts only, and an effect says so.
 
 To reverse a denial, remove all matching DENYs, and add an ALLOW unless one already matches. For an
 unknown host, DENYs of single hosts stay if something else also denies the other hosts. To deny an

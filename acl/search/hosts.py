@@ -1,6 +1,6 @@
 """From which hosts something is allowed.
 
-While several Kafka releases may judge, it suffices that one of them allows it.
+While it is unknown which Kafka release is in force, a host counts if any possible one allows it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class HostAccess(msgspec.Struct, frozen=True, gc=False):
     """The hosts from which something is allowed.
 
     The narrowest entry of ``hosts`` and ``ranges`` that contains a host decides, or else
-    ``others``. Each entry reverses the answer of what surrounds it. So ``10.0.0.0/8`` with
-    ``10.0.0.1`` are the range without the address, or all hosts without the range, but with the
-    address.
+    ``others``. Each entry reverses the answer of what surrounds it. For example, the entries
+    ``10.0.0.0/8`` and ``10.0.0.1`` mean the range except the address if ``others`` is False. If it
+    is True, they mean all hosts outside the range, and the address.
 
     Attributes:
         others: the answer for hosts outside all entries.
@@ -79,7 +79,7 @@ class HostAccess(msgspec.Struct, frozen=True, gc=False):
         return own + sum(access.characters for _, access in self.by_release)
 
     def in_release(self, release: Release) -> HostAccess:
-        """Return the hosts from which one release allows, of those that may judge."""
+        """Return the hosts from which ``release``, one of those that may be in force, allows."""
         return dict(self.by_release).get(release, self)
 
     def list_places(self) -> list[tuple[bool, str]]:
@@ -131,7 +131,7 @@ class HostAccess(msgspec.Struct, frozen=True, gc=False):
         return f"only from {listed}" if listed else "from no host"
 
     def name_releases(self, host: str | None) -> str:
-        """Return ``by Kafka 4.3 only`` if not every possible release allows; else nothing.
+        """Return a text such as ``by Kafka 4.3 only``, or ``""`` if every possible release allows.
 
         Args:
             host: None: any host at all.
@@ -151,7 +151,7 @@ def _name(place: Place | None) -> str:
 
 
 def read_places(others: bool, places: Iterable[str]) -> HostAccess:
-    """Return what ``HostAccess.list_places`` lists."""
+    """Return the ``HostAccess`` whose ``list_places`` lists ``places``."""
     hosts: list[str] = []
     ranges: list[HostRange] = []
     for text in places:

@@ -16,8 +16,8 @@ from authorizerd.acl.snapshot import AclSnapshot, rules_of
 class PatternAccess(msgspec.Struct, frozen=True, gc=False):
     """A pattern of resources, and the hosts from which they are allowed.
 
-    Names that one of ``exceptions`` matches are excluded: there, less is allowed. Another result
-    lists what still is allowed.
+    Names that one of ``exceptions`` matches are excluded, because they are allowed from fewer
+    hosts, or from none. If some hosts are left, another result lists them.
     """
 
     resource_type: int
@@ -62,9 +62,9 @@ def find_resources(
 ) -> Resources:
     """Return the patterns of resources on which the principal may do ``operation``.
 
-    Denials are subtracted, and implied operations count. The result is exact, except for the single
-    name ``*`` if the wildcard and the prefix ``*`` both have rules, and one of them denies single
-    hosts: it may then leave out hosts from which that name is allowed.
+    Denials are subtracted, and implied operations count. The result is exact but for one
+    case: if the wildcard and the prefix ``*`` both have rules, and one of them denies single
+    hosts, the result may leave out hosts from which the single name ``*`` is allowed.
 
     Args:
         operation, resource_type: codes, as for ``acl.decision.authorize``.
@@ -87,7 +87,7 @@ def find_resources(
     results = RegionList(after, limit, literals)
     walk = RegionWalk(results, operation, snapshot.rules)
     walk.enter_roots(sources)
-    # An ALLOW of a single name cannot make it an exception.
+    # Without literals, a single name matters only as an exception, which an ALLOW cannot make.
     literal_mask = ALL_BITS if literals else DENIES[operation]
     rules = PatternRules(walk.mask, walk.star_mask, literal_mask, after)
     for source in sources:

@@ -31,7 +31,7 @@ PAGE_CHARACTERS_MAX: Final = 256 * 1024
 """A page ends once its names have this many characters, so that it is written in a short step."""
 
 LAST_NAME_MAX: Final = 3_000
-"""A page never ends early at a longer name, since no request could continue from it."""
+"""A page never ends early at a name longer than this: no request could continue from it."""
 
 
 class SubjectAccess(msgspec.Struct, frozen=True, gc=False):
@@ -47,7 +47,7 @@ class Subjects(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         named: sorted principals that are allowed from some host, and that have a rule of their own
             or are super users.
-        everyone: the hosts of every other principal, including those that no ACL names.
+        everyone: the hosts from which each other principal is allowed, even one that no ACL names.
         excluded: principals that are denied on a host from which ``everyone`` is allowed. Sorted.
             A principal that is still allowed from other hosts is also in ``named``.
         next_after: with a limit: the ``after`` of the next page, or None if this is the last one.
@@ -61,10 +61,10 @@ class Subjects(msgspec.Struct, frozen=True, gc=False):
     def split(
         self, is_listed: Callable[[HostAccess], bool]
     ) -> tuple[list[SubjectAccess], list[SubjectAccess]]:
-        """Return those that are listed, and those that are denied although everyone is listed.
+        """Return the listed principals, and, if everyone is listed, the principals that are not.
 
         Args:
-            is_listed: returns whether these hosts are enough for what was asked.
+            is_listed: returns True if a principal that is allowed from these hosts is a result.
         """
         listed = [access for access in self.named if is_listed(access.hosts)]
         if not is_listed(self.everyone):

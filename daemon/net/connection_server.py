@@ -152,7 +152,7 @@ class ConnectionServer(ABC):
         """
         self._accepting.cancel()
         if self._arrivals.finish():
-            # Wait until connections that begin now are also waiting for requests.
+            # Let the connections that have just started run until they wait for requests.
             await trio.lowlevel.checkpoint()
             await trio.lowlevel.checkpoint()
         self.is_draining = True

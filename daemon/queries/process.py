@@ -89,7 +89,7 @@ def run_query_process(
     """
     for number in _SIGNALS:  # a terminal sends them to all processes; the daemon ends this one
         signal.signal(number, signal.SIG_IGN)
-    # Children are forked from frozen objects. The loop itself leaves few cycles.
+    # Objects are frozen before each fork. The loop itself creates few reference cycles.
     gc.disable()
     with (
         socket.socket(fileno=feed_descriptor) as feed,

@@ -48,7 +48,7 @@ FOLDER: Final = Path(".run/replay-demo")
 RUN: Final = FOLDER / "run"
 """Contains one result of each kind, for the report."""
 SAME: Final = FOLDER / "same"
-"""Contains the what-if that changes nothing; the report compares the other what-if with it."""
+"""Contains the what-if with the recorded ACLs; the report compares the other what-if with it."""
 EVENTS: Final = RUN / "events"
 SPEED: Final = 20
 SEND_LAG_MS: Final = 1000
@@ -125,7 +125,7 @@ def _compare(recording: Recording, then: AclSet, times: ClientTimes) -> None:
 
 def _compare_later(recording: Recording) -> None:
     out = RUN / "whatif"
-    _what_if(recording, out)  # in this process, as few lines need no Spark
+    _what_if(recording, out)  # without Spark: so few lines need only one process
     found = _result(out / "whatif.json", decode_whatif)
     expectations.check_later(found, read_acl_source(str(recording.log_dir)))
     (allowed,) = found.newly_allowed.details
@@ -142,7 +142,7 @@ def _what_if(recording: Recording, out: Path, *options: str) -> None:
 
 
 def _find_used(recording: Recording, times: ClientTimes) -> None:
-    """Report the ACLs used since the first client request, before which they were created."""
+    """Report which ACLs were used since the first client request; all are older than it."""
     days = (times.end - times.first).total_seconds() / _DAY_SECONDS
     _replay(
         *("usage", "--events", EVENTS, "--acls", recording.log_dir, *_SETTINGS),
