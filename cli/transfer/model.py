@@ -199,7 +199,7 @@ def leave_out_lost(found: AclsFound) -> AclsFound:
 
 
 class Draft(msgspec.Struct, frozen=True):
-    """What a target would write.
+    """The changes that a target would make.
 
     Attributes:
         new: the ACLs to write, DENYs first.

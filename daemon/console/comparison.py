@@ -32,7 +32,7 @@ class Counts(msgspec.Struct, frozen=True):
 
 
 class Lag(msgspec.Struct, frozen=True):
-    """What is not counted yet, as in the file."""
+    """The lines that are not counted yet, as in the file."""
 
     bytes: int
     oldest_ms: int | None
@@ -84,7 +84,7 @@ def read_comparison(path: Path) -> Comparison:
 
     Raises:
         OSError: it cannot be read.
-        ValueError: it is no state of this version.
+        ValueError: it is not a state of this version.
     """
     with DISK.open(path) as file:  # a pipe would block
         data = file.read(BYTES_MAX)

@@ -19,7 +19,7 @@ from zipfile import ZipFile
 from tests.kafka_rig.rig import Absent, RigError, prepare, run_to_end
 
 Facts = Mapping[str, frozenset[str]]
-"""What is known of each class, message or feature, line by line."""
+"""The facts about each class, message or feature, line by line."""
 
 _JARS: Final = ("kafka-clients-", "kafka-metadata-", "kafka-server-common-")
 _CLASSES: Final = re.compile(

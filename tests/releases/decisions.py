@@ -21,7 +21,7 @@ _DIFFERENCES_MAX: Final = 20
 
 
 class Decisions:
-    """What was asked of a release, and what differed. Differences are printed at once."""
+    """The questions asked of a release, and the differences, which are printed at once."""
 
     def __init__(self, rig: Rig, version: str, seed: int) -> None:
         self.differences = 0

@@ -113,10 +113,7 @@ class LivePage:
             return None, f"{error}."
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or "it is no state file of this version"
-            return (
-                None,
-                f"The verifier's state file cannot be read: {reason}.",
-            )
+            return None, f"The verifier's state file cannot be read: {reason}."
 
 
 def _flatten(decisions: Mapping[str, Any]) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""What a connection has read, in a form that can be compared."""
+"""The events of a connection, in a form that can be compared."""
 
 from authorizerd.protocol.http.connection import Event
 from authorizerd.protocol.http.messages import Request

@@ -147,7 +147,7 @@ class FollowedFile:
                 return
             if size != self._size:
                 self._size, self._grown_at = size, time.monotonic()
-            # So many bytes without a newline are no line of an audit log. They count as one.
+            # So many bytes without a newline cannot be an audit line. They count as one line.
             is_whole = len(data) == READ_BYTES and b"\n" not in data
             whole = data if is_whole else data[: data.rfind(b"\n") + 1]
             self._add(whole)

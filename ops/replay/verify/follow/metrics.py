@@ -86,7 +86,7 @@ FOLLOW_METRICS: Final = (
         labels=("reason",),
         unit="lines",
         help="Lines of the logs without a decision, by reason.",
-        advice="If most lines are set aside, this is no audit log, or `--format` is wrong.",
+        advice="If most lines are set aside, these are not audit logs, or `--format` is wrong.",
         read=lambda counts, _: {(each,): lines for each, lines in counts.set_aside.items()},
     ),
     FollowMetric(

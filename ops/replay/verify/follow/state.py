@@ -60,7 +60,7 @@ class Disagreement(Listed, frozen=True, kw_only=True):
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
-    """What was counted since the beginning. Each line is in exactly one place.
+    """The counts since the beginning. Each line counts in exactly one of them.
 
     Attributes:
         not_judged: events by reason.
@@ -86,7 +86,7 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lag(msgspec.Struct, frozen=True, kw_only=True):
-    """What is not counted yet.
+    """The lines that are not counted yet.
 
     Attributes:
         bytes: of all logs, read or not.
