@@ -31,22 +31,25 @@ from authorizerd.daemon.errors import ForbiddenError
 from authorizerd.daemon.queries.client import NO_QUERIES, Queries
 from authorizerd.protocol.decisions.authzen import (
     AuthZenError,
-    Batch,
     Context,
     Evaluation,
-    Semantic,
     Vocabulary,
-    apply_defaults,
     as_of_context,
     build_question,
     decode_evaluation,
-    decode_evaluations,
 )
 from authorizerd.protocol.decisions.authzen_answers import (
     add_explanation,
     encode_answer,
     encode_answers,
     encode_failed_answer,
+)
+from authorizerd.protocol.decisions.authzen_batches import (
+    Batch,
+    Semantic,
+    apply_defaults,
+    decode_evaluation_of,
+    decode_evaluations,
 )
 from authorizerd.protocol.decisions.discovery import EVALUATION_PATH
 from authorizerd.protocol.http.messages import JSON, Request, Response
@@ -177,7 +180,7 @@ class AuthZenHandler(HttpSurface):
             await pause_if_due()
             for each in chunk:
                 try:
-                    question = self._read(each, defaults, batch.context)
+                    question = self._read(each, defaults, batch)
                     self._check(requester, EVALUATIONS, question.principal)
                     read.append(question)
                 except (AuthZenError, ForbiddenError) as error:
@@ -225,7 +228,7 @@ class AuthZenHandler(HttpSurface):
                     ):  # the common case, and one call less
                         question = build_question(each, vocabulary)
                     else:
-                        question = self._read(each, defaults, batch.context)
+                        question = self._read(each, defaults, batch)
                     if not trusts_all:
                         self._check(requester, EVALUATIONS, question.principal)
                     decision = decide(state, question, context)
@@ -263,16 +266,16 @@ class AuthZenHandler(HttpSurface):
         self,
         evaluation: Evaluation | msgspec.Raw,
         defaults: Evaluation | None,
-        of_batch: Context | None,
+        batch: Batch,
     ) -> Question:
         """Return one evaluation's question. Raises AuthZenError if it is invalid."""
         if not isinstance(evaluation, Evaluation):
-            evaluation = decode_evaluation(bytes(evaluation))
+            evaluation = decode_evaluation_of(batch, evaluation)
         if defaults is not None:
             evaluation = apply_defaults(evaluation, defaults)
         question = build_question(evaluation, self._vocabulary)
         if evaluation.context is not None and evaluation.context.as_of is not None:
-            _check_one_moment(evaluation.context, of_batch)
+            _check_one_moment(evaluation.context, batch.context)
         return question
 
     def _refuse_one(self, error: AuthZenError | InvalidQuestionError | ForbiddenError) -> bytes:

@@ -23,11 +23,8 @@ from authorizerd.config.bounds import (
     STREAM_GROWTH,
 )
 from authorizerd.daemon.kafka.listener import _LISTING_APIS
-from authorizerd.protocol.decisions.authzen import (
-    EVALUATIONS_MAX,
-    decode_evaluation,
-    decode_evaluations,
-)
+from authorizerd.protocol.decisions.authzen import decode_evaluation
+from authorizerd.protocol.decisions.authzen_batches import EVALUATIONS_MAX, decode_evaluations
 from authorizerd.protocol.decisions.stream import StreamQuestion, StreamServerConnection
 from authorizerd.protocol.framing import frame
 from authorizerd.protocol.kafka.api import ApiKey

@@ -13,7 +13,7 @@ from authorizerd.daemon.endpoints import ADMIN_HTTP, DECISION_HTTP
 from authorizerd.daemon.http.api_document import OPENAPI_PATH
 from authorizerd.daemon.queries.acl_list import ACLS_PATH
 from authorizerd.daemon.queries.question_surface import EXPLAIN_PATH, HISTORY_PATH
-from authorizerd.protocol.decisions.authzen import EVALUATIONS_MAX
+from authorizerd.protocol.decisions.authzen_batches import EVALUATIONS_MAX
 from authorizerd.protocol.decisions.discovery import (
     DISCOVERY_PATH,
     EVALUATION_PATH,

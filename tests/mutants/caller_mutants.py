@@ -73,7 +73,7 @@ CALLER_MUTANTS: Final = {
         found_by="tests/protocol/decisions/test_json_keys.py::test_text_is_rejected_exactly_if_a_key_is_repeated",
     ),
     "evaluations beyond the limit are ignored": Mutant(
-        file="protocol/decisions/authzen.py",
+        file="protocol/decisions/authzen_batches.py",
         text="    forbid_unknown_fields=True,\n",
         found_by="tests/protocol/decisions/test_authzen.py::test_number_of_evaluations_is_limited",
     ),

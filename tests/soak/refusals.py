@@ -20,7 +20,7 @@ from authorizerd.acl.updates import (
     TOO_MUCH_REPORTED,
 )
 from authorizerd.daemon.sources.writes.refused import CLUSTER_CHANGE_REFUSED
-from authorizerd.protocol.decisions.authzen import EVALUATIONS_MAX
+from authorizerd.protocol.decisions.authzen_batches import EVALUATIONS_MAX
 from authorizerd.protocol.kafka.api import APIS, ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.records.scram import ScramMechanism

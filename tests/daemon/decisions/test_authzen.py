@@ -74,7 +74,7 @@ async def test_a_long_request_yields_by_the_length_of_its_evaluations(
         read += len(text)
         return decode_evaluation(text)
 
-    monkeypatch.setattr("authorizerd.daemon.decisions.authzen.decode_evaluation", measure)
+    monkeypatch.setattr("authorizerd.protocol.decisions.authzen_batches.decode_evaluation", measure)
     one = asked("root")
     filled = one.body[:-1] + b', "x": "%b"}' % (b"y" * (size - len(one.body)))
     body = b'{"evaluations": [%b]}' % b",".join([filled] * count)

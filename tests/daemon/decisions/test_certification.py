@@ -1,4 +1,4 @@
-"""AuthZEN's certification scenario, item by item, against a real daemon.
+"""AuthZEN's certification scenario, item by item, against a real daemon, over HTTPS.
 
 Each test names the item of the scenario, such as ``c-2-2-1``. The fixture's policy is a set of
 ACLs: records are topics. What a request says about the properties of an entity is not part of an
@@ -9,12 +9,22 @@ Source: openid/authzen, certification/authorization-api-1_0-scenario.md.
 """
 
 import json
+import ssl
 from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
 
-from tests.support.daemon_process import Answer, DaemonProcess, ask, new_log, run, running
+from tests.support.certificates import Authority, connect_tls
+from tests.support.daemon_process import (
+    Answer,
+    DaemonProcess,
+    PortConnection,
+    ask,
+    new_log,
+    run,
+    running,
+)
 
 EVALUATION: Final = "/access/v1/evaluation"
 EVALUATIONS: Final = "/access/v1/evaluations"
@@ -42,12 +52,28 @@ POLICY: Final = (
 )
 
 
+class SecuredPort(PortConnection):
+    """A connection with TLS to the decision port."""
+
+    def __init__(self, address: str, context: ssl.SSLContext) -> None:
+        super().__init__("decision", address)
+        self._context = context
+
+    def connect(self) -> None:
+        self.sock = connect_tls(f"{self.host}:{self.port}", self._context)
+
+
 @pytest.fixture(scope="module")
 def pdp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
-    """Run a daemon whose ACLs are the scenario's fixture."""
+    """Run a daemon with TLS whose ACLs are the scenario's fixture."""
     folder = tmp_path_factory.mktemp("certification")
-    types = {"authorizerd.authzen.resource.types": "record=TOPIC"}
-    with running(folder, new_log(folder), types, super_users="User:ANONYMOUS") as daemon:
+    authority = Authority(folder)
+    keys = authority.server_keys() | {
+        "authorizerd.authzen.resource.types": "record=TOPIC",
+        "authorizerd.decision.http": "https://127.0.0.1:0",
+    }
+    with running(folder, new_log(folder), keys, super_users="User:ANONYMOUS") as daemon:
+        daemon.decision = SecuredPort(daemon.ready["decision_http"], authority.client_context())
         for user, operation, record in POLICY:
             done = run(
                 "acls", "--bootstrap-server", daemon.ready["listeners"]["PLAINTEXT"], "--add",
@@ -191,6 +217,14 @@ def test_request_id_is_repeated(pdp: DaemonProcess) -> None:
             {"subject": ALICE, "action": WRITE, "resource": ACTIVE_1,
              "evaluations": [{}, {"resource": ARCHIVED_2}]},
             [True, False], id="c-3-2-7",
+        ),
+        pytest.param(
+            {"subject": ALICE, "action": WRITE, "resource": {"type": "record"},
+             "evaluations": [
+                 {"resource": {"id": "record-1", "properties": {"status": "active"}}},
+                 {"resource": ARCHIVED_2},
+             ]},
+            [True, False], id="conformance suite: default value merging",
         ),
         pytest.param(
             {"subject": ALICE, "action": READ,
@@ -337,10 +371,10 @@ def test_search_refusal(pdp: DaemonProcess, path: str, asked: dict[str, Any]) ->
 
 
 def test_discovery_lists_what_is_served(pdp: DaemonProcess) -> None:
-    """c-6-1 to c-6-5, except for TLS, which this daemon does not have."""
+    """c-6-1 to c-6-5."""
     answer = ask(pdp.decision, "GET", "/.well-known/authzen-configuration")
     assert (answer.status, answer.headers["Content-Type"]) == (200, "application/json")
-    url = f"http://{pdp.ready['decision_http']}"
+    url = f"https://{pdp.ready['decision_http']}"
     metadata = answer.json
     assert metadata.pop("policy_decision_point") == url
     assert metadata == {

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from authorizerd.acl.model import Operation, Question, ResourceType
-from authorizerd.protocol.decisions import authzen, searches, stream
+from authorizerd.protocol.decisions import authzen, authzen_batches, searches, stream
 from authorizerd.protocol.decisions.opa import OpaError, decode_question
 from authorizerd.protocol.decisions.page_tokens import PageToken, PageTokens, Position
 from authorizerd.protocol.errors import DecodeError
@@ -75,13 +75,14 @@ def _check_evaluation(data: bytes) -> None:
 def _check_evaluations(data: bytes) -> None:
     """A batch that is decoded as a whole is what its evaluations are one by one."""
     with rejected_with(authzen.AuthZenError):
-        batch, evaluations = authzen.decode_evaluations(data)
-        apart, texts = authzen._decode_apart(data)
-        assert batch.defaults == apart.defaults or batch.defaults is not None
+        batch, evaluations = authzen_batches.decode_evaluations(data)
+        apart, texts = authzen_batches._decode_apart(data)
+        assert batch.defaults == apart.defaults
         for each, text in zip(evaluations, texts, strict=True):
             one = authzen.decode_evaluation(bytes(text))
             assert isinstance(each, msgspec.Raw) or each == one
-            authzen.build_question(authzen.apply_defaults(one, batch), VOCABULARY)
+            whole = authzen_batches.apply_defaults(one, batch.defaults or authzen.Evaluation())
+            authzen.build_question(whole, VOCABULARY)
 
 
 def _check_opa(data: bytes) -> None:

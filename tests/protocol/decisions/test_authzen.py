@@ -2,6 +2,7 @@ import json
 import tracemalloc
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,21 +11,24 @@ from msgspec.structs import replace
 from authorizerd.acl.decision import DEFAULT_DENY, SUPER_USER, Decision, MatchingAcl, UnjudgeableAcl
 from authorizerd.acl.model import Acl, Operation, Question, ResourceType
 from authorizerd.protocol.decisions.authzen import (
-    EVALUATIONS_MAX,
     AuthZenError,
     Evaluation,
-    Semantic,
     Vocabulary,
-    apply_defaults,
     build_question,
     decode_evaluation,
-    decode_evaluations,
 )
 from authorizerd.protocol.decisions.authzen_answers import (
     PRINCIPAL_SHOWN_MAX,
     encode_answer,
     encode_answers,
     encode_failed_answer,
+)
+from authorizerd.protocol.decisions.authzen_batches import (
+    EVALUATIONS_MAX,
+    Semantic,
+    apply_defaults,
+    decode_evaluation_of,
+    decode_evaluations,
 )
 
 VOCABULARY = Vocabulary(
@@ -200,31 +204,71 @@ def test_any_text_may_be_an_id(subject: str, resource: str) -> None:
         question.principal.encode()
 
 
+def read_batch(body: dict[str, Any]) -> list[str]:
+    """Return who asks for what from where, or the error, of each of a batch's evaluations."""
+    batch, evaluations = decode_evaluations(json.dumps(body).encode())
+    answers = []
+    for each in evaluations:
+        try:
+            if not isinstance(each, Evaluation):
+                each = decode_evaluation_of(batch, each)
+            whole = apply_defaults(each, batch.defaults or Evaluation())
+            question = build_question(whole, VOCABULARY)
+            answers.append(f"{question.principal} {question.resource_name} {question.host or ''}")
+        except AuthZenError as error:
+            answers.append(str(error))
+    return [each.strip() for each in answers]
+
+
 def test_defaults_replace_absent_fields_as_a_whole() -> None:
-    request, evaluations = decode_evaluations(
-        json.dumps(
-            GOOD
-            | {
-                "evaluations": [
-                    {},
-                    {"resource": {"type": "topic", "id": "other"}},
-                    {"context": {"time": "now"}},
-                ]
-            }
-        ).encode()
-    )
-    questions = [
-        build_question(
-            apply_defaults(
-                each if isinstance(each, Evaluation) else decode_evaluation(bytes(each)), request
-            ),
-            VOCABULARY,
-        )
-        for each in evaluations
+    evaluations = [
+        {}, {"resource": {"type": "topic", "id": "other"}}, {"context": {"time": "now"}},
+    ]  # fmt: skip
+    assert read_batch(GOOD | {"evaluations": evaluations}) == [
+        "User:alice orders 10.0.0.1", "User:alice other 10.0.0.1", "User:alice orders",
+    ]  # fmt: skip
+
+
+def test_type_of_the_batch_completes_an_entity_that_has_only_an_id() -> None:
+    """An entity with a type replaces the batch's; an id is never inherited by one without."""
+    app, topic = {"type": "app"}, {"type": "topic"}
+    bob, orders = {"type": "user", "id": "bob"}, {"type": "topic", "id": "orders"}
+    ids = {"subject": {"id": "api"}, "resource": {"id": "a"}}
+    batch = {"action": {"name": "read"}, "subject": app, "resource": topic}
+    rows: list[tuple[dict[str, Any], str]] = [
+        (ids, "Service:api a"),
+        ({}, "subject is missing"),
+        ({"resource": orders}, "subject is missing"),
+        (ids | {"subject": bob}, "User:bob a"),
+        (ids | {"resource": orders}, "Service:api orders"),
+        (ids | {"resource": topic}, "resource.id is missing"),
+        (ids | {"resource": {"id": 1}}, "resource.id: expected a string, found an integer"),
+        (ids | {"resource": {"id": "a", "type": None}}, "resource.type: expected a string"),
+        (ids | {"action": 1}, "action: expected an object"),
     ]
-    assert questions[0] == asked()
-    assert questions[1].resource_name == "other"
-    assert questions[2].host is None
+    answers = read_batch(batch | {"evaluations": [asked for asked, _ in rows]})
+    assert [
+        each for each, (_, wanted) in zip(answers, rows, strict=True) if wanted not in each
+    ] == []
+    whole = batch | {"subject": bob, "resource": orders}
+    own = [{}, {"subject": {"id": "eve"}}, {"resource": {"id": "b"}}, {"resource": {}}]
+    assert read_batch(whole | {"evaluations": own}) == [
+        "User:bob orders", "User:eve orders", "User:bob b", "resource.id is missing",
+    ]  # fmt: skip
+
+
+def test_key_that_occurs_twice_is_not_completed() -> None:
+    body = b'{"resource":{"type":"topic"},"evaluations":[{"resource":{"id":"a","id":"b"}}]}'
+    batch, evaluations = decode_evaluations(body)
+    assert isinstance(evaluations[0], msgspec.Raw)
+    with pytest.raises(AuthZenError):
+        decode_evaluation_of(batch, evaluations[0])
+
+
+@pytest.mark.parametrize("entity", [b"{}", b'{"id":"a"}', b'{"type":"topic","id":null}', b"1"])
+def test_batch_whose_default_has_no_type_is_refused(entity: bytes) -> None:
+    with pytest.raises(AuthZenError, match="resource"):
+        decode_evaluations(b'{"resource":%b,"evaluations":[{}]}' % entity)
 
 
 def test_number_of_evaluations_is_limited() -> None:
