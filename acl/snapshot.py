@@ -41,6 +41,7 @@ from authorizerd.acl.model import (
 )
 from authorizerd.acl.patterns import NO_PATTERNS, Patterns, add_weight, get_weight, set_weight
 from authorizerd.acl.releases import ANY_RELEASE, ReleaseRules
+from authorizerd.acl.state_version import encode_version
 
 
 class Rules(msgspec.Struct, frozen=True, gc=False):
@@ -97,6 +98,7 @@ class AclSnapshot(msgspec.Struct, frozen=True, gc=False):
     ``types`` is indexed by resource type code. ``unindexed`` maps ACLs to their ids if the bits of
     the index cannot identify them, because they use codes of later Kafka versions. ``rules`` come
     from the Kafka releases that may judge; until these are known, the strictest apply.
+    ``combined_ids`` are the ids of all ACLs, combined as by ``acl.state_version.combine_ids``.
     """
 
     offset: int
@@ -104,6 +106,12 @@ class AclSnapshot(msgspec.Struct, frozen=True, gc=False):
     types: tuple[TypeIndex, ...]
     unindexed: Map[Acl, bytes]
     rules: ReleaseRules = ANY_RELEASE
+    combined_ids: int = 0
+
+    @property
+    def version(self) -> bytes:
+        """A value that identifies the set of ACLs, whatever its log offset."""
+        return encode_version(self.combined_ids, len(self.acls))
 
 
 EMPTY_SNAPSHOT: Final = AclSnapshot(
@@ -127,14 +135,21 @@ def rules_of(index: TypeIndex, principal: str) -> Rules:
 
 def at_offset(snapshot: AclSnapshot, offset: int) -> AclSnapshot:
     """Return the same ACLs at another log offset."""
-    return AclSnapshot(offset, snapshot.acls, snapshot.types, snapshot.unindexed, snapshot.rules)
+    return AclSnapshot(
+        offset,
+        snapshot.acls,
+        snapshot.types,
+        snapshot.unindexed,
+        snapshot.rules,
+        snapshot.combined_ids,
+    )
 
 
 def with_rules(snapshot: AclSnapshot, rules: ReleaseRules) -> AclSnapshot:
     """Return the same ACLs, judged by the rules of other Kafka releases."""
     if snapshot.rules == rules:
         return snapshot
-    return AclSnapshot(snapshot.offset, snapshot.acls, snapshot.types, snapshot.unindexed, rules)
+    return replace(snapshot, rules=rules)
 
 
 def apply_changes(snapshot: AclSnapshot, changes: Iterable[Change]) -> AclSnapshot:
@@ -174,7 +189,8 @@ def with_acl(snapshot: AclSnapshot, id: bytes, acl: Acl) -> AclSnapshot:
     types = _change_types(snapshot.types, acl, weights, 1)
     if types is None:
         raise DuplicateAclError(id, acl)
-    return AclSnapshot(snapshot.offset, acls, types, unindexed, snapshot.rules)
+    combined = snapshot.combined_ids ^ int.from_bytes(id)
+    return AclSnapshot(snapshot.offset, acls, types, unindexed, snapshot.rules, combined)
 
 
 def without_acl(snapshot: AclSnapshot, id: bytes) -> AclSnapshot:
@@ -193,7 +209,8 @@ def without_acl(snapshot: AclSnapshot, id: bytes) -> AclSnapshot:
     types = _change_types(snapshot.types, acl, weights, -1)
     assert types is not None, "only an addition can be a duplicate"
     acls = snapshot.acls.delete(id)
-    return AclSnapshot(snapshot.offset, acls, types, unindexed, snapshot.rules)
+    combined = snapshot.combined_ids ^ int.from_bytes(id)
+    return AclSnapshot(snapshot.offset, acls, types, unindexed, snapshot.rules, combined)
 
 
 def _change_types(

@@ -24,4 +24,9 @@ def combine_ids(ids: Iterable[bytes]) -> bytes:
     combined = count = 0
     for count, each in enumerate(ids, 1):  # noqa: B007 - the number of ids
         combined ^= int.from_bytes(each)
+    return encode_version(combined, count)
+
+
+def encode_version(combined: int, count: int) -> bytes:
+    """Return the value of ``combine_ids`` for ``count`` ids whose combination by XOR is known."""
     return combined.to_bytes(ID_BYTES) + count.to_bytes(8)

@@ -137,6 +137,10 @@ class DaemonAuthorizer(Authorizer):
         """
         return self._snapshot.has_passed(state.deadline)
 
+    def seconds_left(self, state: DecisionState) -> float:
+        """Return for how long a state may be used."""
+        return self._snapshot.seconds_until(state.deadline)
+
     def check_current(self, state: DecisionState) -> None:
         """Raise NotReadyError if a state has expired since the request began."""
         if self.has_expired(state):

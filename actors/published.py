@@ -33,6 +33,10 @@ class View(Generic[T]):
         """Return True if a value with this deadline must not be used any more."""
         return False
 
+    def seconds_until(self, deadline: float) -> float:
+        """Return the seconds until a deadline of ``read``, 0 once it has passed."""
+        return math.inf
+
     async def wait_until(self, accepts: Callable[[T], bool]) -> T:
         """Return the newest value as soon as ``accepts`` returns True for it.
 
@@ -85,6 +89,9 @@ class Expiring(Published[T | None]):
     def has_passed(self, deadline: float) -> bool:
         return deadline != math.inf and self._clock() >= deadline
 
+    def seconds_until(self, deadline: float) -> float:
+        return max(0.0, deadline - self._clock())
+
     @property
     def deadline(self) -> float:
         """The time until which the newest value may be used."""
@@ -98,7 +105,7 @@ class Expiring(Published[T | None]):
     @property
     def seconds_left(self) -> float:
         """The seconds until the deadline, 0 once it has passed."""
-        return max(0.0, self._expiring[1] - self._clock())
+        return self.seconds_until(self._expiring[1])
 
     def publish_until(self, value: T | None, deadline: float) -> None:
         """Replace the value and its deadline, and wake every waiting task."""

@@ -36,6 +36,7 @@ from authorizerd.daemon.net.connection_limits import UNLIMITED, ConnectionLimits
 from authorizerd.daemon.net.connection_server import ConnectionServer
 from authorizerd.daemon.net.fd_limit import allow_open_files
 from authorizerd.daemon.queries.acl_list import ACLS_PATH, AclListHandler
+from authorizerd.daemon.queries.acl_state import STATE_PATH, AclStateHandler
 from authorizerd.daemon.queries.acl_watch import WATCH_PATH, AclWatchHandler
 from authorizerd.daemon.queries.client import NO_QUERIES, Queries
 from authorizerd.daemon.queries.question_surface import (
@@ -111,6 +112,7 @@ def new_decision_handler(
         search = SearchHandler(authorizer, vocabulary, callers, queries)
         handlers |= dict.fromkeys(SEARCH_PATHS, search)
         handlers[ACLS_PATH] = AclListHandler(authorizer, callers, queries)
+        handlers[STATE_PATH] = AclStateHandler(authorizer, callers)
         handlers[WATCH_PATH] = AclWatchHandler(authorizer, callers, watchers)
     authzen = AuthZenHandler(
         authorizer, vocabulary, callers, queries if explains else NO_QUERIES, explains=explains

@@ -35,6 +35,7 @@ ENDPOINT_NEEDS: Final[Mapping[str, Needs]] = {
     "POST /v1/data": DECISIONS,
     "POST /v1/data/{policy}": DECISIONS,
     "GET /v1/acls": ACLS,
+    "GET /v1/state": ACLS,
     "GET /v1/watch": ACLS,
 }
 """The rights that endpoints require of callers with credentials; tests try each."""

@@ -183,6 +183,7 @@ class SnapshotBuilder:
         self._acls: MapMutation[bytes, Acl] = Map[bytes, Acl]().mutate()
         self._types = [_TypeBuilder() for _ in range(RESOURCE_TYPES.stop)]
         self._unindexed: MapMutation[Acl, bytes] = Map[Acl, bytes]().mutate()
+        self._combined_ids = 0
 
     def apply_changes(self, changes: Iterable[Change]) -> None:
         """Apply ``changes`` in order.
@@ -204,6 +205,7 @@ class SnapshotBuilder:
         acls[id] = acl
         if len(acls) == count:
             raise DuplicateIdError(id)
+        self._combined_ids ^= int.from_bytes(id)
         resource_type = acl.resource_type
         weights = weights_of(resource_type, acl.pattern_type, acl.operation, acl.permission_type)
         if not weights.is_plain:
@@ -219,6 +221,7 @@ class SnapshotBuilder:
         acl = self._acls.pop(id, None)
         if acl is None:
             raise UnknownIdError(id)
+        self._combined_ids ^= int.from_bytes(id)
         weights = weights_of(
             acl.resource_type, acl.pattern_type, acl.operation, acl.permission_type
         )
@@ -233,7 +236,13 @@ class SnapshotBuilder:
         for builder in self._types:
             index = yield from builder.freeze_in_steps()
             types.append(index)
-        return AclSnapshot(offset, self._acls.finish(), tuple(types), self._unindexed.finish())
+        return AclSnapshot(
+            offset,
+            self._acls.finish(),
+            tuple(types),
+            self._unindexed.finish(),
+            combined_ids=self._combined_ids,
+        )
 
     def freeze(self, offset: int) -> AclSnapshot:
         """Return the snapshot of everything applied, at log offset ``offset``."""

@@ -1,4 +1,4 @@
-"""What ``GET /v1/acls`` and ``GET /v1/watch`` share: methods, rights and errors.
+"""What ``/v1/acls``, ``/v1/watch`` and ``/v1/state`` share: methods, rights and errors.
 
 **Invariant:** no caller sees an ACL without credentials and the right to read ACLs. An error is one
 line of plain text, and an unidentified caller learns nothing from it.
@@ -48,6 +48,9 @@ class AclSurface(ABC):
         name: the surface's name in the audit log.
     """
 
+    audits_access = True
+    """False if only refusals are audited."""
+
     def __init__(self, name: str, authorizer: StandardAuthorizer, callers: Callers) -> None:
         self._name: Final = name
         self._authorizer: Final = authorizer
@@ -63,7 +66,8 @@ class AclSurface(ABC):
         requester = PortRequester(caller, request.address, request.headers)
         try:
             check_may_list(self._authorizer, caller)
-            audit_access(self._authorizer, requester, self._name, allowed=True)
+            if self.audits_access:
+                audit_access(self._authorizer, requester, self._name, allowed=True)
             return await self._answer(request, caller)
         except (QueryError, PastRefusedError) as error:
             return text_response(400, str(error))

@@ -84,7 +84,7 @@ def _identify(
     query: Query, snapshot: AclSnapshot, settings: AuthorizerSettings, image: ClusterImage
 ) -> bytes:
     """Return an identifier of the state that a search depends on."""
-    parts = [combine_ids(snapshot.acls)]
+    parts = [snapshot.version]
     if query.resource_name is None and query.resource_type == ResourceType.TOPIC:
         parts.append(combine_ids(image.topic_names))
     parts.append(b"%d" % settings.allow_everyone_if_no_acl_found)

@@ -1,4 +1,4 @@
-"""The texts of ``GET /v1/acls`` and ``GET /v1/watch``: ACLs and their changes as JSON.
+"""The texts of ``/v1/acls``, ``/v1/watch`` and ``/v1/state``: ACLs and their changes as JSON.
 
 **Invariant:** an event with changes has an id only if it completes its batch. So a client that
 resumes never misses the rest of a batch. An event is read back exactly as it was written, because
@@ -87,6 +87,24 @@ class StateEvent(msgspec.Struct, frozen=True):
     reason: str
 
 
+class StateAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The state that decides now.
+
+    Attributes:
+        version: ``AclSnapshot.version`` in hexadecimal digits.
+        releases: the Kafka releases whose rules decide, oldest first.
+        valid_ms: for how long the state may decide without further contact; None without a limit.
+    """
+
+    offset: int
+    count: int
+    version: str
+    releases: tuple[str, ...]
+    super_users: tuple[str, ...]
+    allow_everyone_if_no_acl_found: bool
+    valid_ms: int | None
+
+
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -108,6 +126,10 @@ def encode_listing_begin(
 
 def encode_listing_end(count: int) -> bytes:
     return _encode(ListingEnd(count))
+
+
+def encode_state_answer(answer: StateAnswer) -> bytes:
+    return _encode(answer)
 
 
 def encode_changes(

@@ -112,8 +112,8 @@ def check_names(parameters: dict[str, str], expected: tuple[str, ...]) -> None:
     """
     for name in parameters:
         if name not in expected:
-            names = ", ".join(expected)
-            raise QueryError(f"unknown parameter {quote(name)}: expected one of {names}")
+            names = f"one of {', '.join(expected)}" if expected else "none"
+            raise QueryError(f"unknown parameter {quote(name)}: expected {names}")
 
 
 def _read_code(parameters: dict[str, str], name: str, codes: type[Code]) -> Code:

@@ -21,6 +21,7 @@ from authorizerd.acl.model import (
 )
 from authorizerd.acl.patterns import NO_PATTERNS
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, EMPTY_TYPE, AclSnapshot, apply_changes
+from authorizerd.acl.state_version import combine_ids
 from authorizerd.image.errors import ChangeError
 from tests.acl.questions import questions
 from tests.support.acls import acl, snapshot_after, snapshot_of
@@ -95,6 +96,7 @@ def test_a_snapshot_contains_only_the_remaining_acls(log: list[ChangeBatch]) -> 
     """After creations and removals, it equals a bulk load of the remaining ACLs."""
     snapshot = snapshot_after(log)
     assert snapshot == build(remaining(log), snapshot.offset)
+    assert snapshot.version == combine_ids(snapshot.acls)
     assert len(snapshot.acls) == len(remaining(log))
 
 

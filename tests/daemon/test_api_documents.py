@@ -21,6 +21,7 @@ from authorizerd.daemon.http.api_document import (
     describe_port,
 )
 from authorizerd.daemon.queries.acl_list import ACLS_PATH
+from authorizerd.daemon.queries.acl_state import STATE_PATH
 from authorizerd.daemon.queries.acl_watch import WATCH_PATH
 from authorizerd.daemon.telemetry.admin import AdminHandler
 from authorizerd.daemon.telemetry.readiness import Readiness
@@ -134,7 +135,12 @@ async def test_decision_port_is_as_described(description: ApiDescription, tmp_pa
     requests += [
         (with_tokens, ask(method, path, token="root.secret", query=query))
         for method in ("GET", "HEAD")
-        for path, query in ((ACLS_PATH, "a=b"), (WATCH_PATH, "a=b"), (WATCH_PATH, "after=-7"))
+        for path, query in (
+            (ACLS_PATH, "a=b"),
+            (STATE_PATH, "a=b"),
+            (WATCH_PATH, "a=b"),
+            (WATCH_PATH, "after=-7"),
+        )
     ]
     for place, request in requests:
         if place not in handlers:

@@ -1,4 +1,4 @@
-"""The parts behind ``/v1/acls`` and ``/v1/watch``, with an applier that tests feed."""
+"""The parts behind the port's paths about ACLs, with an applier that tests feed."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from authorizerd.actors.record_applier import CaughtUp, Message, RecordApplier
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.queries.acl_list import ACLS_PATH, AclListHandler
+from authorizerd.daemon.queries.acl_state import STATE_PATH, AclStateHandler
 from authorizerd.daemon.queries.acl_watch import WATCH_PATH, AclWatchHandler
 from authorizerd.daemon.queries.watchers import Watchers
 from authorizerd.protocol.http.messages import Response
@@ -79,6 +80,7 @@ class AclPlace:
                 self.callers,
                 LocalQueries(self.applier.applied, self.applier.cluster),
             ),
+            STATE_PATH: AclStateHandler(self.authorizer, self.callers),
             WATCH_PATH: AclWatchHandler(self.authorizer, self.callers, self.watchers),
         }
         self.offset = 0

@@ -27,6 +27,7 @@ from authorizerd.actors.published import Published
 from authorizerd.config.bounds import SEND_BYTES
 from authorizerd.daemon.errors import ClosingError
 from authorizerd.daemon.queries.acl_list import ACLS_PATH, AclListHandler
+from authorizerd.daemon.queries.acl_state import STATE_PATH
 from authorizerd.daemon.queries.acl_watch import WATCH_PATH
 from authorizerd.daemon.queries.client import LISTING_SECONDS_MAX
 from authorizerd.protocol.http.streamed import StreamedResponse
@@ -157,7 +158,7 @@ async def test_listing_that_takes_too_long_is_cut_off(place: AclPlace) -> None:
     response.close()
 
 
-each_path = pytest.mark.parametrize("path", [ACLS_PATH, WATCH_PATH])
+each_path = pytest.mark.parametrize("path", [ACLS_PATH, STATE_PATH, WATCH_PATH])
 
 
 @pytest.mark.parametrize(
@@ -173,6 +174,7 @@ each_path = pytest.mark.parametrize("path", [ACLS_PATH, WATCH_PATH])
          "pattern_type: unknown value 'READ': expected one of ANY, MATCH"),
         (ACLS_PATH, "host=%80", "invalid query"),
         (ACLS_PATH, "&".join(f"a{number}=1" for number in range(20)), "invalid query"),
+        (STATE_PATH, "after=1", "unknown parameter 'after': expected none"),
         (WATCH_PATH, "after=x", "after: expected a log offset, found 'x'"),
         (WATCH_PATH, "after=", "after: expected a log offset, found ''"),
         (WATCH_PATH, "after=%D9%A3", "after: expected a log offset"),  # a digit, but not of ASCII
