@@ -202,9 +202,10 @@ image:
 clients: setup
 	@rm -rf clients/python/build
 	$(BIN)/python -m pip wheel --quiet --no-deps --no-index --no-build-isolation --wheel-dir dist ./clients/python
+	$(BIN)/python -m tools.mirror_wheel dist
 	@if command -v npm >/dev/null; then cd clients/javascript && npm pack --silent --pack-destination ../../dist; \
 	  else echo 'npm is not installed: the JavaScript client is not built'; fi
-	@ls dist/authorizerd_client-*.whl
+	@ls dist/authorizerd_client-*.whl dist/authorizerd_mirror-*.whl
 
 # Regenerate the lock files; needs uv.
 lock:

@@ -8,9 +8,11 @@ import venv
 import zipfile
 from importlib.metadata import distribution
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 
+from tests.clients.conftest import daemon_with_tokens
 from tests.support.daemon_process import ROOT, DaemonProcess
 from tests.support.programs import output_of
 
@@ -84,6 +86,41 @@ def test_python_wheel_works_without_trio(tmp_path: Path, token_daemon: DaemonPro
     printed = output_of(python, "-c", ASK_PYTHON, address, cwd=tmp_path).split()
     assert printed[:3] == ["trio", "authorizerd", "True"]
     assert Path(printed[3]).is_relative_to(environment)
+
+
+ASK_MIRROR = """
+import sys
+from authorizerd_client.mirror import Mirror
+with Mirror(sys.argv[1], token="root.secret") as mirror:
+    mirror.wait_until_ready(20)
+    may = mirror.decide(("User:root", None, "READ", "TOPIC", "orders"))
+print(may, *sorted(each for each in sys.modules if each.startswith("authorizerd.")))
+"""
+
+
+def test_mirror_is_a_wheel_of_its_own(tmp_path: Path) -> None:
+    """It decides by its own copy of the code, beside the client, and without authorizerd."""
+    output_of(sys.executable, "-m", "tools.mirror_wheel", tmp_path / "wheels", cwd=ROOT)
+    (wheel,) = (tmp_path / "wheels").glob("authorizerd_mirror-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = [name for name in archive.namelist() if ".dist-info/" not in name]
+        assert all(name.startswith("authorizerd_client/mirror/") for name in names)
+        archive.extractall(tmp_path / "installed")
+    client = copytree(
+        ROOT / "clients/python/src/authorizerd_client",
+        tmp_path / "installed/authorizerd_client",
+        ignore=shutil.ignore_patterns("mirror", "__pycache__"),
+        dirs_exist_ok=True,
+    )
+    assert not (Path(client) / "mirror/__init__.py").samefile(
+        ROOT / "clients/python/src/authorizerd_client/mirror/__init__.py"
+    )
+    for name in ("msgspec", "immutables"):
+        copy_distribution(name, tmp_path / "installed")
+    with daemon_with_tokens(tmp_path) as daemon:
+        address = f"http://{daemon.ready['decision_http']}"
+        program = f"import sys; sys.path.insert(0, {str(tmp_path / 'installed')!r}){ASK_MIRROR}"
+        assert output_of(sys.executable, "-I", "-c", program, address, cwd=tmp_path) == "True\n"
 
 
 @pytest.mark.skipif(NPM is None or NODE is None, reason="the package needs 'npm' and 'node'")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.clients.conftest import daemon_with_tokens
 from tests.end_to_end.example_daemon import ExampleDaemon, running_example
 from tests.support.certificates import Authority
 from tests.support.daemon_process import ROOT, DaemonProcess, closed_address, running
@@ -49,6 +50,12 @@ def silent_port() -> Iterator[int]:
     """A port that accepts connections and never answers."""
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
         yield listener.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def token_file_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
+    with daemon_with_tokens(tmp_path_factory.mktemp("tokens")) as started:
+        yield started
 
 
 def blocks_of(document: str) -> list[tuple[str, str]]:
@@ -185,7 +192,7 @@ def check_with_tls(
 
 
 TLS_PROGRAMS = {
-    "Python": ("ask.py", programs("python")[4], "8183", None),
+    "Python": ("ask.py", programs("python")[5], "8183", None),
     "JavaScript": ("ask.mjs", programs("js")[1], "8183", None),
     "Java": ("Ask.java", programs("java")[0], "8181", programs("bash")[0]),
     "Go": ("ask.go", programs("go")[0], "8181", programs("bash")[1]),
@@ -216,6 +223,18 @@ def test_program_with_tls(
     check_with_tls(ask, authority, tmp_path, ["own"] if name == "Java" else ["own", "other"])
 
 
+def test_mirror_of_the_page(token_file_daemon: DaemonProcess, tmp_path: Path) -> None:
+    """``User:root`` is a super user, and there are no ACLs."""
+    address = token_file_daemon.ready["decision_http"]
+    program = programs("python")[4].replace("127.0.0.1:8181", address)
+    program = program.replace("ID.SECRET", "root.secret")
+    for user, answer in (("root", "True"), ("alice", "False")):
+        (tmp_path / "ask.py").write_text(program.replace("User:alice", f"User:{user}"))
+        path = os.pathsep.join(map(str, (ROOT / "src", ROOT / "clients/python/src")))
+        printed = printed_by([sys.executable, "ask.py"], tmp_path, PYTHONPATH=path)
+        assert printed == answer
+
+
 def test_every_program_of_the_page_is_run() -> None:
     languages = sorted(language for language, _ in blocks_of(PAGE))
-    assert languages == ["bash"] * 2 + ["go", "java"] + ["js"] * 2 + ["python"] * 5
+    assert languages == ["bash"] * 2 + ["go", "java"] + ["js"] * 2 + ["python"] * 6

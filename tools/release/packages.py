@@ -19,6 +19,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
+from tools.mirror_wheel import stage
+
 SUMS: Final = "SHA256SUMS"
 _EXECUTABLE: Final = 0o111
 _UMASK: Final = 0o022
@@ -99,14 +101,15 @@ def package_chart(source: Path, out: Path, release: Release, helm: str) -> None:
 
 
 def build_client(source: Path, out: Path, epoch: int) -> None:
-    """Write the wheel of the Python client into ``out``.
+    """Write the wheels of the Python client and of its mirror into ``out``.
 
     Raises:
         CalledProcessError: the build fails, or twine finds a fault.
     """
     _build("--wheel", source / "clients/python", out, epoch)
-    (wheel,) = out.glob("authorizerd_client-*.whl")
-    _check(wheel)
+    with TemporaryDirectory() as folder:
+        _build("--wheel", stage(source, Path(folder)), out, epoch)
+    _check(*out.glob("authorizerd_client-*.whl"), *out.glob("authorizerd_mirror-*.whl"))
 
 
 def pack_client(source: Path, out: Path, epoch: int, npm: str) -> None:

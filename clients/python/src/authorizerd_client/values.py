@@ -70,13 +70,17 @@ class Decisions:
         """
         code = self.codes[number]
         if code == INVALID:
-            raise InvalidQuestionError(
-                f"invalid question {tuple(question)!r}: expected a principal 'TYPE:NAME', an IP "
-                "address or None, a Kafka operation, a Kafka resource type and a non-empty name"
-            )
+            raise new_invalid_question_error(question)
         if code == NOT_READY:
             raise new_answer_error(NOT_READY_ERROR)
         return code == ALLOWED
+
+
+def new_invalid_question_error(question: AnyQuestion) -> InvalidQuestionError:
+    return InvalidQuestionError(
+        f"invalid question {tuple(question)!r}: expected a principal 'TYPE:NAME', an IP "
+        "address or None, a Kafka operation, a Kafka resource type and a non-empty name"
+    )
 
 
 def select_allowed(questions: Sequence[AnyQuestion], decisions: Decisions) -> list[str]:
