@@ -99,8 +99,8 @@ class OwnSettings:
     authorizerd.tokens.file or client certificates, its visitors log in, even on a loopback
     address."""
     console_verify_state: str | None = setting(path)
-    """The file of `authorizerd verify --follow --state`, whose counts and latest differences the
-    page Live of the console shows. The daemon must be able to read it."""
+    """The file of `authorizerd verify --follow --state`, whose findings the page Verify of the
+    console shows. The daemon must be able to read it."""
     metrics_http: HttpEndpoint | None = setting(parse_optional_http_endpoint)
     """Address (http://host:port or https://host:port, on any interface) that serves /metrics,
     /healthz and /readyz to everyone and nothing else, for Prometheus and for probes

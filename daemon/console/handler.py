@@ -30,6 +30,7 @@ from authorizerd.daemon.console.visits import (
     Visit,
 )
 from authorizerd.daemon.decisions.callers import Caller, Callers
+from authorizerd.daemon.errors import ForbiddenError
 from authorizerd.daemon.process.threads import run_in_thread
 from authorizerd.protocol.decisions.acl_filters import QueryError, parse_query
 from authorizerd.protocol.http.messages import (
@@ -171,6 +172,8 @@ class Console:
             view_or_answer = _describe_error(400, str(error))
         except LoggedOutError:
             return await self._ask_to_log_in(request)
+        except ForbiddenError as error:
+            view_or_answer = _describe_error(403, str(error))
         except QuestionRefusedError as error:
             view_or_answer = _describe_error(error.status, str(error), error.headers)
         if isinstance(view_or_answer, Shown):

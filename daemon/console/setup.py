@@ -20,6 +20,7 @@ from authorizerd.daemon.console.pages.live import LivePage
 from authorizerd.daemon.console.pages.overview import OverviewPage
 from authorizerd.daemon.console.pages.plan import PlanPage
 from authorizerd.daemon.console.pages.question import QuestionPage
+from authorizerd.daemon.console.pages.verify import VerifyPage
 from authorizerd.daemon.console.questions import Questions
 from authorizerd.daemon.console.rendering import load_static_files, load_templates
 from authorizerd.daemon.console.requests import COOKIE, SECURE_COOKIE
@@ -42,6 +43,7 @@ from authorizerd.protocol.http.rights import (
     NOTHING,
     OWN_SEARCHES,
     SEARCHES_OF_ALL,
+    VERIFICATION,
     Needs,
 )
 from authorizerd.protocol.http.streamed import Handler
@@ -57,6 +59,7 @@ NAVIGATION: Final = {
     f"{ROOT_PATH}what": "What can",
     ACLS_PATH: "ACLs",
     f"{ROOT_PATH}history": "History",
+    f"{ROOT_PATH}verify": "Verify",
 }
 """The titles of the pages, by path, in the order of the links."""
 NEEDS: Final[Mapping[str, Needs]] = {
@@ -67,6 +70,7 @@ NEEDS: Final[Mapping[str, Needs]] = {
     f"{ROOT_PATH}what": OWN_SEARCHES,
     ACLS_PATH: ACLS,
     f"{ROOT_PATH}history": HISTORIES,
+    f"{ROOT_PATH}verify": VERIFICATION,
     PLAN_PATH: ACLS,
 }
 """The rights that each page requires of logged-in visitors. *Live* also has ``DENIALS``."""
@@ -103,6 +107,7 @@ def new_console(
         f"{ROOT_PATH}what": what,
         ACLS_PATH: AclsPage(),
         f"{ROOT_PATH}history": QuestionPage(questions, "history", HISTORY_PATH, AnswerHistory),
+        f"{ROOT_PATH}verify": VerifyPage(configuration),
     }
     navigation = dict(NAVIGATION)
     # Another authorizer's decisions do not depend on the ACLs alone.

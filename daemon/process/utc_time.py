@@ -13,7 +13,16 @@ def now_ms() -> int:
 
 def format_utc(time_s: float) -> str:
     """Return a time in seconds since 1970 as ``2026-01-02T03:04:05.678Z``."""
-    seconds, milliseconds = divmod(int(time_s * 1000), 1000)
+    return format_utc_ms(int(time_s * 1000))
+
+
+def format_utc_ms(time_ms: int) -> str:
+    """Return a time in milliseconds since 1970, as ``format_utc`` does.
+
+    Raises:
+        OSError, OverflowError: it is beyond the calendar.
+    """
+    seconds, milliseconds = divmod(time_ms, 1000)
     return f"{_format_second(seconds)}.{milliseconds:03d}Z"
 
 

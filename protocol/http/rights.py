@@ -59,4 +59,7 @@ HISTORIES: Final = Needs(
 )
 ACLS: Final = Needs(Right.READ, Right.READ, "list or watch ACLs", Right.READ, trusts=False)
 DENIALS: Final = Needs(Right.READ, Right.READ, "see denials of others", trusts=False)
+VERIFICATION: Final = Needs(
+    Right.READ, Right.READ, "see how brokers decided about others", trusts=False
+)
 PAST: Final = Needs(Right.READ, Right.READ, "ask about the past", Right.READ)

@@ -110,12 +110,12 @@ def check_pages(daemon: DaemonProcess, name: str, as_of: int) -> None:
     for path, needs in NEEDS.items():
         for own, principal in ((False, "User:alice"), (True, f"User:{name}")):
             fields = question | {"principal": principal}
-            if path in ("/console/", "/console/live", "/console/acls", "/console/plan"):
-                fields = {}
-            elif path == "/console/who":
+            if path == "/console/who":
                 fields = question
             elif path == "/console/history":
                 fields |= {"as_of": str(as_of)}
+            elif path not in ("/console/explain", "/console/what"):
+                fields = {}
             page = f"{path}?{urlencode(fields)}" if fields else path
             status, body = send(daemon.ready["admin_http"], "GET", page, f"{name}.secret")
             expected = is_forbidden(needs, CALLERS[name], own=own)

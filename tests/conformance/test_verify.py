@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from authorizerd.acl.model import Acl, AclAdded
-from authorizerd.replay.verify.causes import Cause
+from authorizerd.protocol.verification import Cause
 from authorizerd.replay.verify.history import read_history
 from tests.conformance.churn import POOL, PRINCIPAL, TOPICS
 from tests.conformance.followers import Follower

@@ -25,6 +25,7 @@ from authorizerd.management.formats.listing import write
 from tests.loop.running import ALICE, ROOT, token_of, write_folder
 from tests.support.acls import acl
 from tests.support.daemon_process import DaemonProcess, running
+from tests.support.verification import STATE_KEY, write_findings
 
 _WIDTH: Final = 1200
 _LOADS: Final = 5
@@ -71,6 +72,7 @@ PAGES: Final = {
     "what-many": _path("what", **(_WHAT | {"principal": "User:many"})),
     "acls": _path("acls"),
     "acls-search": _path("acls", search="report"),
+    "verify": _path("verify"),
     "missing": _path("other"),
 }
 _HISTORY: Final = {**_QUESTION, "principal": "User:billing", "host": "10.0.0.7"}
@@ -242,6 +244,7 @@ def main() -> None:
             "authorizerd.console": "true",
             "authorizerd.tokens.file": str(folder / "tokens"),
             "authorizerd.audit.log": str(folder / "audit.log"),
+            STATE_KEY: str(write_findings(folder / "state")),
         }
         with running(folder, folder / "log", settings, super_users=f"User:{ROOT}") as daemon:
             ask_questions(daemon)

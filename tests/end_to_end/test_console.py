@@ -2,18 +2,14 @@
 
 import json
 import shutil
-import time
 from contextlib import ExitStack
 from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from msgspec.structs import replace
 
 from authorizerd.config.bounds import ADMIN_CONNECTIONS_MAX
-from authorizerd.replay.verify.follow.state import Counts, Disagreement, Lag, State, write_state
-from authorizerd.replay.verify.report import Moment
 from tests.daemon.decision_place import entry
 from tests.end_to_end.example_daemon import Ports
 from tests.end_to_end.page_shell import Shell, run_page
@@ -145,47 +141,6 @@ def test_denials_need_a_file_and_a_right(tmp_path: Path) -> None:
     assert row.format("mallory", 2) in text
     assert row.format("&lt;script&gt;alert(1)&lt;/script&gt;", 1) in text
     assert row.format("\\u202eevil", 1) in text
-
-
-def test_comparison_with_brokers_is_shown_with_its_time(tmp_path: Path) -> None:
-    tokens, state = tmp_path / "tokens", tmp_path / "verify.json"
-    tokens.write_text(entry("a", "User:a") + "\n" + entry("b", "User:b"))
-    settings = {
-        "authorizerd.console": "true", "authorizerd.tokens.file": str(tokens),
-        "authorizerd.callers.read": "User:a", "authorizerd.console.verify.state": str(state),
-    }  # fmt: skip
-
-    def browse_live(caller: str) -> str:
-        headers = {"Authorization": f"Bearer {caller}.secret"}
-        answer = browse(daemon, "/console/live", **headers)
-        assert answer.status == 200
-        return answer.body.decode().partition('id="comparison"')[2]
-
-    different = Disagreement(
-        line="/audit.log:7", first_at="2026-11-30T00:00:00.000Z",
-        last_at="2026-11-30T00:00:00.000Z", events=3, principal="User:<b>\u202e", host=None,
-        operation="READ", resource_type="TOPIC", resource_name="t", recorded_allowed=True,
-        recorded_rule=None, allowed=False, rule="DefaultDeny", state=Moment(1, None), detail="",
-        cause="unknown",
-    )  # fmt: skip
-    counts = Counts(agreed=1_000, other_rule=1, not_judged={"a": 7, "b": 8}, disagreements={"c": 3})
-    old = State(
-        history="log", window_ms=1, counts=counts, lag=Lag(bytes=99_999), latest=(different,)
-    )
-    with running(tmp_path, new_log(tmp_path), settings) as daemon:
-        assert "cannot be read: No such file or directory" in browse_live("a")
-        assert "may not see denials of others" in browse_live("b")
-        state.write_text("{}")
-        assert "no state file of this version" in browse_live("a")
-        write_state(state, old)
-        page = browse_live("a")
-        assert "No figures since 1970-01-01T00:00:00Z" in page
-        for text in ("1,001", "3", "15", "99,999 bytes"):
-            assert f'">{text}' in page
-        assert "User:&lt;b&gt;\\u202e" in page
-        assert "<td>allowed</td><td>denied: " in page
-        write_state(state, replace(old, read_ms=time.time_ns() // 1_000_000))
-        assert "No figures" not in browse_live("a")
 
 
 @pytest.mark.skipif(

@@ -18,6 +18,7 @@ from authorizerd.management.formats.listing import write
 from tests.loop.running import ROOT, token_of, write_folder
 from tests.support.acls import acl
 from tests.support.daemon_process import DaemonProcess, running
+from tests.support.verification import STATE_KEY, write_findings
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -49,6 +50,7 @@ PAGES = {
     "what": "/console/what?principal=User%3Aalice&resource_type=TOPIC&operation=READ",
     "ACLs": "/console/acls",
     "history": f"/console/history?{urlencode(QUESTION | {'principal': 'User:a', 'as_of': '0'})}",
+    "verify": "/console/verify",
     "what if": "/console/plan",
     "missing": "/console/other",
 }
@@ -74,6 +76,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
         "authorizerd.console": "true",
         "authorizerd.tokens.file": str(folder / "tokens"),
         "authorizerd.audit.log": str(folder / "audit.log"),
+        STATE_KEY: str(write_findings(folder / "state", HOSTILE[0])),
     }
     with running(folder, folder / "log", settings, super_users=f"User:{ROOT}") as daemon:
         yield daemon
@@ -137,6 +140,16 @@ def visitor(browser: Browser, daemon: DaemonProcess) -> Iterator[Visitor]:
     assert visitor.faults == []
 
 
+def test_pages_fit_a_narrow_window(visitor: Visitor) -> None:
+    page, wide = visitor.page, []
+    page.set_viewport_size({"width": 390, "height": 844})
+    for name, path in PAGES.items():
+        page.goto(path)
+        if page.evaluate("document.documentElement.scrollWidth > window.innerWidth"):
+            wide.append(name)
+    assert wide == []
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious(scheme: str, browser: Browser, daemon: DaemonProcess) -> None:
     visitor = visit(browser, daemon, color_scheme=scheme)
@@ -154,7 +167,7 @@ def test_axe_finds_nothing_serious(scheme: str, browser: Browser, daemon: Daemon
 
 def test_hostile_names_run_nothing(visitor: Visitor) -> None:
     page = visitor.page
-    for path in (PAGES["ACLs"], PAGES["who"], PAGES["what"], PAGES["allowed"]):
+    for path in (PAGES["ACLs"], PAGES["who"], PAGES["what"], PAGES["allowed"], PAGES["verify"]):
         page.goto(path)
         assert "owned" not in page.title()
         assert page.locator("script:not([src^='/console/static/'])").count() == 0

@@ -25,6 +25,7 @@ _PAGES: tuple[tuple[str, dict[str, str]], ...] = (
         "history",
         {**_TOPIC, "principal": "User:alice", "resource_name": "topic-7", "as_of": "100000"},
     ),
+    ("verify", {}),
     ("acls", {}),
     ("acls", {"search": "topic-9", "sort": "resource_name", "page": "100"}),
     ("acls", {"search": "no such text"}),

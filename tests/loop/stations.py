@@ -30,6 +30,7 @@ from tests.loop.meter import Meter
 from tests.loop.players import Input, Played, Player
 from tests.loop.running import ALICE, ANONYMOUS, NOBODY, ROOT, running, tls_settings, token_of
 from tests.loop.stream_frames import frames
+from tests.support.verification import STATE_KEY, write_findings
 
 FEW: Final = 1000
 """Number of items in requests of older versions, unless ``is_whole``."""
@@ -164,7 +165,8 @@ STATIONS: Final[Mapping[str, Station]] = {
     "HTTP": Station("literals", (ROOT, ALICE), _http),
     "stream": Station("literals", (ROOT, ALICE), _stream),
     "console": Station("literals", (ROOT,), _console,
-                       lambda folder: {**_audited("INFO")(folder), "authorizerd.console": "true"}),
+                       lambda folder: {**_audited("INFO")(folder), "authorizerd.console": "true",
+                                       STATE_KEY: str(write_findings(folder / "state"))}),
     "prefixes": Station("prefixes", (ROOT,), _work_of_acls),
     "denied hosts": Station("denied hosts", (ROOT,), _work_of_acls, _audited("TRACE")),
     "one topic": Station("one topic", (ROOT,), _work_of_acls, _audited("INFO")),

@@ -312,10 +312,10 @@ CALLER_MUTANTS: Final = {
         found_by="tests/daemon/console/test_handler.py::test_wrong_tokens_are_slow_and_keep_nobody_out",
     ),
     "anyone with a token sees differences from brokers": Mutant(
-        file="daemon/console/pages/live.py",
-        text="            visit.caller.check(DENIALS)\n",
+        file="daemon/console/pages/verify.py",
+        text="        visit.caller.check(VERIFICATION)\n",
         becomes="",
-        found_by="tests/end_to_end/test_console.py::test_comparison_with_brokers_is_shown_with_its_time",
+        found_by="tests/daemon/console/test_rights.py::test_every_page_requires_its_rights",
     ),
     "anyone with a token sees denials of others": Mutant(
         file="daemon/console/pages/live.py",

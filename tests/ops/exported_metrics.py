@@ -10,8 +10,8 @@ import pytest
 from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from authorizerd.protocol.verification import Counts, Lag
 from authorizerd.replay.verify.follow.metrics import FOLLOW_METRICS
-from authorizerd.replay.verify.follow.state import Counts, Lag
 from tests.support.certificates import Authority
 from tests.support.daemon_process import ask, new_log, run, running
 from tests.support.programs import run_program

@@ -1,4 +1,4 @@
-"""The page *Live*: decisions per second, denials, lag, overload, the comparison with brokers."""
+"""The page *Live*: decisions per second, denials, lag, overload."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import trio
 from authorizerd.actors.daemon_authorizer import DecisionCounts
 from authorizerd.config.configuration import Configuration
 from authorizerd.daemon.audit.setup import STANDARD_STREAMS
-from authorizerd.daemon.console.comparison import Comparison, read_comparison
 from authorizerd.daemon.console.denials import Denials, read_denials
 from authorizerd.daemon.console.samples import Samples
 from authorizerd.daemon.console.visits import Shown, Visit
@@ -29,9 +28,8 @@ _RESULTS: Final = tuple(field.name for field in fields(DecisionCounts))
 class LivePage:
     """Show the daemon's current activity.
 
-    The numbers are those of /metrics. The denials are read from the audit log's file, and the
-    comparison with brokers from the verifier's. Not everyone on the machine may read these files,
-    so only visitors who log in and may read ACLs see them.
+    The numbers are those of /metrics. The denials are read from the audit log's file. Not everyone
+    on the machine may read it, so only visitors who log in and may read ACLs see denials.
     """
 
     def __init__(self, configuration: Configuration, sources: MetricSources) -> None:
@@ -40,8 +38,6 @@ class LivePage:
         self._audit_file: Final = (
             None if target is None or target in STANDARD_STREAMS else Path(target)
         )
-        state = configuration.console_verify_state
-        self._state_file: Final = None if state is None else Path(state)
         self._samples: Final = Samples(trio.current_time())
 
     async def __call__(self, visit: Visit) -> Shown:
@@ -55,7 +51,6 @@ class LivePage:
         rates = self._samples.measure(now, {**_flatten(decisions), **refused})
         status = sources.origin.source.status
         denials, no_denials = await self._find_denials(visit.caller)
-        comparison, no_comparison = await self._find_comparison(visit)
         applier = sources.applier.statistics()
         contact = None if status is None or status.contact_time is None else status.contact_time
         return Shown(
@@ -83,8 +78,6 @@ class LivePage:
                 "workers_offset": None if sources.workers is None else sources.workers.offset,
                 "denials": denials,
                 "no_denials": no_denials,
-                "comparison": comparison,
-                "no_comparison": no_comparison,
             },
         )
 
@@ -101,19 +94,6 @@ class LivePage:
         except OSError as error:
             reason = error.strerror or "it is not a file"
             return None, f"The audit log's file cannot be read: {reason}."
-
-    async def _find_comparison(self, visit: Visit) -> tuple[Comparison | None, str]:
-        """Return what the verifier has counted, or the reason why nothing can be shown."""
-        if self._state_file is None:
-            return None, ""
-        try:
-            visit.caller.check(DENIALS)
-            return await run_in_thread(read_comparison, self._state_file), ""
-        except ForbiddenError as error:
-            return None, f"{error}."
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or "it is no state file of this version"
-            return None, f"The verifier's state file cannot be read: {reason}."
 
 
 def _flatten(decisions: Mapping[str, Any]) -> dict[str, int]:

@@ -12,7 +12,6 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from enum import StrEnum
 from statistics import fmean
 from typing import Final, TypeAlias
 
@@ -22,6 +21,7 @@ from authorizerd.acl.decision import DefaultRule, Rule, get_acl
 from authorizerd.acl.model import Acl
 from authorizerd.acl.releases import Release
 from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.protocol.verification import Cause
 from authorizerd.replay.verify.history import describe_state
 from authorizerd.replay.verify.judging import NEWEST, Case, Judge
 
@@ -32,20 +32,6 @@ SUPER_USER: Final = DefaultRule.SUPER_USER
 _SECOND_MS: Final = 1000
 _Request: TypeAlias = tuple[str | None, ...]
 """The log of a broker, and the fields of a request in it."""
-
-
-class Cause(StrEnum):
-    """Why a decision differs, as the page names it. Tests are in this order."""
-
-    PLUG_IN = "another authorizer decided"
-    SUPER_USERS = "super.users differ"
-    DEFAULT = "allow.everyone.if.no.acl.found differs"
-    RELEASE = "another Kafka release decided"
-    CLOCK = "the clock of the broker differs"
-    OTHER_TIME = "the broker decided by an earlier or later state"
-    HISTORY_LACKS = "an ACL that the history lacks"
-    BROKER_LACKED = "an ACL that the broker lacked"
-    UNKNOWN = "unknown"
 
 
 _NEED_STATE: Final = frozenset((Cause.HISTORY_LACKS, Cause.BROKER_LACKED, Cause.UNKNOWN))

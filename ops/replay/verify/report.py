@@ -14,9 +14,10 @@ import msgspec
 
 from authorizerd.acl.known_settings import KnownSettings
 from authorizerd.acl.text.printable import escape_unprintable
+from authorizerd.protocol.verification import Cause, Listed, Moment
 from authorizerd.replay.ingest.report import Ingested, by_frequency
 from authorizerd.replay.text import format_count, format_time
-from authorizerd.replay.verify.causes import Cause, Difference
+from authorizerd.replay.verify.causes import Difference
 from authorizerd.replay.verify.history import ALWAYS, History
 from authorizerd.replay.verify.judging import Case, Judge, Match
 from authorizerd.replay.verify.settings import DifferentSetting
@@ -25,36 +26,6 @@ LISTED_MAX: Final = 1_000
 SHOWN_MAX: Final = 10
 
 _Key: TypeAlias = tuple[str | bool | None, ...]
-
-
-class Moment(msgspec.Struct, frozen=True):
-    """A place in the history; None where the source has none."""
-
-    offset: int | None
-    at: str | None
-
-
-class Listed(msgspec.Struct, frozen=True, kw_only=True):
-    """Equal decisions that differ; ``line`` is the first of them, ``state`` what judged it.
-
-    ``recorded_rule`` is None if the line has none.
-    """
-
-    line: str
-    first_at: str
-    last_at: str
-    events: int
-    principal: str
-    host: str | None
-    operation: str
-    resource_type: str
-    resource_name: str
-    recorded_allowed: bool
-    recorded_rule: str | None
-    allowed: bool
-    rule: str
-    state: Moment
-    detail: str
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):

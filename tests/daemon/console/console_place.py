@@ -32,7 +32,7 @@ OWN_SITE = {"sec-fetch-site": "same-origin"}
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 EXPLAIN, ACLS = "/console/explain", "/console/acls"
 WHO, WHAT, HISTORY = "/console/who", "/console/what", "/console/history"
-PLAN = "/console/plan"
+PLAN, VERIFY = "/console/plan", "/console/verify"
 
 
 class ConsolePlace(Place):

@@ -279,7 +279,7 @@ async def test_trusted_visitor_sees_which_pages_need_a_log_in(tmp_path: Path) ->
     for folder, caller in ((None, ""), (tmp_path, "root")):
         _, page = await ConsolePlace(folder, ALICE).get(EXPLAIN, caller)
         marked = re.findall(r">([^<]+)</a> <span class=\"muted\">\(needs login\)", page)
-        assert marked == (["ACLs", "What if"] if folder is None else [])
+        assert marked == (["ACLs", "Verify", "What if"] if folder is None else [])
     for path in (ACLS, PLAN):
         status, page = await ConsolePlace(None, ALICE).get(path)
         assert status == 403

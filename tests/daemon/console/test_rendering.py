@@ -12,10 +12,19 @@ from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.daemon.console.rendering import render
 from authorizerd.daemon.queries.tables import CUT_CHARACTERS, cut
 from authorizerd.management.formats.listing import write
-from tests.daemon.console.console_place import ACLS, EXPLAIN, PLAN, WHAT, WHO, ConsolePlace
+from tests.daemon.console.console_place import (
+    ACLS,
+    EXPLAIN,
+    PLAN,
+    VERIFY,
+    WHAT,
+    WHO,
+    ConsolePlace,
+)
 from tests.daemon.console.page_check import check_page
 from tests.support.acls import acl
 from tests.support.turns import Turns
+from tests.support.verification import parse_with, write_findings
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -40,6 +49,7 @@ async def test_hostile_name_is_only_text(name: str, tmp_path: Path) -> None:
         acl(f"User:{name}", "READ", topic=name),
         acl(f"User:{name}", "WRITE", topic=name, host="10.0.0.1"),
         acl(f"User:{name}", "ALL", topic=name, deny=True, host="10.0.0.2"),
+        configuration=parse_with(write_findings(tmp_path / "state", name)),
     )
     question = {"resource_type": "TOPIC", "resource_name": name, "host": "10.0.0.3"}
     principal = {"principal": f"User:{name}"}
@@ -52,6 +62,7 @@ async def test_hostile_name_is_only_text(name: str, tmp_path: Path) -> None:
         (ACLS, {}),
         (ACLS, principal),
         (ACLS, {"search": name}),
+        (VERIFY, {}),
     ):
         status, page = await place.get(path, "root", **fields)
         assert status == 200, page

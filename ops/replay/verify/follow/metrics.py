@@ -14,9 +14,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from authorizerd.replay.verify.causes import Cause
+from authorizerd.protocol.verification import Cause, Counts, Lag
 from authorizerd.replay.verify.follow.shadow import Shadow
-from authorizerd.replay.verify.follow.state import Counts, Lag
 
 _NEVER: Final = -1
 
@@ -120,8 +119,9 @@ FOLLOW_METRICS: Final = (
     FollowMetric(
         name="authorizerd_verify_last_decision_timestamp_seconds",
         unit="seconds since 1970",
-        help="Time of the latest decision that is counted, -1 before the first.",
-        advice="If it stands still although clients are active, brokers do not log.",
+        help="Time of the latest decision that was judged, -1 before the first.",
+        advice="If it stands still although clients are active, brokers do not log, or nothing "
+        "can be judged.",
         read=lambda counts, _: _NEVER if counts.judged_ms is None else counts.judged_ms / 1000,
     ),
     FollowMetric(

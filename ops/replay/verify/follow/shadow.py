@@ -20,6 +20,7 @@ from authorizerd.acl.known_settings import KnownSettings
 from authorizerd.acl.releases import Release
 from authorizerd.acl.text.printable import escape_json
 from authorizerd.metadata.storage import DISK, Storage
+from authorizerd.protocol.verification import LATEST_MAX, Counts, Disagreement, Lag
 from authorizerd.replay.acls.errors import AclSourceError
 from authorizerd.replay.ingest.parse.times import find_zone
 from authorizerd.replay.judging.index import collector_off
@@ -30,14 +31,7 @@ from authorizerd.replay.verify.follow.contact import Contact
 from authorizerd.replay.verify.follow.files import FollowedFile, FollowedFiles, Line
 from authorizerd.replay.verify.follow.history import HistoryFollower
 from authorizerd.replay.verify.follow.line_times import LineTimes
-from authorizerd.replay.verify.follow.state import (
-    LATEST_MAX,
-    Counts,
-    Disagreement,
-    Lag,
-    State,
-    write_state,
-)
+from authorizerd.replay.verify.follow.state import State, write_state
 from authorizerd.replay.verify.judging import Case, Judge, Match
 from authorizerd.replay.verify.report import group_differences
 
@@ -219,23 +213,23 @@ def _count(
 ) -> Counts:
     """Add all lines of a batch to the counts."""
     matches, not_judged = Counter[Match](), Counter(before.not_judged)
+    times = [each for each in (before.judged_since_ms, before.judged_ms) if each is not None]
     for case in cases:
         if case.not_judged is not None:
             not_judged[case.not_judged] += case.part.lines
-        elif not case.is_different:
+            continue
+        times += case.part.first_ms, case.part.last_ms
+        if not case.is_different:
             assert case.ruling is not None, "the case was judged"
             matches[case.ruling.match] += case.part.lines
     disagreements = Counter(before.disagreements)
     for each in differences:
         disagreements[each.cause] += each.case.part.lines
     set_aside, blank = Counter(before.set_aside), before.blank
-    judged_ms = before.judged_ms
     for counted, tally in tallies:
-        if isinstance(counted, Summand):
-            judged_ms = tally.last_ms if judged_ms is None else max(judged_ms, tally.last_ms)
-        elif counted is None:
+        if counted is None:
             blank += tally.lines
-        else:
+        elif not isinstance(counted, Summand):
             set_aside[counted.value] += tally.lines
     return replace(
         before,
@@ -245,7 +239,8 @@ def _count(
         disagreements=dict(disagreements),
         set_aside=dict(set_aside),
         blank=blank,
-        judged_ms=judged_ms,
+        judged_since_ms=min(times, default=None),
+        judged_ms=max(times, default=None),
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -17,18 +17,14 @@ import msgspec
 
 from authorizerd.metadata.meta_properties import write_whole
 from authorizerd.metadata.storage import DISK, Storage
+from authorizerd.protocol.verification import Findings, StateError, decode_findings
 from authorizerd.replay.acls.errors import AclSourceError
 from authorizerd.replay.local.errors import TrafficError
-from authorizerd.replay.verify.report import Listed
-
-KIND: Final = "authorizerd verify --follow"
-VERSION: Final = 1
-LATEST_MAX: Final = 50
-"""The number of differences that the file keeps."""
 
 _OWN_FILE: Final = 0o640
 _REMEDY: Final = (
-    "restore the file, or move it away to begin again, which counts the logs from their beginning"
+    "restore the file, or name another one to begin again, which counts the logs from their "
+    "beginning"
 )
 
 
@@ -53,71 +49,10 @@ class Position(msgspec.Struct, frozen=True, kw_only=True):
     is_finished: bool = False
 
 
-class Disagreement(Listed, frozen=True, kw_only=True):
-    """Equal decisions that differ, as ``verify`` lists them, with their cause."""
+class State(Findings, frozen=True, kw_only=True):
+    """The contents of the file."""
 
-    cause: str
-
-
-class Counts(msgspec.Struct, frozen=True, kw_only=True):
-    """The counts since the beginning. Each line counts in exactly one of them.
-
-    Attributes:
-        not_judged: events by reason.
-        disagreements: events by cause.
-        set_aside: lines without an event by reason.
-        lost_files: files that were replaced or removed before they were known to be read.
-        judged_ms: the latest time of an event.
-    """
-
-    agreed: int = 0
-    other_rule: int = 0
-    not_judged: Mapping[str, int] = {}
-    disagreements: Mapping[str, int] = {}
-    set_aside: Mapping[str, int] = {}
-    blank: int = 0
-    lost_files: int = 0
-    judged_ms: int | None = None
-
-    @property
-    def lines(self) -> int:
-        groups = (self.not_judged, self.disagreements, self.set_aside)
-        return self.agreed + self.other_rule + self.blank + sum(sum(g.values()) for g in groups)
-
-
-class Lag(msgspec.Struct, frozen=True, kw_only=True):
-    """The lines that are not counted yet.
-
-    Attributes:
-        bytes: of all logs, read or not.
-        lines: those that were read and wait for the history.
-        oldest_ms: the time of the oldest of these lines.
-        history_ms: the time up to which the history is known.
-    """
-
-    bytes: int = 0
-    lines: int = 0
-    oldest_ms: int | None = None
-    history_ms: int | None = None
-
-
-class State(msgspec.Struct, frozen=True, kw_only=True):
-    """The contents of the file.
-
-    Attributes:
-        read_ms: when the logs were read last.
-        latest: the newest differences, the last one first.
-    """
-
-    kind: str = KIND
-    version: int = VERSION
-    history: str
-    window_ms: int
-    read_ms: int = 0
-    counts: Counts = Counts()
-    lag: Lag = Lag()
     files: tuple[Position, ...] = ()
-    latest: tuple[Disagreement, ...] = ()
 
 
 def read_state(path: Path, new: State, storage: Storage = DISK) -> State:
@@ -135,12 +70,9 @@ def read_state(path: Path, new: State, storage: Storage = DISK) -> State:
     except OSError as error:
         raise TrafficError(f"--state: {path}: {error.strerror or error}") from error
     try:
-        state = msgspec.json.decode(data, type=State)
-    except msgspec.MsgspecError as error:
-        raise TrafficError(f"--state: {path}: damaged, or no state: {error}: {_REMEDY}") from error
-    if (state.kind, state.version) != (KIND, VERSION):
-        found = f"{state.kind!r} version {state.version}"
-        raise TrafficError(f"--state: {path}: expected {KIND!r} version {VERSION}, found {found}")
+        state = decode_findings(data, State)
+    except StateError as error:
+        raise TrafficError(f"--state: {path}: {error}: {_REMEDY}") from error
     if state.history != new.history:
         raise AclSourceError(
             new.history,

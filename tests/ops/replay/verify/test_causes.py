@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from authorizerd.acl.releases import Release
+from authorizerd.protocol.verification import Cause
 from authorizerd.replay.local.tallies import Part, Summand
-from authorizerd.replay.verify.causes import Cause, Difference, find_common_delay
+from authorizerd.replay.verify.causes import Difference, find_common_delay
 from authorizerd.replay.verify.judging import NEWEST, Case
 from tests.ops.replay.verify.scripted_broker import (
     END_S,

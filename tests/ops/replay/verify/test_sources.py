@@ -15,7 +15,7 @@ from authorizerd.acl.releases import Release
 from authorizerd.cli import broker_acls
 from authorizerd.cli.broker_acls import BrokerAnswer
 from authorizerd.cli.main import main
-from authorizerd.replay.verify.causes import Cause
+from authorizerd.protocol.verification import Cause
 from authorizerd.replay.verify.judging import NEWEST
 from tests.ops.replay.verify.scripted_broker import (
     END_S,

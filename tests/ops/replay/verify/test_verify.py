@@ -12,8 +12,8 @@ import pytest
 from authorizerd.acl.decision import MatchingAcl
 from authorizerd.acl.model import Acl, AclAdded, AclRemoved, Question
 from authorizerd.acl.releases import Release
+from authorizerd.protocol.verification import Cause
 from authorizerd.replay.local.tallies import Summand
-from authorizerd.replay.verify.causes import Cause
 from authorizerd.replay.verify.history import History, State
 from authorizerd.replay.verify.judging import OLDEST
 from tests.end_to_end.example_daemon import Ports

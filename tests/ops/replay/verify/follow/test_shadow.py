@@ -16,14 +16,14 @@ from authorizerd.acl.decision import MatchingAcl
 from authorizerd.acl.model import Acl
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
 from authorizerd.protocol.records.metadata import MetadataRecord
+from authorizerd.protocol.verification import Cause, Counts
 from authorizerd.replay.acls.errors import AclSourceError
 from authorizerd.replay.local.errors import TrafficError
-from authorizerd.replay.verify.causes import Cause
 from authorizerd.replay.verify.follow import files, history, shadow
 from authorizerd.replay.verify.follow.contact import Contact, ask_contact
 from authorizerd.replay.verify.follow.history import HistoryFollower
 from authorizerd.replay.verify.follow.shadow import AHEAD
-from authorizerd.replay.verify.follow.state import Counts, State, hold_state, read_state
+from authorizerd.replay.verify.follow.state import State, hold_state, read_state
 from tests.ops.replay.verify.follow.rotated_logs import (
     CrashingFollower,
     RotatedLog,
@@ -188,7 +188,9 @@ def test_log_that_is_missing_is_waited_for(tmp_path: Path) -> None:
     assert settle(follower).lines == 1
     away.rename(folder)
     write_lines(folder / "audit.log", [line_at(10), line_at(11)])
-    assert settle(follower) == Counts(agreed=2, judged_ms=START_MS + 11_000)
+    assert settle(follower) == Counts(
+        agreed=2, judged_since_ms=START_MS + 10_000, judged_ms=START_MS + 11_000
+    )
 
 
 def test_line_waits_until_the_history_is_known_past_its_window(tmp_path: Path) -> None:
@@ -204,7 +206,9 @@ def test_line_waits_until_the_history_is_known_past_its_window(tmp_path: Path) -
     append(log_dir, batch(2, [added(1, ACL)], time_s=104.95))
     assert settle(follower).agreed == 1
     append(log_dir, batch(3, [METADATA_VERSION], time_s=105))
-    assert settle(follower) == Counts(agreed=2, judged_ms=START_MS + 100_000)
+    assert settle(follower) == Counts(
+        agreed=2, judged_since_ms=START_MS + 10_000, judged_ms=START_MS + 100_000
+    )
 
 
 def test_history_is_followed_through_growth_checkpoints_and_replacement(tmp_path: Path) -> None:
@@ -306,6 +310,7 @@ def test_line_of_the_future_does_not_delay_the_others(tmp_path: Path) -> None:
     follower.step()
     counts = follower.shadow.state.counts
     assert (counts.agreed, counts.not_judged) == (2, {AHEAD: 1})
+    assert counts.judged_ms == START_MS + 11_000
 
 
 def test_differences_are_logged_up_to_a_number_a_minute(
@@ -361,13 +366,13 @@ def test_memory_for_lines_that_wait_is_bounded(
 
 
 @pytest.mark.parametrize(("text", "error"), [
-    (b"", "damaged, or no state"),
-    (b'{"kind":"authorizerd verify --follow","version":1,"history"', "damaged, or no state"),
+    (b"", "not a state file, or a damaged one: invalid JSON"),
+    (b"\xff", "damaged one: invalid JSON.*: restore the file, or name another one"),
+    (b'{"kind":"authorizerd verify --follow","version":1,"history"', "damaged one: invalid JSON"),
+    (b'{"version":1,"history":"log","window_ms":1}', "damaged one: kind is missing"),
+    (b'{"kind":"authorizerd verify --follow","version":1}', "damaged one: history is missing"),
     (b'{"kind":"other","version":1,"history":"log","window_ms":1}', "found 'other' version 1"),
-    (
-        b'{"kind":"authorizerd verify --follow","version":2,"history":"log","window_ms":1}',
-        "found .* version 2",
-    ),
+    (b'{"kind":"authorizerd verify --follow","version":2}', "found .* version 2"),
     (
         b'{"kind":"authorizerd verify --follow","version":1,"history":"other","window_ms":1}',
         "the comparison with other",
