@@ -61,6 +61,19 @@ TOOL_MUTANTS: Final = {
         found_by="tests/ops/replay/verify/follow/test_shadow.py"
         "::test_line_waits_until_the_history_is_known_past_its_window",
     ),
+    "a state file of another version is read": Mutant(
+        file="protocol/verification.py",
+        text="if (head.kind, head.version) == (KIND, VERSION):",
+        becomes="if head.kind == KIND:",
+        found_by="tests/daemon/console/pages/test_verify.py::test_unreadable_file_is_no_figure",
+    ),
+    "the console shows old findings as current": Mutant(
+        file="daemon/console/pages/verify.py",
+        text="abs(at_ms - found.read_ms) > STALE_S * 1000",
+        becomes="False",
+        found_by="tests/daemon/console/pages/test_verify.py"
+        "::test_old_or_incomplete_figures_are_named",
+    ),
     "a truncated log is read on at the old position": Mutant(
         file="ops/replay/verify/follow/files.py",
         text="            if not self._has_read(self._descriptor):\n",

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
@@ -38,11 +37,10 @@ class FollowMetric(NamedTuple):
 
     def collect(self, counts: Counts, lag: Lag) -> Metric:
         """Return the metric with its values now."""
-        make: Any = CounterMetricFamily if self.kind == "counter" else GaugeMetricFamily
-        metric: Metric = make(self.name, self.help, labels=self.labels)
+        metric = Metric(self.name.removesuffix("_total"), self.help, self.kind)
         read = self.read(counts, lag)
         for labels, value in (read if isinstance(read, Mapping) else {(): read}).items():
-            make.add_metric(metric, labels, value)
+            metric.add_sample(self.name, dict(zip(self.labels, labels, strict=True)), value)
         return metric
 
 

@@ -48,7 +48,7 @@ async def test_everything_in_the_file_is_shown(tmp_path: Path) -> None:
     for each in (
         "4 decisions of brokers differ", "2 logs were replaced or removed",
         "Agreed 1,000 Agreed, by another ACL that matches 21 Differ 4 Not judged 15",
-        "Lines set aside 5 Logs not read to their end 2",
+        "Lines set aside 5 Lines counted, with blank ones 1,045 Logs not read to their end 2",
         "Earliest decision that was judged 1970-01-01T00:00:01.000Z, 20833 days ago",
         "Latest decision that was judged 2027-01-15T07:59:50.123Z, 9 s ago",
         "/copy/eve, up to 5 s before",
@@ -112,9 +112,10 @@ async def test_only_the_newest_differences_are_listed(tmp_path: Path) -> None:
 
 
 async def test_page_without_the_setting_says_how_to_set_it(tmp_path: Path) -> None:
-    assert "set authorizerd.console.verify.state to that file" in await ConsolePlace(tmp_path).text(
-        VERIFY, "root"
-    )
+    place = ConsolePlace(tmp_path)
+    text = await place.text(VERIFY, "root")
+    assert "set authorizerd.console.verify.state to that file" in text
+    assert "unknown parameter 'x'" in await place.text(VERIFY, "root", 400, x="y")
 
 
 async def test_port_that_trusts_everyone_shows_nothing(tmp_path: Path) -> None:

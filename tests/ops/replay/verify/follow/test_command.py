@@ -8,14 +8,15 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from authorizerd.cli.main import main
 from authorizerd.metadata.copy_directory import CopyMark, write_mark
 from authorizerd.metadata.storage import DISK
+from authorizerd.protocol.verification import Findings, decode_findings
 from tests.ops.replay.verify.scripted_broker import Step, write_history, write_lines
 from tests.support.daemon_process import ask_at, new_log, run, running, wait_until
 from tests.support.fixture_types import Capture
@@ -131,9 +132,9 @@ def test_daemons_decisions_are_counted_once_while_both_are_restarted(tmp_path: P
     assert values["verified_decisions_total", "", "differed"] == 1
     assert values["verify_lost_files_total",] == values["verify_bytes_behind",] == 0
     assert values["verify_history_lag_seconds",] < 30
-    saved: Any = json.loads(state.read_bytes())
-    assert saved["counts"]["agreed"] == count_lines() - 1
-    assert saved["latest"][0] == found
+    saved = decode_findings(state.read_bytes(), Findings)
+    assert saved.counts.agreed == count_lines() - 1
+    assert msgspec.to_builtins(saved.latest[0]) == found
 
 
 @pytest.mark.parametrize(("words", "code", "text"), [
