@@ -4,7 +4,9 @@ import signal
 import ssl
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import msgspec
@@ -17,9 +19,16 @@ from authorizerd.acl.decision import AuthorizerSettings, is_allowed
 from authorizerd.acl.releases import ANY_RELEASE, RULES_4_3, RULES_4_4
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes, with_rules
 from authorizerd.acl.text.named_acl import name_acl
+from authorizerd.protocol.decisions.acl_feed import (
+    encode_changes,
+    encode_listed,
+    encode_listing_begin,
+    encode_listing_end,
+)
 from authorizerd_client import (
     Acl,
     AclChange,
+    AuthorizerdError,
     Changes,
     InvalidQuestionError,
     Listing,
@@ -28,19 +37,22 @@ from authorizerd_client import (
     Resumed,
     Suspended,
 )
+from authorizerd_client.following import Follower
 from authorizerd_client.mirror import Mirror
 from authorizerd_client.mirror.copy import Copy
 from authorizerd_client.mirror.state import DaemonState, read_state
-from authorizerd_client.values import AnyQuestion
+from authorizerd_client.values import Address, AnyQuestion
 from tests.acl.questions import questions
 from tests.clients.conftest import daemon_with_tokens
-from tests.support.acls import acl, snapshot_of
+from tests.support.acls import acl, snapshot_after, snapshot_of
 from tests.support.admin_client import binding, create_acls, delete_acls, filter_of, new_admin
 from tests.support.certificates import Authority
 from tests.support.daemon_process import DaemonProcess, closed_address, wait_until
 from tests.support.strategies import logs
 
 STALE = 10.0
+DAMAGES = 20
+HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 ORDERS = ("User:alice", "10.0.0.1", "READ", "TOPIC", "orders")
 ONE = snapshot_of(acl("User:alice", "READ", topic="orders"))
 TWO = snapshot_of(*ONE.acls.values(), acl("User:bob", "READ", topic="orders"))
@@ -104,6 +116,15 @@ def test_copy_decides_as_the_daemon(
             for question in asked:
                 mine = is_allowed(copy.view.snapshot, copy.view.settings, question)
                 assert mine == is_allowed(snapshot, settings, question)
+
+
+def test_acls_with_different_unknown_codes_are_different() -> None:
+    """A listing calls both of them UNKNOWN."""
+    snapshot = snapshot_of(*(acl("User:a", code, topic="t") for code in (100, 101)))
+    copy = Copy(STALE)
+    copy.apply(list_all(snapshot), 0)
+    copy.note_state(state_of(snapshot), 1)
+    assert deadline_of(copy) == 11
 
 
 def deadline_of(copy: Copy) -> float | None:
@@ -298,3 +319,70 @@ def test_mirror_over_tls_uses_the_daemon_that_works(tmp_path: Path) -> None:
 def test_mirror_needs_a_limit(stale_seconds: float) -> None:
     with pytest.raises(ValueError, match="stale_seconds"):
         Mirror("http://127.0.0.1:1", stale_seconds=stale_seconds)
+
+
+def encode_events(snapshot: AclSnapshot, log: list[model.ChangeBatch]) -> tuple[bytes, bytes]:
+    """Return a listing's text, and that of a watch after it, as a daemon sends them."""
+    lines = [
+        encode_listing_begin(snapshot.offset),
+        *(encode_listed(*each) for each in snapshot.acls.items()),
+        encode_listing_end(len(snapshot.acls)),
+        b"",
+    ]
+    known, events = dict(snapshot.acls), []
+    for batch in log:
+        known |= {each.id: each.acl for each in batch.changes if isinstance(each, model.AclAdded)}
+        changes = [
+            (isinstance(each, model.AclAdded), each.id, known[each.id]) for each in batch.changes
+        ]
+        events.append(encode_changes(batch.last_offset, changes, is_last=True))
+    return b"\n".join(lines), b"".join(events)
+
+
+def damage(text: bytes, chance: Random) -> bytes:
+    """Return a text with a line that is missing, repeated, moved or cut, or without its end."""
+    lines = text.splitlines(keepends=True)
+    at, to = chance.randrange(len(lines)), chance.randrange(len(lines))
+    match chance.randrange(5):
+        case 0:
+            del lines[at]
+        case 1:
+            lines.insert(at, lines[to])
+        case 2:
+            lines.insert(to, lines.pop(at))
+        case 3:
+            lines[at] = lines[at][: chance.randrange(len(lines[at]))] + b"\n"
+        case _:
+            del lines[at:]
+    return b"".join(lines)
+
+
+def receive(follower: Follower, copy: Copy, body: bytes) -> None:
+    for start in range(0, len(body), 512):
+        if not follower.needs_connection:
+            part = body[start : start + 512]
+            for event in follower.receive_data(b"%x\r\n%b\r\n" % (len(part), part)):
+                copy.apply(event, 0)
+
+
+@given(log=logs(), parts=st.integers(0, 6), seed=st.integers(0, 2**32))
+def test_damaged_answers_are_no_proof(log: list[model.ChangeBatch], parts: int, seed: int) -> None:
+    """A copy that decides has all ACLs of the daemon, however the answers were damaged."""
+    chance = Random(seed)
+    begun = snapshot_after(log[:parts])
+    final = apply_changes(begun, [each for batch in log[parts:] for each in batch.changes])
+    listing, events = encode_events(begun, log[parts:])
+    for _ in range(DAMAGES):
+        follower, copy = Follower(None), Copy(STALE)
+        body = [listing, events]
+        damaged = chance.randrange(2) if events else 0
+        body[damaged] = damage(body[damaged], chance)
+        with suppress(AuthorizerdError):
+            for each in body:
+                follower.begin(Address(None, "localhost", 1))
+                follower.receive_data(HEAD)
+                receive(follower, copy, each)
+        copy.note_state(state_of(final), 1)
+        if deadline_of(copy) is not None:
+            assert copy.view is not None
+            assert copy.view.snapshot.acls == final.acls
