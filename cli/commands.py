@@ -114,6 +114,11 @@ COMMANDS: Final[dict[str, Command]] = {
         "add_test_arguments",
         "run policy tests: assertions about access in YAML files",
     ),
+    "routes": Command(
+        "commands",
+        "add_routes_commands",
+        "check the routes by which a gateway asks for its users' requests",
+    ),
     "history": Command(
         "questions.history",
         "add_history_arguments",
@@ -156,6 +161,25 @@ ACLS_COMMANDS: Final[Mapping[str, Command]] = {
     ),
 }
 """The commands that may follow ``acls`` as its first word. kafka-acls ignores such words."""
+
+
+ROUTES_COMMANDS: Final[Mapping[str, Command]] = {
+    "check": Command(
+        "routes.check",
+        "add_check_arguments",
+        "check a file of routes, run its tests, and show what a request would ask",
+    ),
+}
+"""The commands that follow ``routes``."""
+
+SUBCOMMANDS: Final[Mapping[str, Mapping[str, Command]]] = {
+    "acls": ACLS_COMMANDS,
+    "routes": ROUTES_COMMANDS,
+}
+
+
+def add_routes_commands(parser: argparse.ArgumentParser) -> None:
+    add_commands(parser, ROUTES_COMMANDS)
 
 
 def run_acls(words: Sequence[str]) -> int:

@@ -111,6 +111,10 @@ class OwnSettings:
     must exist when the daemon starts. SIGHUP reads the file again, for added and removed tokens. A
     change of this key itself needs a restart. Without this key, every caller that reaches a
     decision port is trusted."""
+    routes_file: str | None = setting(path)
+    """File of the routes that map a gateway's requests to questions (docs/gateways.md). With it,
+    the decision port answers /v1/forward-auth. It must exist when the daemon starts. SIGHUP reads
+    the file again; a change of this key itself needs a restart."""
     callers_ask: frozenset[str] = setting(parse_principals, "", reloadable=True)
     """Semicolon-separated list of principals (Type:name) of callers that may ask for decisions
     about any principal, on all decision ports. Other callers may ask about themselves only. ACLs

@@ -29,6 +29,7 @@ from authorizerd.daemon.audit.setup import open_audit
 from authorizerd.daemon.authorizer_loader import choose_authorizer
 from authorizerd.daemon.certificates import Certificates
 from authorizerd.daemon.decisions.callers import new_callers
+from authorizerd.daemon.decisions.route_file import RouteFile
 from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.kafka.permissions import Rights
 from authorizerd.daemon.kafka.request_latency import RequestTimes
@@ -68,8 +69,8 @@ class DaemonServices:
 
         Raises:
             MetadataLogError: the log does not exist.
-            ConfigurationError: the tokens file has an invalid line.
-            StartError: the audit file, tokens file or authorizer is unusable.
+            ConfigurationError: the tokens file or the routes file has an invalid line.
+            StartError: the audit file, tokens file, routes file or authorizer is unusable.
         """
         configuration = read_configuration()
         self.configuration: Final = configuration
@@ -137,6 +138,9 @@ class DaemonServices:
         self.callers.prepare_reload()()  # the first load is a reload that is applied at once
         self.settings.subscribe_file(self.callers.prepare_reload)
         self.settings.subscribe(self.callers.reconfigure)
+        self.routes: Final = RouteFile(configuration.routes_file)
+        self.routes.prepare_reload()()
+        self.settings.subscribe_file(self.routes.prepare_reload)
         if self.audit is not None:
             self.settings.subscribe_file(self.audit.prepare_reload)
         if self.workers is not None:
@@ -199,6 +203,7 @@ class DaemonServices:
             self.callers.text,
             b"" if self.audit is None else self.audit.secret,
             self.certificates.stores,
+            self.routes.text,
         )
 
     def close(self) -> None:

@@ -23,6 +23,7 @@ from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.decisions.discovery import DiscoveryHandler
 from authorizerd.daemon.decisions.opa import DATA_PATH, HEALTH_PATH, OpaHandler
 from authorizerd.daemon.decisions.paths import PathsHandler
+from authorizerd.daemon.decisions.route_file import RouteFile
 from authorizerd.daemon.decisions.stream_server import StreamServer
 from authorizerd.daemon.endpoints import (
     DECISION_HTTP,
@@ -97,8 +98,9 @@ def new_decision_handler(
     callers: Callers,
     watchers: Watchers,
     queries: Queries,
+    routes: RouteFile,
 ) -> PathsHandler:
-    """Return the handler of AuthZEN, OPA's data API, and requests for ACLs."""
+    """Return the handler of AuthZEN, OPA's data API, gateways, and requests for ACLs."""
     vocabulary = Vocabulary(
         configuration.authzen_subject_types, configuration.authzen_resource_types
     )
@@ -124,7 +126,13 @@ def new_decision_handler(
         is_tls=configuration.decision_http.is_tls,
         has_searches=explains,
     )
-    return PathsHandler(handlers, {DATA_PATH: opa})
+    below: dict[str, Handler] = {DATA_PATH: opa}
+    if routes.is_configured:
+        # Imported only here: most daemons have no gateway, and would start more slowly.
+        from authorizerd.daemon.decisions.forward_auth import FORWARD_PATH, ForwardAuthHandler
+
+        below[FORWARD_PATH] = ForwardAuthHandler(authorizer, callers, routes)
+    return PathsHandler(handlers, below)
 
 
 def new_decision_server(

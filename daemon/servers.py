@@ -105,7 +105,7 @@ def new_servers(
     )
     queries = QueryClient(parts.query_process.questions, configuration.search_timeout_ms)
     decisions = new_decision_handler(
-        configuration, parts.authorizer, parts.callers, parts.watchers, queries
+        configuration, parts.authorizer, parts.callers, parts.watchers, queries, parts.routes
     )
     http |= _new_health_servers(parts, registry, readiness, decisions, sources, addresses, queries)
     if parts.workers is None:

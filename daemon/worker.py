@@ -33,6 +33,7 @@ from authorizerd.daemon.decision_servers import (
     reconfigure_servers,
 )
 from authorizerd.daemon.decisions.callers import new_callers
+from authorizerd.daemon.decisions.route_file import RouteFile
 from authorizerd.daemon.decisions.stream_server import StreamServer
 from authorizerd.daemon.endpoints import DECISION_HTTP, DECISION_STREAM
 from authorizerd.daemon.errors import StartError
@@ -142,6 +143,7 @@ class Worker(WorkerActions):
             why_no_snapshot=lambda: self._applier.not_ready_reason,
         )
         self._callers = new_callers(configuration)
+        self._routes = RouteFile(configuration.routes_file)
         self._certificates = Certificates(configuration)
         self._certificates.on_client_auth(self._callers.require_credentials)
         self._certificates.prepare_stores(stores)()
@@ -157,6 +159,7 @@ class Worker(WorkerActions):
                     self._callers,
                     self._watchers,
                     QueryClient(questions, configuration.search_timeout_ms),
+                    self._routes,
                 ),
             )
         }
@@ -219,8 +222,10 @@ class Worker(WorkerActions):
     async def apply_files(self, files: Files) -> None:
         # In a thread, because a long file would block decisions.
         apply_tokens = await run_in_thread(self._callers.parse, files.tokens)
+        apply_routes = await run_in_thread(self._routes.parse, files.routes)
         apply_stores = await run_in_thread(self._certificates.prepare_stores, files.stores)
         apply_tokens()
+        apply_routes()
         apply_stores()
         if self._audit is not None:
             self._audit.use_secret(files.audit_secret)

@@ -118,12 +118,14 @@ class Files(msgspec.Struct, array_like=True, frozen=True):
     """The contents of the files that the configuration names, as the daemon uses them.
 
     ``tokens`` is the text of the tokens file, or None. ``audit_secret`` is the key for hashing
-    names in audit lines. ``stores`` is TLS of the decision ports, or None.
+    names in audit lines. ``stores`` is TLS of the decision ports, or None. ``routes`` is the text
+    of the routes file, or None.
     """
 
     tokens: str | None = None
     audit_secret: bytes = b""
     stores: Stores | None = None
+    routes: str | None = None
 
     def __repr__(self) -> str:
         """Return a text without the contents, safe for logs."""

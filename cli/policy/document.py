@@ -25,8 +25,9 @@ from typing import Final, NamedTuple
 
 from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.cli.policy import fields
-from authorizerd.cli.policy.faults import Fault, FaultyFileError, new_error
-from authorizerd.cli.policy.yaml_tree import (
+from authorizerd.cli.policy.faults import FaultyFileError, new_error
+from authorizerd.config.yaml_tree import (
+    Fault,
     Fields,
     Items,
     Node,

@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.text.printable import escape_unprintable
+from authorizerd.config.yaml_tree import Fault
 
 FAULTS_SHOWN_MAX: Final = 100
 """The limit per file: a file of another kind would have a fault in every line."""
-
-
-class Fault(NamedTuple):
-    """A fault at a position in a file; ``line`` and ``column`` count from 1.
-
-    ``notes`` are further lines that help to correct it.
-    """
-
-    line: int
-    column: int
-    reason: str
-    notes: tuple[str, ...] = ()
 
 
 class FaultyFileError(Exception):

@@ -18,8 +18,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeVar
 
 from authorizerd.acl.model import CLUSTER_NAME, ResourceType
-from authorizerd.cli.policy.faults import Fault
-from authorizerd.cli.policy.yaml_tree import Fields, Items, Node, Text, YamlError, describe
+from authorizerd.config.yaml_tree import (
+    Fault,
+    Fields,
+    Items,
+    Node,
+    Text,
+    YamlError,
+    describe,
+)
 from authorizerd.management.policy import words
 
 T = TypeVar("T")

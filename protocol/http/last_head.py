@@ -16,6 +16,7 @@ from authorizerd.protocol.http.request_head import (
     Head,
     PlacedHead,
     ReadHead,
+    RepeatedHeaders,
 )
 
 HEAD_BYTES_MAX: Final = 1024
@@ -74,6 +75,8 @@ def remember_head(text: bytes, read: ReadHead, bytes_max: int) -> LastHead | Non
         bytes_max: a size within which no head exceeds a limit.
     """
     head, headers, _, length = read
+    if isinstance(headers, RepeatedHeaders):
+        return None
     headers = dict(headers)
     bytes_max = min(bytes_max, HEAD_BYTES_MAX)
     if len(text) > bytes_max or head.query or not _NOT_KEPT.isdisjoint(headers):

@@ -41,9 +41,10 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     """One complete request.
 
     ``path`` and ``query`` are still percent-encoded. Header names are in lower case, and the
-    values of a repeated header are joined by commas. ``principal`` is that of the client's
-    certificate, or None. ``address`` is the client's IP address, None for a Unix socket. ``view``
-    is the form in which the console wants the answer; no client can set it.
+    values of a repeated header are joined by commas; then they are ``RepeatedHeaders``.
+    ``principal`` is that of the client's certificate, or None. ``address`` is the client's IP
+    address, None for a Unix socket. ``view`` is the form in which the console wants the answer; no
+    client can set it.
     """
 
     method: str

@@ -93,6 +93,18 @@ PlacedHead: TypeAlias = tuple[Head, Mapping[bytes, bytes], bytes, int, int]
 """The same, and the position in the received bytes where the head ends."""
 
 
+class RepeatedHeaders(dict[bytes, bytes]):
+    """Headers of which some are repeated: commas join their values.
+
+    ``repeated`` has their names.
+    """
+
+    __slots__ = ("repeated",)
+
+    def __init__(self) -> None:
+        self.repeated: set[bytes] = set()
+
+
 def check_beginning(head: bytes | bytearray, limits: HttpLimits) -> None:
     """Reject a head as soon as its first bytes rule out a valid one.
 
@@ -185,15 +197,15 @@ def parse_head(head: bytes, headers_max: int) -> ReadHead:
     return parsed, headers, echo, length
 
 
-def _join_repeated(lines: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
-    """Return headers of which some are repeated: commas join their values."""
-    headers: dict[bytes, bytes] = {}
+def _join_repeated(lines: list[tuple[bytes, bytes]]) -> RepeatedHeaders:
+    headers = RepeatedHeaders()
     for name, value in lines:
         name = name.lower()
         if name in headers:
             if name in _NEVER_REPEATED:
                 raise RefusedError(400, f"repeated header: {name.decode()}")
             value = headers[name] + b", " + value
+            headers.repeated.add(name)
         headers[name] = value
     return headers
 

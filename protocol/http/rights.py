@@ -48,6 +48,7 @@ _OTHERS: Final = "search the rights of others"
 
 NOTHING: Final = Needs(None, None, "")
 DECISIONS: Final = Needs(Right.ASK, None, "ask about others")
+FORWARDED: Final = Needs(Right.ASK, Right.ASK, "ask for the users of a gateway")
 EVALUATIONS: Final = Needs(Right.ASK, None, "ask about others", Right.READ)
 OWN_SEARCHES: Final = Needs(Right.SEARCH, None, _OTHERS, Right.READ)
 SEARCHES_OF_ALL: Final = Needs(Right.SEARCH, Right.SEARCH, _OTHERS, Right.READ)

@@ -9,6 +9,7 @@ from authorizerd.actors.published import Published
 from authorizerd.config.configuration import parse
 from authorizerd.daemon.decision_servers import new_decision_handler
 from authorizerd.daemon.decisions.paths import PathsHandler
+from authorizerd.daemon.decisions.route_file import RouteFile
 from authorizerd.daemon.queries.watchers import Watchers
 from authorizerd.image.cluster import EMPTY_IMAGE
 from authorizerd.protocol.http.messages import Request
@@ -51,4 +52,5 @@ def decision_handler(place: Place, log_dir: Path = Path("none")) -> PathsHandler
         place.callers,
         watchers,
         LocalQueries(place.snapshot, Published(EMPTY_IMAGE), log_dir),
+        RouteFile(None),
     )

@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 import pytest
 
-from authorizerd.cli.commands import ACLS_COMMANDS, COMMANDS
+from authorizerd.cli.commands import COMMANDS, SUBCOMMANDS
 from authorizerd.cli.program.ending import SIGNALS
 from tests.end_to_end.held_daemon import HELD
 from tests.support.daemon_process import (
@@ -125,11 +125,12 @@ _ENDED: Mapping[str, str] = {
     "acls export": "--acls {pipe} --to {folder}/out.yaml",
     "acls import": "{pipe} --log-dir {folder}/new --node-id 1",
     "acls remove": "--principal User:a --bootstrap-server localhost:1 --command-config {pipe}",
+    "routes check": "{pipe}",
     "replay usage": "--logs {pipe} --acls {pipe} --out {folder}/out --engine local",
 }
 """Each command reads a pipe that has no writer."""
-_NOT_ENDED = {"serve", "worker", "token", "check-log", "replay"}
-"""The daemon ends itself, two commands read no pipe, and all of replay ends in one place."""
+_NOT_ENDED = {"serve", "worker", "token", "check-log", "replay", "routes"}
+"""The daemon ends itself, three commands read no pipe, and all of replay ends in one place."""
 
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda each: signal.Signals(each).name)
@@ -178,7 +179,8 @@ def test_ignored_signals_end_a_change_with_words(number: int) -> None:
 
 
 def test_every_command_is_ended_by_the_test_above() -> None:
-    commands = {*COMMANDS, *(f"acls {each}" for each in ACLS_COMMANDS)}
+    inner = {f"{name} {each}" for name in SUBCOMMANDS for each in SUBCOMMANDS[name]}
+    commands = {*COMMANDS, *inner}
     assert commands - _NOT_ENDED == {each for each in _ENDED if not each.startswith("replay")}
 
 

@@ -9,7 +9,7 @@ from authorizerd.cli import import_config, output
 from authorizerd.cli import main as command_line
 from authorizerd.cli.acls import command as acl_command
 from authorizerd.cli.change import applying, planning, releases
-from authorizerd.cli.commands import ACLS_COMMANDS
+from authorizerd.cli.commands import SUBCOMMANDS
 from authorizerd.cli.doctor import command as doctor
 from authorizerd.cli.log import check_log
 from authorizerd.cli.policy import command as policy_command
@@ -100,6 +100,7 @@ def test_every_exit_code_is_explained() -> None:
         **dict.fromkeys(("explain", "who-can", "what-can", "can"), general | {output.EXIT_DENIED}),
         "test": general | exit_codes(policy_command),
         "verify": general | {messages.EXIT_DENIED},
+        "routes check": general | {output.EXIT_DENIED},
         "import-config": general | {import_config.EXIT_INCOMPLETE},
         "acls": {0} | exit_codes(acl_command),
         "acls plan": general | exit_codes(planning),
@@ -136,5 +137,6 @@ def test_only_the_examined_modules_define_exit_codes() -> None:
 def test_every_command_in_the_help_has_exit_codes() -> None:
     """``worker`` has none: the help does not list it, because only the daemon runs it."""
     listed = re.findall(r"^    ([a-z-]+)(?: |$)", run_main("--help").out, re.MULTILINE)
-    listed += [f"acls {name}" for name in ACLS_COMMANDS]
+    listed.remove("routes")  # it is only a prefix
+    listed += [f"{first} {name}" for first, names in SUBCOMMANDS.items() for name in names]
     assert sorted(listed) == sorted({command for command, _ in exit_code_rows()})

@@ -9,10 +9,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.cli.policy import yaml_tree
 from authorizerd.cli.policy.document import FILE_BYTES_MAX, read_policy, read_policy_file
 from authorizerd.cli.policy.faults import FAULTS_SHOWN_MAX, FaultyFileError
-from authorizerd.cli.policy.yaml_tree import (
+from authorizerd.config import yaml_tree
+from authorizerd.config.yaml_tree import (
     DEPTH_MAX,
     Fields,
     Items,

@@ -14,6 +14,7 @@ from authorizerd.config.configuration import Configuration, parse
 from authorizerd.daemon.console.requests import COOKIE
 from authorizerd.daemon.console.setup import new_console
 from authorizerd.daemon.decision_servers import new_decision_handler
+from authorizerd.daemon.decisions.route_file import RouteFile
 from authorizerd.daemon.process.utc_time import now_ms
 from authorizerd.daemon.queries.watchers import Watchers
 from authorizerd.daemon.telemetry.metric_sources import MetricSources
@@ -53,7 +54,12 @@ class ConsolePlace(Place):
         super().__init__(folder, *acls)
         queries = LocalQueries(self.snapshot, Published(image_of(*topics)), log_dir, now_ms=now_ms)
         self.decisions = new_decision_handler(
-            configuration, self.authorizer, self.callers, Watchers(AclJournal(1), 8), queries
+            configuration,
+            self.authorizer,
+            self.callers,
+            Watchers(AclJournal(1), 8),
+            queries,
+            RouteFile(None),
         )
         # Only the pages about the daemon itself use more; tests/end_to_end visits them.
         measured = cast(MetricSources, SimpleNamespace(authorizer=self.authorizer))

@@ -16,8 +16,6 @@ from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
 
 import yaml
 
-from authorizerd.cli.policy.faults import Fault
-
 DEPTH_MAX: Final = 8
 NODES_MAX: Final = 200_000
 
@@ -29,6 +27,18 @@ _KINDS: Final = {
     "timestamp": "a date", "merge": "a merge key", "value": "a default key",
 }  # fmt: skip
 _QUOTE: Final = "quote it if it is a text"
+
+
+class Fault(NamedTuple):
+    """A fault at a position in a file; ``line`` and ``column`` count from 1.
+
+    ``notes`` are further lines that help to correct it.
+    """
+
+    line: int
+    column: int
+    reason: str
+    notes: tuple[str, ...] = ()
 
 
 class Text(NamedTuple):
@@ -166,7 +176,7 @@ class _Composer:
             self._refuse(event, f"expected a text or a list, {found}: {advice}")
         if event.anchor is not None:
             found = f"found the anchor &{event.anchor}"
-            advice = "anchors are not supported; use 'principals' or 'defaults'"
+            advice = "anchors are not supported: write the value out"
             self._refuse(event, f"expected a text or a list, {found}: {advice}")
         if event.tag is not None:
             self._refuse(event, f"expected no tag, found {event.tag}: {_QUOTE}")

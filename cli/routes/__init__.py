@@ -1,0 +1,1 @@
+"""The commands ``authorizerd routes …``: files of routes, for gateways."""

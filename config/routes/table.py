@@ -1,0 +1,251 @@
+"""The table of routes: the questions that a request needs.
+
+    POST /topics/{topic} -> WRITE TOPIC {topic}
+    GET|HEAD /connectors/** -> DESCRIBE CLUSTER kafka-cluster
+    POST /consumers/{group} -> DENY the topics are named in the body
+
+**Invariant:** the first route in the order of the file that matches decides. A request that matches
+no route is denied. So is a request that the first route would match but for letter case or accents:
+the server behind the gateway may ignore these, and the request may need this route's questions.
+
+All routes of a method are one tree of folded segments, so that a lookup takes about as long for
+2,000 routes as for one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from authorizerd.acl.text.typos import find_similar
+from authorizerd.config.errors import InvalidValueError
+from authorizerd.config.routes.errors import RefusedRequestError
+from authorizerd.config.routes.pattern import Pattern, Variable, parse_pattern
+from authorizerd.config.routes.questions import Template, parse_questions
+from authorizerd.config.routes.target import fold, split_target
+
+ROUTES_MAX: Final = 2_000
+METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+DENY: Final = "DENY"
+
+LINE: Final = re.compile(r"(\S+)\s+(\S+)\s+->\s+(\S.*)", re.DOTALL)
+_DENY: Final = re.compile(rf"{DENY}(?:\s+(.*))?", re.DOTALL)
+_EXPECTED: Final = (
+    "expected METHOD PATTERN -> QUESTION, such as POST /topics/{topic} -> WRITE TOPIC {topic}, or"
+    " METHOD PATTERN -> DENY reason"
+)
+_NO_ROUTE: Final = ROUTES_MAX
+
+
+class Line(NamedTuple):
+    """A line of the file, and its number."""
+
+    text: str
+    number: int
+
+
+class Route(NamedTuple):
+    """A route. Without questions, it denies, for the reason ``denial``."""
+
+    line: Line
+    methods: tuple[str, ...]
+    pattern: Pattern
+    questions: tuple[Template, ...]
+    denial: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The methods and the pattern, as in the file."""
+        return self.line.text.partition("->")[0].strip()
+
+
+class Match(NamedTuple):
+    """The route of a request, and the values of its variables."""
+
+    route: Route
+    values: tuple[str, ...]
+
+
+class RouteError(InvalidValueError):
+    """A line that is not a route, or that no request can reach."""
+
+    def __init__(self, reason: str, line: Line) -> None:
+        super().__init__(reason)
+        self.line = line
+
+
+class _Node:
+    """The routes that have the same segments so far. Routes are numbers in the order of the file.
+
+    Attributes:
+        end: the first route that ends here.
+        rest: the first route that takes any further segments.
+    """
+
+    __slots__ = ("end", "literals", "rest", "variables")
+
+    def __init__(self) -> None:
+        self.literals: dict[str, _Node] = {}
+        self.variables: dict[tuple[str, str], tuple[Variable, _Node]] = {}
+        self.end = self.rest = _NO_ROUTE
+
+    def add(self, pattern: Pattern, number: int) -> None:
+        node = self
+        for segment in pattern.segments:
+            if isinstance(segment, str):
+                node = node.literals.setdefault(fold(segment), _Node())
+            else:
+                folded = segment.fold()
+                key = folded.prefix, folded.suffix
+                _, node = node.variables.setdefault(key, (folded, _Node()))
+        if pattern.has_rest:
+            node.rest = min(node.rest, number)
+        else:
+            node.end = min(node.end, number)
+
+    def find(self, folded: Sequence[str]) -> int:
+        """Return the first route that matches the folded segments, or ``_NO_ROUTE``."""
+        nodes, first = [self], _NO_ROUTE
+        for segment in folded:
+            following: list[_Node] = []
+            for node in nodes:
+                if node.rest < first:
+                    first = node.rest
+                node.follow(segment, following)
+            if not following:
+                return first
+            nodes = following
+        for node in nodes:
+            if node.end < first:
+                first = node.end
+        return first
+
+    def follow(self, segment: str, following: list[_Node]) -> None:
+        """Add the nodes after a segment of a path to ``following``."""
+        literal = self.literals.get(segment)
+        if literal is not None:
+            following.append(literal)
+        for variable, node in self.variables.values():
+            if variable.covers(segment):
+                following.append(node)
+
+    def find_cover(self, pattern: Pattern) -> int:
+        """Return the first route that matches all that ``pattern`` matches, or ``_NO_ROUTE``."""
+        nodes, first = [self], _NO_ROUTE
+        for segment in pattern.segments:
+            folded = fold(segment) if isinstance(segment, str) else segment.fold()
+            following: list[_Node] = []
+            for node in nodes:
+                first = min(first, node.rest)
+                if isinstance(folded, str) and folded in node.literals:
+                    following.append(node.literals[folded])
+                following += [
+                    child for variable, child in node.variables.values() if variable.covers(folded)
+                ]
+            nodes = following
+        ends = (node.rest if pattern.has_rest else node.end for node in nodes)
+        return min((first, *ends))
+
+
+class RouteTable:
+    """Routes in the order of their file."""
+
+    def __init__(self, routes: Sequence[Route]) -> None:
+        self.routes: Final = tuple(routes)
+        self._roots: Final[dict[str, _Node]] = {}
+        for number, route in enumerate(self.routes):
+            for method in route.methods:
+                self._roots.setdefault(method, _Node()).add(route.pattern, number)
+
+    def find(self, method: str, target: str) -> Match:
+        """Return the route of a request.
+
+        Raises:
+            RefusedRequestError: no route matches, or the target might be read in several ways.
+        """
+        segments = split_target(target)
+        root = self._roots.get(method)
+        number = _NO_ROUTE
+        if root is not None:
+            number = root.find([fold(segment) for segment in segments])
+        if number == _NO_ROUTE:
+            raise RefusedRequestError(f"no route allows {method} {target.partition('?')[0]}")
+        route = self.routes[number]
+        values = route.pattern.match(segments)
+        if values is None:
+            raise RefusedRequestError(
+                f"the path differs in letter case or accents from a route: {route.line.text}"
+            )
+        return Match(route, values)
+
+
+def parse_routes(lines: Iterable[Line]) -> tuple[RouteTable, list[RouteError]]:
+    """Return the table of the valid lines, and the faults of all others."""
+    routes: list[Route] = []
+    faults: list[RouteError] = []
+    for line in lines:
+        try:
+            if len(routes) == ROUTES_MAX:
+                raise InvalidValueError(f"expected at most {ROUTES_MAX} routes")
+            routes.append(parse_route(line))
+        except InvalidValueError as error:
+            faults.append(RouteError(str(error), line))
+            if len(routes) == ROUTES_MAX:
+                break
+    return RouteTable(routes), [*faults, *_find_unreachable(routes)]
+
+
+def parse_route(line: Line) -> Route:
+    """Return the route of a line.
+
+    Raises:
+        InvalidValueError: it is not a route.
+    """
+    found = LINE.fullmatch(line.text.strip())
+    if found is None:
+        raise InvalidValueError(f"'{line.text}': {_EXPECTED}")
+    pattern = parse_pattern(found[2])
+    denial = _DENY.fullmatch(found[3])
+    methods = _parse_methods(found[1])
+    if denial is None:
+        questions = parse_questions(found[3], pattern.variables)
+        return Route(line, methods, pattern, questions)
+    if not denial[1]:
+        raise InvalidValueError(f"'{line.text}': expected a reason after {DENY}")
+    return Route(line, methods, pattern, (), denial[1])
+
+
+def _parse_methods(text: str) -> tuple[str, ...]:
+    methods = text.split("|")
+    for method in methods:
+        if method not in METHODS:
+            meant = find_similar(method, METHODS)
+            hint = "" if meant is None else f" (did you mean {meant}?)"
+            raise InvalidValueError(
+                f"unknown method '{method}'{hint}: expected one of {', '.join(METHODS)}; join"
+                " several by |"
+            )
+        if methods.count(method) > 1:
+            raise InvalidValueError(f"the method {method} occurs twice")
+    return tuple(methods)
+
+
+def _find_unreachable(routes: Sequence[Route]) -> Iterator[RouteError]:
+    """Yield the fault of each route that a single earlier route covers, if only for a method."""
+    roots: dict[str, _Node] = {}
+    for number, route in enumerate(routes):
+        for method in route.methods:
+            root = roots.setdefault(method, _Node())
+            cover = root.find_cover(route.pattern)
+            if cover != _NO_ROUTE:
+                earlier = routes[cover].line
+                yield RouteError(
+                    f"'{route.line.text}': no {method} request can reach this route, because the"
+                    f" earlier route of line {earlier.number} matches all of them (letter case"
+                    f" ignored): '{earlier.text}': put the more specific route first, or remove"
+                    " one",
+                    route.line,
+                )
+                break
+            root.add(route.pattern, number)
