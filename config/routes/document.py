@@ -114,7 +114,7 @@ class _Reading:
             self._add(root.line, "", "expected 'routes', a list with at least one route")
         table, faults = parse_routes(lines)
         for fault in faults:
-            self._add(fault.line.number, "routes", str(fault))
+            self._add(fault.line.number, "routes", fault.reason)
         return Routes(RequestReader(gateway, identity, table), self._read_tests(root), text)
 
     def read_only_tests(self, root: Fields) -> tuple[RouteTest, ...]:

@@ -67,12 +67,11 @@ class Match(NamedTuple):
     values: tuple[str, ...]
 
 
-class RouteError(InvalidValueError):
+class RouteFault(NamedTuple):
     """A line that is not a route, or that no request can reach."""
 
-    def __init__(self, reason: str, line: Line) -> None:
-        super().__init__(reason)
-        self.line = line
+    reason: str
+    line: Line
 
 
 class _Node:
@@ -180,17 +179,17 @@ class RouteTable:
         return Match(route, values)
 
 
-def parse_routes(lines: Iterable[Line]) -> tuple[RouteTable, list[RouteError]]:
+def parse_routes(lines: Iterable[Line]) -> tuple[RouteTable, list[RouteFault]]:
     """Return the table of the valid lines, and the faults of all others."""
     routes: list[Route] = []
-    faults: list[RouteError] = []
+    faults: list[RouteFault] = []
     for line in lines:
         try:
             if len(routes) == ROUTES_MAX:
                 raise InvalidValueError(f"expected at most {ROUTES_MAX} routes")
             routes.append(parse_route(line))
         except InvalidValueError as error:
-            faults.append(RouteError(str(error), line))
+            faults.append(RouteFault(str(error), line))
             if len(routes) == ROUTES_MAX:
                 break
     return RouteTable(routes), [*faults, *_find_unreachable(routes)]
@@ -231,7 +230,7 @@ def _parse_methods(text: str) -> tuple[str, ...]:
     return tuple(methods)
 
 
-def _find_unreachable(routes: Sequence[Route]) -> Iterator[RouteError]:
+def _find_unreachable(routes: Sequence[Route]) -> Iterator[RouteFault]:
     """Yield the fault of each route that a single earlier route covers, if only for a method."""
     roots: dict[str, _Node] = {}
     for number, route in enumerate(routes):
@@ -240,7 +239,7 @@ def _find_unreachable(routes: Sequence[Route]) -> Iterator[RouteError]:
             cover = root.find_cover(route.pattern)
             if cover != _NO_ROUTE:
                 earlier = routes[cover].line
-                yield RouteError(
+                yield RouteFault(
                     f"'{route.line.text}': no {method} request can reach this route, because the"
                     f" earlier route of line {earlier.number} matches all of them (letter case"
                     f" ignored): '{earlier.text}': put the more specific route first, or remove"
