@@ -23,7 +23,7 @@ from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.decisions.discovery import DiscoveryHandler
 from authorizerd.daemon.decisions.opa import DATA_PATH, HEALTH_PATH, OpaHandler
 from authorizerd.daemon.decisions.paths import PathsHandler
-from authorizerd.daemon.decisions.route_file import RouteFile
+from authorizerd.daemon.decisions.route_file import FORWARD_PATH, RouteFile
 from authorizerd.daemon.decisions.stream_server import StreamServer
 from authorizerd.daemon.endpoints import (
     DECISION_HTTP,
@@ -32,6 +32,7 @@ from authorizerd.daemon.endpoints import (
     connections_wanted,
 )
 from authorizerd.daemon.http.api_document import DECISION_API, OPENAPI_PATH, ApiDocument
+from authorizerd.daemon.http.refusals import EXPIRED, EXPIRED_GATEWAY
 from authorizerd.daemon.http.server import HttpServer
 from authorizerd.daemon.net.connection_limits import UNLIMITED, ConnectionLimits
 from authorizerd.daemon.net.connection_server import ConnectionServer
@@ -54,7 +55,7 @@ from authorizerd.protocol.decisions.discovery import (
     EVALUATIONS_PATH,
     SEARCH_PATHS,
 )
-from authorizerd.protocol.http.messages import LOOPBACK_HOSTS, Request
+from authorizerd.protocol.http.messages import LOOPBACK_HOSTS, Request, Response
 from authorizerd.protocol.http.request_head import HttpLimits
 from authorizerd.protocol.http.streamed import Handler
 from authorizerd.tls.server import TlsServer
@@ -129,10 +130,18 @@ def new_decision_handler(
     below: dict[str, Handler] = {DATA_PATH: opa}
     if routes.is_configured:
         # Imported only here: most daemons have no gateway, and would start more slowly.
-        from authorizerd.daemon.decisions.forward_auth import FORWARD_PATH, ForwardAuthHandler
+        from authorizerd.daemon.decisions.forward_auth import ForwardAuthHandler
 
         below[FORWARD_PATH] = ForwardAuthHandler(authorizer, callers, routes)
     return PathsHandler(handlers, below)
+
+
+def refuse_expired(request: Request) -> Response:
+    """Return the answer to a request whose client certificate has expired.
+
+    A gateway would show its user 401.
+    """
+    return EXPIRED_GATEWAY if request.path.startswith(FORWARD_PATH) else EXPIRED
 
 
 def new_decision_server(
@@ -157,6 +166,7 @@ def new_decision_server(
         tls if configuration.decision_http.is_tls else None,
         is_anonymous,
         lambda: not callers.trusts_all,
+        refuse_expired,
     )
 
 
@@ -170,6 +180,7 @@ def new_http_server(
     tls: TlsServer | None,
     is_anonymous: Callable[[Request], bool] = lambda _: False,
     authenticates: Callable[[], bool] = lambda: False,
+    refuse_expired: Callable[[Request], Response] = lambda _: EXPIRED,
 ) -> HttpServer:
     """Return a server of one port that answers by ``handler``; see ``HttpServer``."""
     return HttpServer(
@@ -183,6 +194,7 @@ def new_http_server(
         tls=tls,
         is_anonymous=is_anonymous,
         authenticates=authenticates,
+        refuse_expired=refuse_expired,
     )
 
 

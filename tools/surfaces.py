@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from authorizerd.daemon.console.setup import NAVIGATION, NEEDS, PLAN_PATH, PLAN_TITLE
+from authorizerd.daemon.decisions.route_file import FORWARD_PATH
 from authorizerd.daemon.decisions.stream_server import NEEDS as STREAM_NEEDS
 from authorizerd.protocol.http.rights import (
     ACLS,
@@ -17,6 +18,7 @@ from authorizerd.protocol.http.rights import (
     DENIALS,
     EVALUATIONS,
     EXPLANATIONS,
+    FORWARDED,
     HISTORIES,
     OWN_SEARCHES,
     SEARCHES_OF_ALL,
@@ -55,6 +57,7 @@ def list_surfaces() -> Iterator[tuple[str, Needs]]:
     for endpoint, needs in ENDPOINT_NEEDS.items():
         yield f"`{endpoint}`", needs
     yield _EXPLAINED, EXPLANATIONS
+    yield f"`{FORWARD_PATH}`, of a gateway", FORWARDED
     yield "decision stream", STREAM_NEEDS
     for path, title in {**NAVIGATION, PLAN_PATH: PLAN_TITLE}.items():
         yield f"console: {title}", NEEDS[path]

@@ -10,10 +10,11 @@ Letter case counts.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from authorizerd.config.errors import InvalidValueError
-from authorizerd.config.routes.target import Segments, fold
+from authorizerd.config.routes.target import Segments
 
 SEGMENTS_MAX: Final = 32
 REST: Final = "**"
@@ -32,44 +33,40 @@ class Variable(NamedTuple):
     name: str
     suffix: str
 
-    def fold(self) -> Variable:
-        return Variable(fold(self.prefix), self.name, fold(self.suffix))
 
-    def covers(self, other: str | Variable) -> bool:
-        """Return True if this segment matches all that ``other`` matches; both are folded."""
-        prefix, _, suffix = self
-        if isinstance(other, str):
-            is_long = len(other) > len(prefix) + len(suffix)
-            return is_long and other.startswith(prefix) and other.endswith(suffix)
-        return other.prefix.startswith(prefix) and other.suffix.endswith(suffix)
-
-
-class Pattern(NamedTuple):
+class Pattern:
     """A path with variables. ``has_rest``: one or more further segments follow."""
 
-    segments: tuple[str | Variable, ...]
-    has_rest: bool
-
-    @property
-    def variables(self) -> tuple[str, ...]:
+    def __init__(self, segments: Sequence[str | Variable], *, has_rest: bool) -> None:
+        self.segments: Final = tuple(segments)
+        self.has_rest: Final = has_rest
+        self.names: Final = tuple(each.name for each in segments if isinstance(each, Variable))
         """The names of the variables, in order."""
-        return tuple(each.name for each in self.segments if isinstance(each, Variable))
+        self._literals: Final = tuple(
+            (index, each) for index, each in enumerate(segments) if isinstance(each, str)
+        )
+        self._variables: Final = tuple(
+            (index, each.prefix, each.suffix)
+            for index, each in enumerate(segments)
+            if isinstance(each, Variable)
+        )
 
     def match(self, segments: Segments) -> tuple[str, ...] | None:
         """Return the values of the variables, or None if the path does not match.
 
         The number of ``segments`` must fit.
         """
-        values: list[str] = []
-        for expected, found in zip(self.segments, segments, strict=False):
-            if isinstance(expected, str):
-                if expected != found:
-                    return None
-                continue
-            prefix, _, suffix = expected
-            if not (found.startswith(prefix) and found.endswith(suffix)):
+        for index, literal in self._literals:
+            if segments[index] != literal:
                 return None
-            values.append(found[len(prefix) : len(found) - len(suffix)])
+        values: list[str] = []
+        for index, prefix, suffix in self._variables:
+            segment = segments[index]
+            if prefix or suffix:
+                if not (segment.startswith(prefix) and segment.endswith(suffix)):
+                    return None
+                segment = segment[len(prefix) : len(segment) - len(suffix)]
+            values.append(segment)
         return tuple(values)
 
 
@@ -88,10 +85,9 @@ def parse_pattern(text: str) -> Pattern:
         raise InvalidValueError(f"pattern {text}: expected at most {SEGMENTS_MAX} segments")
     has_rest = parts[-1] == REST
     segments = tuple(_parse_segment(text, part) for part in (parts[:-1] if has_rest else parts))
-    pattern = Pattern(segments, has_rest)
-    names = pattern.variables
-    for name in names:
-        if names.count(name) > 1:
+    pattern = Pattern(segments, has_rest=has_rest)
+    for name in pattern.names:
+        if pattern.names.count(name) > 1:
             raise InvalidValueError(f"pattern {text}: the variable {{{name}}} occurs twice")
     return pattern
 

@@ -39,6 +39,8 @@ class Template(NamedTuple):
 
     def fill(self, values: Sequence[str]) -> str:
         """Return the resource's name."""
+        if self.name == "%s":
+            return values[self.variables[0]]
         return self.name % tuple([values[index] for index in self.variables])
 
 

@@ -16,14 +16,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from authorizerd.acl.text.typos import find_similar
 from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.routes.errors import RefusedRequestError
 from authorizerd.config.routes.pattern import Pattern, Variable, parse_pattern
 from authorizerd.config.routes.questions import Template, parse_questions
-from authorizerd.config.routes.target import fold, split_target
+from authorizerd.config.routes.target import fold, fold_all, split_target
 
 ROUTES_MAX: Final = 2_000
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
@@ -60,11 +60,8 @@ class Route(NamedTuple):
         return self.line.text.partition("->")[0].strip()
 
 
-class Match(NamedTuple):
-    """The route of a request, and the values of its variables."""
-
-    route: Route
-    values: tuple[str, ...]
+Match: TypeAlias = tuple[Route, tuple[str, ...]]
+"""The route of a request, and the values of its variables."""
 
 
 class RouteFault(NamedTuple):
@@ -78,32 +75,46 @@ class _Node:
     """The routes that have the same segments so far. Routes are numbers in the order of the file.
 
     Attributes:
+        literals: the nodes after each literal.
+        whole: the node after a variable without prefix and suffix.
+        parts: other variables, each with the least number of characters, and the node after it.
         end: the first route that ends here.
         rest: the first route that takes any further segments.
     """
 
-    __slots__ = ("end", "literals", "rest", "variables")
+    __slots__ = ("end", "literals", "parts", "rest", "whole")
 
     def __init__(self) -> None:
         self.literals: dict[str, _Node] = {}
-        self.variables: dict[tuple[str, str], tuple[Variable, _Node]] = {}
+        self.whole: _Node | None = None
+        self.parts: list[tuple[str, str, int, _Node]] = []
         self.end = self.rest = _NO_ROUTE
 
     def add(self, pattern: Pattern, number: int) -> None:
         node = self
         for segment in pattern.segments:
-            if isinstance(segment, str):
-                node = node.literals.setdefault(fold(segment), _Node())
-            else:
-                folded = segment.fold()
-                key = folded.prefix, folded.suffix
-                _, node = node.variables.setdefault(key, (folded, _Node()))
+            node = node.add_child(segment)
         if pattern.has_rest:
             node.rest = min(node.rest, number)
         else:
             node.end = min(node.end, number)
 
-    def find(self, folded: Sequence[str]) -> int:
+    def add_child(self, segment: str | Variable) -> _Node:
+        """Return the node after a segment of a pattern."""
+        if isinstance(segment, str):
+            return self.literals.setdefault(fold(segment), _Node())
+        prefix, suffix = fold(segment.prefix), fold(segment.suffix)
+        if not (prefix or suffix):
+            self.whole = self.whole or _Node()
+            return self.whole
+        for part in self.parts:
+            if part[:2] == (prefix, suffix):
+                return part[3]
+        node = _Node()
+        self.parts.append((prefix, suffix, len(prefix) + len(suffix) + 1, node))
+        return node
+
+    def find(self, folded: Sequence[str]) -> int:  # noqa: C901 - the hot path: calls are inlined
         """Return the first route that matches the folded segments, or ``_NO_ROUTE``."""
         nodes, first = [self], _NO_ROUTE
         for segment in folded:
@@ -111,7 +122,17 @@ class _Node:
             for node in nodes:
                 if node.rest < first:
                     first = node.rest
-                node.follow(segment, following)
+                if (after := node.literals.get(segment)) is not None:
+                    following.append(after)
+                if node.whole is not None:
+                    following.append(node.whole)
+                for prefix, suffix, least, after in node.parts:
+                    if (
+                        len(segment) >= least
+                        and segment.startswith(prefix)
+                        and segment.endswith(suffix)
+                    ):
+                        following.append(after)
             if not following:
                 return first
             nodes = following
@@ -120,31 +141,32 @@ class _Node:
                 first = node.end
         return first
 
-    def follow(self, segment: str, following: list[_Node]) -> None:
-        """Add the nodes after a segment of a path to ``following``."""
-        literal = self.literals.get(segment)
-        if literal is not None:
-            following.append(literal)
-        for variable, node in self.variables.values():
-            if variable.covers(segment):
-                following.append(node)
-
     def find_cover(self, pattern: Pattern) -> int:
         """Return the first route that matches all that ``pattern`` matches, or ``_NO_ROUTE``."""
         nodes, first = [self], _NO_ROUTE
         for segment in pattern.segments:
-            folded = fold(segment) if isinstance(segment, str) else segment.fold()
-            following: list[_Node] = []
-            for node in nodes:
-                first = min(first, node.rest)
-                if isinstance(folded, str) and folded in node.literals:
-                    following.append(node.literals[folded])
-                following += [
-                    child for variable, child in node.variables.values() if variable.covers(folded)
-                ]
-            nodes = following
-        ends = (node.rest if pattern.has_rest else node.end for node in nodes)
-        return min((first, *ends))
+            first = min(first, *(node.rest for node in nodes))
+            nodes = [after for node in nodes for after in node.find_covering(segment)]
+            if not nodes:
+                return first
+        return min(first, *(node.rest if pattern.has_rest else node.end for node in nodes))
+
+    def find_covering(self, segment: str | Variable) -> Iterator[_Node]:
+        """Yield the node after each segment that matches all that ``segment`` matches."""
+        if self.whole is not None:
+            yield self.whole
+        if isinstance(segment, str):
+            folded = fold(segment)
+            if folded in self.literals:
+                yield self.literals[folded]
+            before = after = folded
+            least_covered = len(folded)
+        else:
+            before, after = fold(segment.prefix), fold(segment.suffix)
+            least_covered = len(before) + len(after) + 1
+        for prefix, suffix, least, node in self.parts:
+            if least_covered >= least and before.startswith(prefix) and after.endswith(suffix):
+                yield node
 
 
 class RouteTable:
@@ -158,16 +180,14 @@ class RouteTable:
                 self._roots.setdefault(method, _Node()).add(route.pattern, number)
 
     def find(self, method: str, target: str) -> Match:
-        """Return the route of a request.
+        """Return the route of a request, and the values of its variables.
 
         Raises:
             RefusedRequestError: no route matches, or the target might be read in several ways.
         """
         segments = split_target(target)
         root = self._roots.get(method)
-        number = _NO_ROUTE
-        if root is not None:
-            number = root.find([fold(segment) for segment in segments])
+        number = _NO_ROUTE if root is None else root.find(fold_all(segments))
         if number == _NO_ROUTE:
             raise RefusedRequestError(f"no route allows {method} {target.partition('?')[0]}")
         route = self.routes[number]
@@ -176,7 +196,7 @@ class RouteTable:
             raise RefusedRequestError(
                 f"the path differs in letter case or accents from a route: {route.line.text}"
             )
-        return Match(route, values)
+        return route, values
 
 
 def parse_routes(lines: Iterable[Line]) -> tuple[RouteTable, list[RouteFault]]:
@@ -208,7 +228,7 @@ def parse_route(line: Line) -> Route:
     denial = _DENY.fullmatch(found[3])
     methods = _parse_methods(found[1])
     if denial is None:
-        questions = parse_questions(found[3], pattern.variables)
+        questions = parse_questions(found[3], pattern.names)
         return Route(line, methods, pattern, questions)
     if not denial[1]:
         raise InvalidValueError(f"'{line.text}': expected a reason after {DENY}")

@@ -13,6 +13,7 @@ Source: RFC 3986, section 3.3; RFC 9110, section 4.2.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final, NoReturn
 from unicodedata import category, combining, is_normalized, normalize
 from urllib.parse import unquote_to_bytes
@@ -76,6 +77,14 @@ def fold(segment: str) -> str:
         return segment.lower()
     decomposed = normalize("NFKD", segment.upper())
     return "".join(each for each in decomposed if not combining(each)).lower()
+
+
+def fold_all(segments: Segments) -> Sequence[str]:
+    """Return the folded segments."""
+    joined = "/".join(segments)
+    if joined.isascii():
+        return joined.lower().split("/") if segments else segments
+    return [fold(segment) for segment in segments]
 
 
 def _decode(segment: str) -> str:

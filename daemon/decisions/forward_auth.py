@@ -25,14 +25,13 @@ from authorizerd.config.routes.forwarded import Forwarded
 from authorizerd.daemon.decisions.access_audit import audit_access
 from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.decisions.requester import PortRequester
-from authorizerd.daemon.decisions.route_file import KEY, RouteFile
+from authorizerd.daemon.decisions.route_file import FORWARD_PATH, KEY, RouteFile
 from authorizerd.daemon.errors import ForbiddenError
 from authorizerd.protocol.http.messages import Request, Response, bearer_token, text_response
 from authorizerd.protocol.http.request_head import RepeatedHeaders
 from authorizerd.protocol.http.rights import FORWARDED
 
 SURFACE: Final = "ForwardAuth"
-FORWARD_PATH: Final = "/v1/forward-auth"
 REASON: Final = b"X-Authorizerd-Reason"
 REASON_BYTES_MAX: Final = 512
 
@@ -66,7 +65,10 @@ class ForwardAuthHandler:
 
     def __call__(self, request: Request) -> Response:
         """Answer one request; see ``Handler``."""
-        caller = self._callers.identify(bearer_token(request), certified=request.principal)
+        # Gateways pass on the user's Authorization: a certificate identifies the gateway alone.
+        certified = request.principal
+        token = bearer_token(request) if certified is None else None
+        caller = self._callers.identify(token, certified=certified)
         if caller is None:
             return refuse(503, _UNIDENTIFIED)
         requester = PortRequester(caller, request.address, request.headers)

@@ -15,6 +15,7 @@ from authorizerd.daemon.secret_file import Forbidden, read_secret_file
 if TYPE_CHECKING:
     from authorizerd.config.routes.document import Routes
 
+FORWARD_PATH: Final = "/v1/forward-auth"
 KEY: Final = "authorizerd.routes.file"
 FILE_BYTES_MAX: Final = 1024 * 1024
 

@@ -26,6 +26,7 @@ OVERLOADED: Final = msgspec.structs.replace(
 )
 NO_MEMORY: Final = text_response(503, "memory limit reached: retry later, or send smaller requests")
 EXPIRED: Final = text_response(401, "the client's certificate is no longer valid")
+EXPIRED_GATEWAY: Final = text_response(503, "the gateway's certificate is no longer valid")
 _HOST_BYTES_SHOWN_MAX: Final = 255
 INTERNAL_ERROR: Final = text_response(500, "internal error")
 

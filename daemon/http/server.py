@@ -50,6 +50,7 @@ class HttpServer(ConnectionServer):
         is_anonymous: returns True for a request that needs no credentials on a port where other
             requests do. Its answer does not establish the connection.
         authenticates: returns True if the port answers other requests only for authenticated peers.
+        refuse_expired: returns the answer to a request whose client certificate has expired.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class HttpServer(ConnectionServer):
         tls: TlsServer | None = None,
         is_anonymous: Callable[[Request], bool] = lambda _: False,
         authenticates: Callable[[], bool] = lambda: False,
+        refuse_expired: Callable[[Request], Response] = lambda _: refusals.EXPIRED,
     ) -> None:
         super().__init__(
             name=name,
@@ -82,6 +84,7 @@ class HttpServer(ConnectionServer):
         self.allowed_hosts: Final = allowed_hosts
         self.is_anonymous: Final = is_anonymous
         self.authenticates: Final = authenticates
+        self.refuse_expired: Final = refuse_expired
         self.live_bodies: Final = LiveBodies()
 
     def holds_request(self, opening: bytes) -> bool:
@@ -263,7 +266,7 @@ class _Conversation:
         server.statistics.requests += 1
         if connection.has_expired:  # the request still names the certificate's principal
             connection.note_expiry()
-            return protocol.send(refusals.EXPIRED, close=True)
+            return protocol.send(server.refuse_expired(request), close=True)
         hosts, host = server.allowed_hosts, request.headers.get(b"host", b"")
         if hosts is not None and host != self._host:
             if not hosts.fullmatch(host):

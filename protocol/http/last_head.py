@@ -23,10 +23,18 @@ HEAD_BYTES_MAX: Final = 1024
 """Longer heads are neither remembered nor recognized."""
 _LENGTH: Final = b"content-length"
 _ID: Final = b"x-request-id"
-_LEFT_OUT: Final = (_LENGTH, b"authorization", _ID, b"traceparent")
+_OF_GATEWAYS: Final = (
+    b"x-original-method", b"x-original-uri", b"x-forwarded-method", b"x-forwarded-uri",
+    b"x-forwarded-user", b"x-forwarded-for", b"x-real-ip",
+)  # fmt: skip
+"""What a gateway says about the request of a user."""
+_LEFT_OUT: Final = (_LENGTH, b"authorization", _ID, b"traceparent", *_OF_GATEWAYS)
 _LINE: Final = re.compile(rb"\r\n(%b):[ \t]*+([^\r\n]++)" % b"|".join(_LEFT_OUT), re.IGNORECASE)
-_PRINTABLE: Final = bytes(range(0x20, 0x7F))
-_NOT_KEPT: Final = frozenset((b"cookie", b"proxy-authorization", b"expect"))
+_VALUE: Final = re.compile(rb"[!-~](?:[ -~]*+(?<! ))?")
+"""The values that are read: printable ASCII, without blanks at the ends."""
+_NOT_KEPT: Final = frozenset(
+    (b"cookie", b"expect", b"proxy-authorization", b"x-api-key", b"x-auth-token")
+)
 
 
 class LastHead(NamedTuple):
@@ -52,19 +60,22 @@ class LastHead(NamedTuple):
         headers, echo, position = headers.copy(), b"", start + len(before)
         end_max = start + bytes_max
         for name, after in rest:
-            end = received.find(after, position, end_max)
-            if end < 0:
+            found = _VALUE.match(received, position, end_max)
+            if found is None:
                 return None
-            headers[name] = value = received[position:end]
+            end = found.end()
+            if not received.startswith(after, end):
+                return None
+            headers[name] = value = found[0]
             if name == _LENGTH:
                 if not value.isdigit() or len(value) > LENGTH_DIGITS_MAX:
                     return None
                 length = int(value)
-            elif value.translate(None, _PRINTABLE) or value.strip(b" ") != value or not value:
-                return None
             elif name == _ID:
                 echo = b"X-Request-ID: %b\r\n" % value
             position = end + len(after)
+        if position > end_max:
+            return None
         return head, headers, echo, length, position
 
 
