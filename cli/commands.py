@@ -169,6 +169,9 @@ ROUTES_COMMANDS: Final[Mapping[str, Command]] = {
         "add_check_arguments",
         "check a file of routes, run its tests, and show what a request would ask",
     ),
+    "preset": Command(
+        "routes.preset", "add_preset_arguments", "print the routes of a known product, or list all"
+    ),
 }
 """The commands that follow ``routes``."""
 

@@ -115,6 +115,7 @@ def test_wheel_has_one_package_without_tests_and_data(source: Path, wheel: Path)
         assert files
         ours |= {f"{folder}/{path.name}" for path in files}
     ours |= {f"daemon/http/{name}" for name in ("openapi.json", "openapi-admin.json")}
+    ours |= {f"presets/{path.name}" for path in (source / "ops/routes").glob("*.yaml")}
     assert modules == {f"authorizerd/{name}" for name in {"__init__.py", "py.typed", *ours}}
     assert entry_points.split() == (
         b"[console_scripts] authorizerd = authorizerd.cli.__main__:run_and_exit".split()
@@ -127,6 +128,7 @@ def test_wheel_has_one_package_without_tests_and_data(source: Path, wheel: Path)
     ("acls --help", 1, "--allow-principal"),  # kafka-acls exits with 1 as well
     ("explain --help", 0, "--allow-everyone-if-no-acl-found"),
     ("test --help", 0, "--junit"),
+    ("routes preset strimzi-bridge", 0, "  - POST /topics/{topic} -> WRITE TOPIC {topic}\n"),
     ("check-log --help", 0, "--repair"),
     ("doctor --help", 0, "--json"),
     ("replay --help", 0, "whatif"),

@@ -96,6 +96,7 @@ def places(tmp_path: Path) -> dict[str, Path]:
     ("history --principal User:a --log-dir {log}", VALUES),
     ("explain --bootstrap-server 127.0.0.1 --principal User:a --operation read --topic t",
      VALUES | LOOP | {"cryptography"}),
+    ("routes preset", {"msgspec"}),
     ("test --help", VALUES),
     ("test {policy} --acls {listing}", VALUES | {"yaml"}),
     ("shell --help", VALUES),

@@ -101,6 +101,7 @@ def test_every_exit_code_is_explained() -> None:
         "test": general | exit_codes(policy_command),
         "verify": general | {messages.EXIT_DENIED},
         "routes check": general | {output.EXIT_DENIED},
+        "routes preset": general,
         "import-config": general | {import_config.EXIT_INCOMPLETE},
         "acls": {0} | exit_codes(acl_command),
         "acls plan": general | exit_codes(planning),

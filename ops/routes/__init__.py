@@ -1,0 +1,1 @@
+"""Presets: the routes of known products, which ``authorizerd routes preset`` prints."""
