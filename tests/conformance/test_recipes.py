@@ -1,5 +1,6 @@
 """The recipes that need Java: their commands, run as the pages show them."""
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,8 +9,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from authorizerd.cli.routes.preset import read_presets
 from tests.end_to_end.example_daemon import ExampleDaemon, running_example
-from tests.end_to_end.page_shell import run_page
+from tests.end_to_end.page_shell import Names, run_page
 from tests.kafka_rig.broker import Broker, BrokerSettings, running_broker
 from tests.kafka_rig.properties import PLAIN_LOGIN
 from tests.kafka_rig.rig import Program, Rig
@@ -49,17 +51,30 @@ def run_recipe(page: str, daemon: ExampleDaemon) -> None:
         run_page(page, "tests/conformance/test_recipes.py", shell, daemon.ports)
 
 
-@pytest.fixture
-def daemon(tmp_path: Path) -> Iterator[ExampleDaemon]:
-    for program in ("java", "mvn"):
+def require(*programs: str) -> None:
+    for program in programs:
         if shutil.which(program) is None:
             pytest.skip(f"no {program}")
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[ExampleDaemon]:
+    require("java", "mvn")
     with running_example(tmp_path) as daemon:
         yield daemon
 
 
-def test_registry_behind_a_gateway(daemon: ExampleDaemon) -> None:
-    run_recipe("recipe-registry.md", daemon)
+def test_registry_behind_a_gateway(tmp_path: Path) -> None:
+    """As root, nginx would change to another user, who may not read the test's files."""
+    require("java", "mvn", "nginx")
+    (tmp_path / "routes.yaml").write_text(read_presets()["apicurio-registry"])
+    as_root = {"events {}": "user root;\nevents {}"} if os.geteuid() == 0 else {}
+    with (
+        running_example(tmp_path, ["authorizerd.routes.file=routes.yaml"]) as daemon,
+        daemon.shell(SECONDS_MAX) as shell,
+    ):
+        names = Names(as_root, daemon.ports)
+        run_page("recipe-registry.md", "tests/conformance/test_recipes.py", shell, names)
 
 
 def test_kroxylicious_asks_about_each_record(
