@@ -5,11 +5,15 @@ Kafka, such as ``Produce:topic``, where the variable ``{topic}`` of the path has
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import unquote
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from authorizerd.cli.routes.preset import read_presets
 from authorizerd.config.routes.document import parse_routes_file
@@ -101,14 +105,18 @@ def name_of(variable: str, **values: str) -> str:
     return re.sub("-(key|value)$", "", value) if variable in SUBJECTS else value
 
 
-def operations(preset: str) -> Iterator[Operation]:
-    for line in (APIS / f"{preset}.txt").read_text().splitlines():
-        if not line.startswith("#"):
-            method, path, *needs = line.split()
-            pairs = (need.partition(":")[::2] for need in needs)
-            yield Operation(method, path, tuple((need, name) for need, name in pairs))
+@cache
+def operations(preset: str) -> Sequence[Operation]:
+    lines = (APIS / f"{preset}.txt").read_text().splitlines()
+    return [_parse(*line.split()) for line in lines if not line.startswith("#")]
 
 
+def _parse(method: str, path: str, *needs: str) -> Operation:
+    pairs = (need.partition(":")[::2] for need in needs)
+    return Operation(method, path, tuple((need, name) for need, name in pairs))
+
+
+@cache
 def read(preset: str) -> RouteTable:
     return parse_routes_file(TEXTS[preset], source=preset).table
 
@@ -203,6 +211,29 @@ def test_path_of_a_context_is_denied(preset: str, prefix: str, context: str) -> 
             asked, line = ask_table(table, operation.method, f"{prefix}/contexts/{context}{inside}")
             assert asked.questions == (), explain(operation, asked)
             assert line is not None
+
+
+PARTS = st.lists(
+    st.sampled_from(["orders", "-key", "-value", ":.", ":", ".", ":*:", "other", "-", "_", "%3A"]),
+    min_size=1,
+    max_size=6,
+)
+
+
+@given(PARTS)
+@pytest.mark.parametrize("preset", REGISTRIES)
+def test_subject_is_asked_about_by_its_own_topic(preset: str, parts: list[str]) -> None:
+    """A naive reading of TopicNameStrategy, and of contexts, agrees with each question."""
+    sent = "".join(parts)
+    subject = unquote(sent)
+    for operation in filter(lambda each: each.has_subject, operations(preset)):
+        target = operation.get_target(**dict.fromkeys(SUBJECTS, sent))
+        asked, _ = ask_table(read(preset), operation.method, target)
+        for question in {*asked.questions} - {NEEDS["ReadAllSchemas"], NEEDS["Administer"]}:
+            topic = question.rpartition(" TOPIC ")[2]
+            assert subject in (f"{topic}-key", f"{topic}-value"), explain(operation, asked)
+            has_context = "{subject}" in operation.path and subject.startswith(":")
+            assert not has_context or preset not in CONTEXTS, explain(operation, asked)
 
 
 def test_other_groups_of_apicurio_are_denied() -> None:
