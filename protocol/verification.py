@@ -81,8 +81,10 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
         not_judged: events by reason.
         disagreements: events by cause.
         set_aside: lines without an event by reason.
-        lost_files: files that were replaced or removed before they were known to be read.
+        lost_files: files or partitions that were replaced or removed before they were known to be
+            read.
         judged_since_ms: the earliest time of a judged event, and ``judged_ms`` the latest one.
+        lost_records: records of topics that Kafka deleted before they were read.
     """
 
     agreed: int = 0
@@ -94,6 +96,7 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
     lost_files: int = 0
     judged_since_ms: int | None = None
     judged_ms: int | None = None
+    lost_records: int = 0
 
     @property
     def lines(self) -> int:
@@ -105,16 +108,18 @@ class Lag(msgspec.Struct, frozen=True, kw_only=True):
     """The lines that are not counted yet.
 
     Attributes:
-        bytes: of all logs, read or not.
+        bytes: of all files, read or not.
         lines: those that were read and wait for the history.
         oldest_ms: the time of the oldest of these lines.
         history_ms: the time up to which the history is known.
+        records: of all topics, read or not.
     """
 
     bytes: int = 0
     lines: int = 0
     oldest_ms: int | None = None
     history_ms: int | None = None
+    records: int = 0
 
 
 class Findings(msgspec.Struct, frozen=True, kw_only=True):

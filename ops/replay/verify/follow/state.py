@@ -1,4 +1,4 @@
-"""The state file: how far each log is counted, and all counts.
+"""The state file: how far each log and each partition is counted, and all counts.
 
 **Invariant:** positions and counts are replaced together, durably, so that they never disagree. A
 file that is damaged or not ours is an error, never a new beginning.
@@ -49,10 +49,26 @@ class Position(msgspec.Struct, frozen=True, kw_only=True):
     is_finished: bool = False
 
 
+class PartitionPosition(msgspec.Struct, frozen=True, kw_only=True):
+    """The place in a partition up to which its records are counted.
+
+    Attributes:
+        topic_id: another one shows that the topic was deleted and created again.
+        offset: the next record's.
+    """
+
+    cluster_id: str
+    topic: str
+    topic_id: str
+    partition: int
+    offset: int
+
+
 class State(Findings, frozen=True, kw_only=True):
     """The contents of the file."""
 
     files: tuple[Position, ...] = ()
+    partitions: tuple[PartitionPosition, ...] = ()
 
 
 def read_state(path: Path, new: State, storage: Storage = DISK) -> State:
