@@ -170,7 +170,8 @@ def add_source_arguments(parser: argparse.ArgumentParser, *, is_of_moment: bool 
     if is_of_moment:
         text = f"answer by the ACLs of this moment: {MOMENT_HELP}. It needs --log-dir or --config"
         flags.add_text(group, "--as-of", "MOMENT", text)
-    flags.add_broker_arguments(group, "Listing ACLs needs DESCRIBE on the cluster")
+    use = "with --bootstrap-server" if is_of_moment else "with --bootstrap-server or kafka:// logs"
+    flags.add_broker_arguments(group, "Listing ACLs needs DESCRIBE on the cluster", use)
     text = (
         "answer by the rules of this Kafka release; 4.3 means 4.0 to 4.3 (default: the release "
         f"shown by {'the log, ' if is_of_moment else ''}the configuration or the brokers, or else "

@@ -11,7 +11,8 @@ Source: KIP-140 (DescribeAcls), KIP-226 (DescribeConfigs); Kafka 4.3 ConfigHelpe
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
@@ -111,13 +112,34 @@ def run_on_brokers(
     Args:
         place: the prefix of errors; by default, the flag ``--bootstrap-server`` or the profile.
     """
+    place = place or name_servers(servers, command_config)
+    with _named_errors(place):
+        settings = _read_settings(servers, command_config)
+        return trio.run(_run, servers, settings, use, place)
+
+
+def read_client_settings(servers: str, command_config: str | None, *, place: str) -> ClientSettings:
+    """Return the settings of a client, which are checked as for all commands. Blocks.
+
+    Args:
+        place: the prefix of errors.
+    """
+    with _named_errors(place):
+        return _read_settings(servers, command_config)
+
+
+def _read_settings(servers: str, command_config: str | None) -> ClientSettings:
     given = {"bootstrap-server": [servers]}
     if command_config is not None:
         given["command-config"] = [command_config]
-    place = place or name_servers(servers, command_config)
+    return read_settings(Arguments(given))
+
+
+@contextmanager
+def _named_errors(place: str) -> Iterator[None]:
+    """Turn the errors of kafka-acls into those of a command."""
     try:
-        settings = read_settings(Arguments(given))
-        return trio.run(_run, servers, settings, use, place)
+        yield
     except KafkaAclsError as error:
         # An error about the file begins with its flag.
         is_of_file = error.advice.startswith("--")

@@ -111,8 +111,10 @@ def add_directory_arguments(parser: argparse.ArgumentParser) -> None:
     add_config_arguments(group, required=False)
 
 
-def add_broker_arguments(parser: Flags, rights: str) -> None:
+def add_broker_arguments(
+    parser: Flags, rights: str, config_use: str = "with --bootstrap-server"
+) -> None:
     text = "ask the brokers of a Kafka cluster, or a daemon; separate several with commas. "
     add_text(parser, "--bootstrap-server", "HOST:PORT", f"{text}{rights}. {HELP}")
-    text = "with --bootstrap-server: a file with Kafka's client keys for credentials and TLS"
+    text = f"{config_use}: a file with Kafka's client keys for credentials and TLS"
     add_text(parser, "--command-config", "FILE", text)

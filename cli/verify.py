@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from authorizerd.acl.releases import Release
 from authorizerd.cli.acl_source import (
@@ -29,10 +30,12 @@ from authorizerd.config.providers import PROVIDERS, resolve_placeholders
 from authorizerd.replay.acls.errors import AclSourceError
 from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.text import format_time
+from authorizerd.replay.topics import SCHEME, parse_topic
 from authorizerd.replay.verify.command import add_arguments, run
 from authorizerd.replay.verify.follow.options import add_follow_arguments, check_follow
 from authorizerd.replay.verify.history import list_states, read_history
 from authorizerd.replay.verify.settings import DifferentSetting, compare_settings, is_compared
+from authorizerd.replay.verify.topics import TopicInput
 
 
 def add_verify_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,7 +57,11 @@ def _run(parsed: argparse.Namespace) -> int:
         return run_probe(read_probe(parsed))
     check_unused(parsed)
     listed_ms = time.time_ns() // 1_000_000
-    place = open_place(read_request(SourceRequest, parsed))
+    topics = _read_topics(parsed)
+    request = read_request(SourceRequest, parsed)
+    if topics and request.bootstrap_server is None:
+        request = replace(request, command_config=None)  # it is for the topics
+    place = open_place(request)
     settings = _compare_settings(parsed)
     try:
         check_follow(parsed, place.path if isinstance(place, LogPlace) else None)
@@ -63,8 +70,9 @@ def _run(parsed: argparse.Namespace) -> int:
             if parsed.follow:
                 from authorizerd.replay.verify.follow.command import follow
 
-                return follow(parsed, place.path, place.settings, releases)
-            return run(parsed, read_history(place.path), place.settings, releases, settings)
+                return follow(parsed, place.path, place.settings, releases, topics)
+            history = read_history(place.path)
+            return run(parsed, history, place.settings, releases, settings, topics)
         if place.unread:
             raise CommandError(f"{place.name}: expected a file that is read as a whole")
         is_live = place.place is Place.BROKERS
@@ -73,9 +81,28 @@ def _run(parsed: argparse.Namespace) -> int:
             place.snapshot.acls.values(),
             listed_ms if is_live else None,
         )
-        return run(parsed, history, place.settings, place.snapshot.rules.releases, settings)
+        known_releases = place.snapshot.rules.releases
+        return run(parsed, history, place.settings, known_releases, settings, topics)
     except (AclSourceError, TrafficError) as error:
         raise CommandError(str(error)) from error
+
+
+def _read_topics(parsed: argparse.Namespace) -> list[TopicInput]:
+    """Return the topics among the logs, with the settings of ``--command-config``."""
+    addresses = [text for text in parsed.logs if text.startswith(SCHEME)]
+    if not addresses:
+        return []
+    from authorizerd.cli.broker_acls import read_client_settings  # as in ``acl_source``
+
+    try:
+        topics = [parse_topic(text, {}) for text in addresses]
+    except ValueError as error:
+        parsed.refuse(f"--logs: {error}")
+    config = parsed.command_config
+    return [
+        TopicInput(each, read_client_settings(each.servers, config, place=each.uri))
+        for each in topics
+    ]
 
 
 def _compare_settings(parsed: argparse.Namespace) -> list[DifferentSetting] | msgspec.UnsetType:

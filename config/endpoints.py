@@ -91,7 +91,19 @@ def is_loopback(endpoint: HttpEndpoint | StreamEndpoint) -> bool:
     """Return True if only this machine can reach the endpoint."""
     if isinstance(endpoint, StreamEndpoint) and endpoint.path is not None:
         return True
-    return _is_loopback(endpoint.host or "")
+    return is_loopback_host(endpoint.host or "")
+
+
+def is_loopback_host(host: str) -> bool:
+    """Return True if a host name, or an IP address without a zone, is this machine's own."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return False
+    # address.is_loopback would depend on Python's version for ::ffff:127.0.0.1.
+    return address in _LOOPBACK_IPV4 or address == _LOOPBACK_IPV6
 
 
 def parse_listeners(text: str) -> tuple[Listener, ...]:
@@ -178,14 +190,3 @@ def _ip_version(host: str | None) -> int | None:
         return ip_address(host or "").version
     except ValueError:
         return None
-
-
-def _is_loopback(host: str) -> bool:
-    if host.lower() == "localhost":
-        return True
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return False
-    # address.is_loopback would depend on Python's version for ::ffff:127.0.0.1.
-    return address in _LOOPBACK_IPV4 or address == _LOOPBACK_IPV6

@@ -6,13 +6,13 @@ Source: Kafka 4.3 ConnectionQuotas, for ``max.connections`` and ``max.connection
 from __future__ import annotations
 
 import dataclasses
-import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Self
 
 from authorizerd.config.configuration import Configuration
+from authorizerd.config.endpoints import is_loopback_host
 
 UNLIMITED: Final = 2**31 - 1
 _ADDRESSES_CACHED: Final = 1024
@@ -124,4 +124,4 @@ def network_of(address: str | None) -> str | None:
 
 @lru_cache(maxsize=_ADDRESSES_CACHED)
 def _is_loopback(address: str) -> bool:
-    return ipaddress.ip_address(address.partition("%")[0]).is_loopback
+    return is_loopback_host(address.partition("%")[0])

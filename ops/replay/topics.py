@@ -8,6 +8,8 @@ from typing import Final
 import msgspec
 
 SCHEME: Final = "kafka://"
+BEFORE_OFFSET: Final = "@"
+"""Ends the name of a partition in reports, before the offset of a record."""
 
 _ADDRESS: Final = re.compile(
     r"kafka://(?P<servers>[^/,@?#\s]+:[0-9]{1,5}(?:,[^/,@?#\s]+:[0-9]{1,5})*)"
@@ -49,3 +51,8 @@ def parse_topic(text: str, settings: dict[str, str]) -> Topic:
             shown = repr(text)
         raise ValueError(f"expected kafka://HOST:PORT[,HOST:PORT…]/TOPIC, found {shown}")
     return Topic(servers=found["servers"], name=found["name"], settings=settings)
+
+
+def name_partition(topic: str, partition: int) -> str:
+    """Return a partition's name in reports."""
+    return f"{topic}/{partition}{BEFORE_OFFSET}"

@@ -16,6 +16,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, tzinfo
 from functools import partial
+from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -202,6 +203,13 @@ class Tallies:
             if at_ms < tally.first_ms:
                 tally.first_ms = at_ms
         self._lines = number
+
+    def add_numbered(self, file: str, lines: Iterable[tuple[int, bytes]]) -> None:
+        """Add lines of a file with their numbers, which may have gaps."""
+        for _, run in groupby(enumerate(lines), lambda each: each[1][0] - each[0]):
+            some = [line for _, line in run]
+            self.begin_file(file, some[0][0] - 1)
+            self.add(text for _, text in some)
 
     def set_aside(self, reason: Reason) -> None:
         """Count one line that is set aside unread."""

@@ -25,7 +25,7 @@ from authorizerd.replay.local.errors import NeedsSparkError, TrafficError
 from authorizerd.replay.local.tallies import Part, Summand
 from authorizerd.replay.local.traffic import count_logs, sum_lines
 from authorizerd.replay.messages import EXIT_DENIED, EXIT_DONE
-from authorizerd.replay.options import parse_path, parse_ratio, refuse
+from authorizerd.replay.options import parse_path, parse_ratio
 from authorizerd.replay.text import encode_json
 from authorizerd.replay.topics import SCHEME
 from authorizerd.replay.verify.causes import find_differences
@@ -33,6 +33,8 @@ from authorizerd.replay.verify.history import History
 from authorizerd.replay.verify.judging import Judge
 from authorizerd.replay.verify.report import Verified, make_report, print_page
 from authorizerd.replay.verify.settings import DifferentSetting
+from authorizerd.replay.verify.topics import TopicInput, open_topics
+from authorizerd.replay.verify.whole_topic import add_topic
 from authorizerd.replay.whatif.options import parse_duration
 
 WINDOW_S: Final = 5
@@ -52,7 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="extend",
         nargs="+",
         metavar="FILE",
-        help="brokers' audit logs: files, directories or globs; - is standard input",
+        help="brokers' audit logs: files, directories or globs, or kafka://HOST:PORT/TOPIC; - is "
+        "standard input",
     )
     parser.add_argument(
         "--window",
@@ -79,10 +82,12 @@ def run(
     known: KnownSettings,
     releases: tuple[Release, ...],
     settings: Sequence[DifferentSetting] | msgspec.UnsetType,
+    topics: Sequence[TopicInput] = (),
 ) -> int:
     """Compare the recorded decisions, print the result, and return the exit code.
 
     Args:
+        topics: those that ``--logs`` names.
         settings: those that differ at the broker, unset if they were not compared.
 
     Raises:
@@ -90,21 +95,28 @@ def run(
         TrafficError: a log cannot be read, is too much for one process, or has too many lines
             without an event.
     """
-    if any(text.startswith(SCHEME) for text in parsed.logs):
-        refuse(parsed, "--logs: expected files: pipe the records of a topic to --logs -")
-    inputs = tuple(_STDIN if text == _STANDARD_INPUT else text for text in parsed.logs)
+    inputs = tuple(
+        _STDIN if text == _STANDARD_INPUT else text
+        for text in parsed.logs
+        if not text.startswith(SCHEME)
+    )
     logs = make_ingest_plan(parsed, inputs, "")
     judge = Judge(history, known, releases, parsed.window * 1000)
     try:
         with collector_off():
             tallies, read = count_logs(logs, find_breaks=judge.find_breaks)
+            with open_topics(topics) as clients:
+                for client in clients:
+                    add_topic(client, tallies)
             counted = [
                 (summand, part)
                 for summand, part in tallies
                 if isinstance(summand, Summand) and isinstance(part, Part)
             ]
             tuples = len({summand[:6] for summand, _ in counted})
-            ingested = sum_lines(tallies, logs, tuples, read.damaged)
+            uris = (each.topic.uri for each in topics)
+            named = msgspec.structs.replace(logs, inputs=(*inputs, *uris))
+            ingested = sum_lines(tallies, named, tuples, read.damaged)
             if not ingested.accepted:
                 raise TrafficError(why_not_accepted(ingested, logs.bad_ratio_max))
             cases = judge.judge(counted)

@@ -17,6 +17,7 @@ from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.protocol.verification import Cause, Listed, Moment
 from authorizerd.replay.ingest.report import Ingested, by_frequency
 from authorizerd.replay.text import format_count, format_time
+from authorizerd.replay.topics import BEFORE_OFFSET
 from authorizerd.replay.verify.causes import Difference
 from authorizerd.replay.verify.history import ALWAYS, History
 from authorizerd.replay.verify.judging import Case, Judge, Match
@@ -149,7 +150,7 @@ def _list(history: History, alike: Sequence[Difference]) -> Listed:
     part, recorded, ruling = first.case.part, first.case.summand, first.case.ruling
     assert ruling is not None, "a difference was judged"
     return Listed(
-        line=f"{part.file}:{part.line}",
+        line=f"{part.file}{'' if part.file.endswith(BEFORE_OFFSET) else ':'}{part.line}",
         first_at=format_time(part.first_ms),
         last_at=format_time(max(each.case.part.last_ms for each in alike)),
         events=sum(each.case.part.lines for each in alike),

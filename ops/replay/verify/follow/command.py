@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -13,24 +13,36 @@ from typing import Final
 
 from authorizerd.acl.known_settings import KnownSettings
 from authorizerd.acl.releases import Release
+from authorizerd.config.endpoints import HttpEndpoint
 from authorizerd.replay.ingest.options import make_ingest_plan
 from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.messages import EXIT_DONE
+from authorizerd.replay.topics import SCHEME
 from authorizerd.replay.verify.follow.contact import ask_contact
-from authorizerd.replay.verify.follow.files import find_paths
+from authorizerd.replay.verify.follow.files import FollowedFiles, find_paths
 from authorizerd.replay.verify.follow.history import HistoryFollower
+from authorizerd.replay.verify.follow.line_times import LineTimes
 from authorizerd.replay.verify.follow.metrics import serve_metrics
-from authorizerd.replay.verify.follow.options import LISTEN, Address, parse_address
+from authorizerd.replay.verify.follow.options import LISTEN, parse_address
 from authorizerd.replay.verify.follow.shadow import Shadow
 from authorizerd.replay.verify.follow.state import State, hold_state, read_state
+from authorizerd.replay.verify.follow.topics import FollowedTopics
+from authorizerd.replay.verify.topics import TopicInput, open_topics
 
 PAUSE_S: Final = 1.0
 
 
 def follow(
-    parsed: argparse.Namespace, path: Path, known: KnownSettings, releases: tuple[Release, ...]
+    parsed: argparse.Namespace,
+    path: Path,
+    known: KnownSettings,
+    releases: tuple[Release, ...],
+    topics: Sequence[TopicInput],
 ) -> int:
     """Compare decisions as they are logged, until a signal; return the exit code.
+
+    Args:
+        topics: those that ``--logs`` names.
 
     Raises:
         AclSourceError: the history cannot be read at the start, or is another one than before.
@@ -38,27 +50,33 @@ def follow(
     """
     log_dir = str(path.absolute())
     new = State(history=log_dir, window_ms=parsed.window * 1000)
-    listen: Address = parsed.listen or parse_address(LISTEN)
-    with hold_state(parsed.state), _set_at_signals() as stopped:
+    listen: HttpEndpoint = parsed.listen or parse_address(LISTEN)
+    daemon: HttpEndpoint | None = parsed.daemon_metrics
+    layout = make_ingest_plan(parsed, (), "").layout
+    find_time = LineTimes(layout).find
+    inputs = [text for text in parsed.logs if not text.startswith(SCHEME)]
+    with hold_state(parsed.state), _set_at_signals() as stopped, open_topics(topics) as clients:
         state = read_state(parsed.state, new)
-        if not state.files and next(find_paths(parsed.logs), None) is None:
-            raise TrafficError(f"--logs: {' '.join(parsed.logs)}: no files found")
+        if inputs and not state.files and next(find_paths(inputs), None) is None:
+            raise TrafficError(f"--logs: {' '.join(inputs)}: no files found")
+        sources = (
+            FollowedFiles(inputs, state.files, find_time),
+            FollowedTopics(clients, state.partitions, find_time),
+        )
         shadow = Shadow(
             parsed.state,
             state,
             HistoryFollower(Path(log_dir), log_dir),
             known,
             releases,
-            parsed.logs,
-            make_ingest_plan(parsed, (), "").layout,
-            ask=None
-            if parsed.daemon_metrics is None
-            else partial(ask_contact, *parsed.daemon_metrics),
+            sources,
+            layout,
+            ask=None if daemon is None else partial(ask_contact, daemon),
         )
         try:
-            port, stop = serve_metrics(shadow, *listen)
+            port, stop = serve_metrics(shadow, listen)
         except OSError as error:
-            raise TrafficError(f"--listen: {':'.join(map(str, listen))}: {error}") from error
+            raise TrafficError(f"--listen: {listen.host}:{listen.port}: {error}") from error
         print(f"authorizerd verify: metrics at http://{listen.host}:{port}/metrics", flush=True)
         try:
             while not stopped.is_set():

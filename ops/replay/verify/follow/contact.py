@@ -10,6 +10,8 @@ import re
 import time
 from typing import Final, NamedTuple
 
+from authorizerd.config.endpoints import HttpEndpoint
+
 TIMEOUT_S: Final = 5.0
 _SAMPLE: Final = re.compile(r"^(authorizerd_\w+) (\S+)$", re.MULTILINE)
 _AGE: Final = "authorizerd_source_contact_age_seconds"
@@ -22,7 +24,7 @@ class Contact(NamedTuple):
     offset: int
 
 
-def ask_contact(host: str, port: int) -> Contact | None:
+def ask_contact(daemon: HttpEndpoint) -> Contact | None:
     """Return what the daemon's metrics say, None if its ACLs are not known to be current. Blocks.
 
     A daemon with a log of its own is always current.
@@ -31,12 +33,13 @@ def ask_contact(host: str, port: int) -> Contact | None:
         OSError: it does not answer.
     """
     now_ms = time.time_ns() // 1_000_000
-    connection = http.client.HTTPConnection(host, port, timeout=TIMEOUT_S)
+    connection = http.client.HTTPConnection(daemon.host or "", daemon.port, timeout=TIMEOUT_S)
     try:
         connection.request("GET", "/metrics")
         text = connection.getresponse().read().decode()
     except http.client.HTTPException as error:
-        raise OSError(f"{host}:{port}: expected a daemon's metrics: {error!r}") from error
+        place = f"{daemon.host}:{daemon.port}"
+        raise OSError(f"{place}: expected a daemon's metrics: {error!r}") from error
     finally:
         connection.close()
     samples = {name: float(value) for name, value in _SAMPLE.findall(text)}

@@ -11,24 +11,22 @@ from __future__ import annotations
 
 import os
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec.structs import replace
 
 from authorizerd.replay.ingest.local_files import find_files
 from authorizerd.replay.ingest.parse.logs import UNSUPPORTED_SUFFIXES, find_suffix
 from authorizerd.replay.local.errors import TrafficError
-from authorizerd.replay.verify.follow.state import Position
+from authorizerd.replay.verify.follow.state import Position, State
+from authorizerd.replay.verify.follow.waiting import WAITING_BYTES_MAX, FollowedLog, Line
 
 FILES_MAX: Final = 500
 """Each file stays open, so that its last lines can be read after it has lost its name."""
 READ_BYTES: Final = 1024 * 1024
 """The size of one reading; more than a line of an audit log may have."""
-WAITING_BYTES_MAX: Final = 64 * 1024 * 1024
 FINISHED_S: Final = 60.0
 """A log that was renamed is finished once it has not grown for so long."""
 _HEAD_BYTES: Final = 1024
@@ -36,15 +34,7 @@ _CLOCK_NS: Final = 20_000_000
 """The clock of a file system may be late by this time."""
 
 
-class Line(NamedTuple):
-    """A line without its newline, its size with it, and the time of its event."""
-
-    text: bytes
-    size: int
-    at_ms: int | None
-
-
-class FollowedFile:
+class FollowedFile(FollowedLog):
     """A log, the place up to which it was read, and the lines that wait to be counted.
 
     Attributes:
@@ -53,14 +43,18 @@ class FollowedFile:
     """
 
     def __init__(self, position: Position, find_time: Callable[[bytes], int | None]) -> None:
+        super().__init__()
         self.position = position
         self.is_lost = False
         self._find_time: Final = find_time
         self._descriptor: int | None = None
         self._end = self._size = position.offset
-        self._waiting: Final[deque[Line]] = deque()
         self._grown_at = time.monotonic()
         self._is_renamed = position.path != position.name
+
+    @property
+    def name(self) -> str:
+        return self.position.path
 
     @property
     def is_open(self) -> bool:
@@ -80,22 +74,8 @@ class FollowedFile:
         return self._is_renamed and not self.position.is_finished
 
     @property
-    def waiting(self) -> int:
-        """The number of lines that were read and not counted."""
-        return len(self._waiting)
-
-    @property
-    def waiting_bytes(self) -> int:
-        return self._end - self.position.offset
-
-    @property
     def bytes_behind(self) -> int:
         return max(self._size, self._end) - self.position.offset
-
-    @property
-    def oldest_ms(self) -> int | None:
-        """The time of the first event that waits."""
-        return next((line.at_ms for line in self._waiting if line.at_ms is not None), None)
 
     def is_at(self, status: os.stat_result) -> bool:
         return (status.st_dev, status.st_ino) == (self.position.device, self.position.inode)
@@ -162,11 +142,12 @@ class FollowedFile:
             head = self.position.head[: self._end] + whole
             self.position = replace(self.position, head=head[:_HEAD_BYTES])
         self._end += len(whole)
-        lines = whole.removesuffix(b"\n").split(b"\n")
-        self._waiting.extend(Line(text, len(text) + 1, self._find_time(text)) for text in lines)
-        if not whole.endswith(b"\n"):
-            last = self._waiting.pop()
-            self._waiting.append(last._replace(size=len(last.text)))
+        first = self.position.lines + self.waiting + 1
+        *ended, rest = whole.split(b"\n")
+        for number, text in enumerate(ended, first):
+            self.add_line(Line(text, number, len(text) + 1, self._find_time(text)))
+        if rest:
+            self.add_line(Line(rest, first + len(ended), len(rest), self._find_time(rest)))
 
     def close(self) -> None:
         if self._descriptor is not None:
@@ -202,23 +183,12 @@ class FollowedFile:
         """Finish a log that was read further than its copy, once its lines are counted."""
         self.position = replace(self.position, is_finished=self._is_idle(now) and not self._waiting)
 
-    def peek(self, lines_max: int, waits: Callable[[int], bool]) -> list[Line]:
-        """Return the next lines, up to the first event for whose time ``waits`` is true."""
-        found = []
-        for line in islice(self._waiting, lines_max):
-            if line.at_ms is not None and waits(line.at_ms):
-                break
-            found.append(line)
-        return found
-
-    def advance(self, lines: Sequence[Line]) -> None:
-        """Move the position past the next ``lines``, which are counted."""
-        offset = self.position.offset + sum(line.size for line in lines)
+    def _move(self, lines: Sequence[Line]) -> None:
         self.position = replace(
-            self.position, offset=offset, lines=self.position.lines + len(lines)
+            self.position,
+            offset=self.position.offset + sum(line.size for line in lines),
+            lines=self.position.lines + len(lines),
         )
-        for _ in lines:
-            self._waiting.popleft()
 
 
 class FollowedFiles:
@@ -267,8 +237,8 @@ class FollowedFiles:
         except OSError as error:
             raise TrafficError(f"{error.filename}: {error.strerror}") from error
 
-    def forget_done(self) -> int:
-        """Forget files that are counted to their end; return how many of them were lost.
+    def save(self, state: State) -> State:
+        """Return the state with the positions and the number of lost files.
 
         A finished file is kept as long as it may be found again: while an input names it, or an
         earlier file of the same log is not finished.
@@ -285,7 +255,12 @@ class FollowedFiles:
             )
         ]
         self._files = [file for file in self._files if file not in done]
-        return sum(file.is_lost and bool(file.position.head) for file in done)
+        lost = sum(file.is_lost and bool(file.position.head) for file in done)
+        return replace(
+            state,
+            files=tuple(file.position for file in self._files),
+            counts=replace(state.counts, lost_files=state.counts.lost_files + lost),
+        )
 
     def _note(self, path: Path, name: Path | None = None) -> None:
         """Begin with a file of the log ``name``, unless it is known."""

@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector, start_http_se
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from authorizerd.config.endpoints import HttpEndpoint
 from authorizerd.protocol.verification import Cause, Counts, Lag
 from authorizerd.replay.verify.follow.shadow import Shadow
 
@@ -89,16 +90,31 @@ FOLLOW_METRICS: Final = (
     FollowMetric(
         name="authorizerd_verify_lost_files_total",
         unit="files",
-        help="Logs that were replaced or removed before they were known to be read to their end.",
+        help="Logs and partitions that were replaced or removed before they were known to be read "
+        "to their end.",
         advice="Keep a renamed log beside the new one, unpacked, until it is read.",
         read=lambda counts, _: counts.lost_files,
     ),
     FollowMetric(
+        name="authorizerd_verify_lost_records_total",
+        unit="records",
+        help="Records of topics that Kafka deleted before they were read.",
+        advice="Set the retention of the topic longer than any pause of the verifier.",
+        read=lambda counts, _: counts.lost_records,
+    ),
+    FollowMetric(
         name="authorizerd_verify_bytes_behind",
         unit="bytes",
-        help="Bytes of the logs that are not counted yet.",
+        help="Bytes of the files that are not counted yet.",
         advice="If it keeps growing, one core cannot keep up, or the history is late.",
         read=lambda _, lag: lag.bytes,
+    ),
+    FollowMetric(
+        name="authorizerd_verify_records_behind",
+        unit="records",
+        help="Records of the topics that are not counted yet.",
+        advice="As for `authorizerd_verify_bytes_behind`; an open transaction also delays records.",
+        read=lambda _, lag: lag.records,
     ),
     FollowMetric(
         name="authorizerd_verify_lines_waiting",
@@ -141,7 +157,7 @@ class _ShadowCollector(Collector):
         return [metric.collect(counts, lag) for metric in FOLLOW_METRICS]
 
 
-def serve_metrics(shadow: Shadow, host: str, port: int) -> tuple[int, Callable[[], None]]:
+def serve_metrics(shadow: Shadow, listen: HttpEndpoint) -> tuple[int, Callable[[], None]]:
     """Serve /metrics in a thread; return the port, and a function that ends this.
 
     Raises:
@@ -150,7 +166,7 @@ def serve_metrics(shadow: Shadow, host: str, port: int) -> tuple[int, Callable[[
     registry = CollectorRegistry()
     registry.register(_ShadowCollector(shadow))
     ProcessCollector(registry=registry)
-    server, thread = start_http_server(port, host, registry)
+    server, thread = start_http_server(listen.port, listen.host or "", registry)
 
     def stop() -> None:
         server.shutdown()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from ipaddress import ip_address
+from contextlib import suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
+from authorizerd.config.endpoints import HttpEndpoint, is_loopback, parse_http_endpoint
+from authorizerd.config.errors import InvalidValueError
 from authorizerd.metadata.copy_directory import read_mark
 from authorizerd.metadata.errors import MetadataLogError
 from authorizerd.replay.acls.errors import AclSourceError
@@ -14,16 +16,8 @@ from authorizerd.replay.acls.log import find_log
 from authorizerd.replay.options import parse_file, refuse
 
 LISTEN: Final = "127.0.0.1:9183"
-_PORT_MAX: Final = 65_535
 _LISTED: Final = "brokers"
 """The source of a copy that has only changes, and no records that show the time."""
-
-
-class Address(NamedTuple):
-    """A host and a port."""
-
-    host: str
-    port: int
 
 
 def add_follow_arguments(parser: argparse.ArgumentParser) -> None:
@@ -79,7 +73,7 @@ def check_follow(parsed: argparse.Namespace, log: Path | None) -> None:
     if parsed.json:
         refuse(parsed, "--json: expected no --follow, which logs each difference as JSON")
     if "-" in parsed.logs:
-        refuse(parsed, "--logs -: expected files with --follow")
+        refuse(parsed, "--logs -: expected files or topics with --follow")
     try:
         mark = read_mark(find_log(log))
     except MetadataLogError as error:
@@ -92,22 +86,18 @@ def check_follow(parsed: argparse.Namespace, log: Path | None) -> None:
         )
 
 
-def parse_address(text: str) -> Address:
+def parse_address(text: str) -> HttpEndpoint:
     """Parse HOST:PORT."""
-    host, _, port = text.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not host or not port.isascii() or not port.isdigit() or int(port) > _PORT_MAX:
-        raise argparse.ArgumentTypeError(f"expected HOST:PORT, found {text!r}")
-    return Address(host, int(port))
+    with suppress(InvalidValueError):
+        address = parse_http_endpoint(f"http://{text}")
+        if address.host is not None:
+            return address
+    raise argparse.ArgumentTypeError(f"expected HOST:PORT, found {text!r}")
 
 
-def _parse_loopback(text: str) -> Address:
+def _parse_loopback(text: str) -> HttpEndpoint:
     address = parse_address(text)
-    try:
-        is_loopback = ip_address(address.host).is_loopback
-    except ValueError:
-        is_loopback = address.host == "localhost"
-    if not is_loopback:
+    if not is_loopback(address):
         raise argparse.ArgumentTypeError(
             f"expected a loopback address, such as {LISTEN}, found {text!r}: the port has no login"
         )

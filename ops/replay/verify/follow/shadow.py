@@ -1,7 +1,7 @@
 """Judge what was read, once the history is known long enough, and count it in the state file.
 
 **Invariant:** a decision is judged once the history reaches past its time and the window. Until
-then, its line waits in memory or in its file.
+then, its line waits in memory or in its log.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -28,10 +29,9 @@ from authorizerd.replay.local.tallies import Part, Summand, Tallies
 from authorizerd.replay.plans import LineLayout
 from authorizerd.replay.verify.causes import Difference, find_differences
 from authorizerd.replay.verify.follow.contact import Contact
-from authorizerd.replay.verify.follow.files import FollowedFile, FollowedFiles, Line
 from authorizerd.replay.verify.follow.history import HistoryFollower
-from authorizerd.replay.verify.follow.line_times import LineTimes
 from authorizerd.replay.verify.follow.state import State, write_state
+from authorizerd.replay.verify.follow.waiting import FollowedLog, FollowedLogs, Line
 from authorizerd.replay.verify.judging import Case, Judge, Match
 from authorizerd.replay.verify.report import group_differences
 
@@ -45,7 +45,7 @@ MESSAGES_PER_MINUTE: Final = 60
 
 AHEAD: Final = "the time of the line is in the future"
 _MINUTE_S: Final = 60
-_Batch: TypeAlias = Sequence[tuple[FollowedFile, Sequence[Line]]]
+_Batch: TypeAlias = Sequence[tuple[FollowedLog, Sequence[Line]]]
 
 
 class Shadow:
@@ -63,7 +63,7 @@ class Shadow:
         history: HistoryFollower,
         known: KnownSettings,
         releases: Sequence[Release],
-        inputs: Sequence[str],
+        sources: Sequence[FollowedLogs],
         layout: LineLayout,
         *,
         ask: Callable[[], Contact | None] | None = None,
@@ -80,20 +80,25 @@ class Shadow:
         self._ask: Final = ask
         self._storage: Final = storage
         self._now_ms: Final = now_ms
-        self._files: Final = FollowedFiles(inputs, state.files, LineTimes(layout).find)
+        self._sources: Final = sources
         self._read_ms = state.read_ms
         self._known_ms: int | None = None
         self._problem = ""
         self._messages: Final = _Messages()
 
+    @property
+    def _logs(self) -> Iterator[FollowedLog]:
+        return chain.from_iterable(self._sources)
+
     def close(self) -> None:
-        """Write the state, and close the files.
+        """Write the state, and close the logs.
 
         Raises:
             TrafficError: the state cannot be written.
         """
         self._write(self.state)
-        self._files.close()
+        for source in self._sources:
+            source.close()
 
     def step(self) -> bool:
         """Read, judge and count once; return True if more can be judged at once. Blocks.
@@ -103,7 +108,8 @@ class Shadow:
             AclSourceError: there is no history yet, and it cannot be read.
         """
         now_ms = self._now_ms()
-        self._files.read(self._read_ms)
+        for source in self._sources:
+            source.read(self._read_ms)
         self._read_ms = now_ms
         self._read_history()
         until_ms = 0 if self._known_ms is None else self._known_ms - self.state.window_ms
@@ -112,8 +118,8 @@ class Shadow:
         if lines:
             with collector_off():
                 state, found = self._judge(batch, until_ms)
-            for file, some in batch:
-                file.advance(some)
+            for log, some in batch:
+                log.advance(some)
             self._write(state)
             for each in found:
                 self._messages.report(each)
@@ -125,7 +131,7 @@ class Shadow:
 
     def _read_history(self) -> None:
         """Read the history, and note until when it is known. A problem is reported once."""
-        times = [file.oldest_ms for file in self._files]
+        times = [log.oldest_ms for log in self._logs]
         oldest_ms = min((each for each in times if each is not None), default=self._now_ms())
         try:
             contact = None if self._ask is None else self._ask()
@@ -145,12 +151,12 @@ class Shadow:
             self._known_ms = contact.at_ms
 
     def _choose(self, until_ms: int, ahead_ms: int) -> _Batch:
-        """Return the lines that can be counted now, of each file the next ones."""
+        """Return the lines that can be counted now, of each log the next ones."""
         room, batch = LINES_MAX, []
-        for file in self._files:
-            lines = file.peek(room, lambda at_ms: until_ms < at_ms <= ahead_ms)
+        for log in self._logs:
+            lines = log.peek(room, lambda at_ms: until_ms < at_ms <= ahead_ms)
             room -= len(lines)
-            batch.append((file, lines))
+            batch.append((log, lines))
         return batch
 
     def _judge(self, batch: _Batch, until_ms: int) -> tuple[State, list[Disagreement]]:
@@ -163,9 +169,8 @@ class Shadow:
             self._layout.field,
             find_breaks=lambda asked: sorted((*judge.find_breaks(asked), until_ms + 1)),
         )
-        for file, lines in batch:
-            tallies.begin_file(file.position.path, file.position.lines)
-            tallies.add(line.text for line in lines)
+        for log, lines in batch:
+            tallies.add_numbered(log.name, ((line.number, line.text) for line in lines))
         cases = judge.judge(
             (summand, part)
             for summand, part in tallies
@@ -185,24 +190,20 @@ class Shadow:
         return replace(self.state, counts=counts, latest=latest), found
 
     def _write(self, state: State) -> None:
-        """Write the state with the positions of the files, and then publish it."""
-        lost = self._files.forget_done()
+        """Write the state with the positions in the logs, and then publish it."""
+        for source in self._sources:
+            state = source.save(state)
         self.lag = self._measure_lag()
-        state = replace(
-            state,
-            read_ms=self._read_ms,
-            counts=replace(state.counts, lost_files=state.counts.lost_files + lost),
-            lag=self.lag,
-            files=tuple(file.position for file in self._files),
-        )
+        state = replace(state, read_ms=self._read_ms, lag=self.lag)
         write_state(self._path, state, self._storage)
         self.state = state
 
     def _measure_lag(self) -> Lag:
-        times = [file.oldest_ms for file in self._files]
+        times = [log.oldest_ms for log in self._logs]
         return Lag(
-            bytes=sum(file.bytes_behind for file in self._files),
-            lines=sum(file.waiting for file in self._files),
+            bytes=sum(log.bytes_behind for log in self._logs),
+            records=sum(log.records_behind for log in self._logs),
+            lines=sum(log.waiting for log in self._logs),
             oldest_ms=min((each for each in times if each is not None), default=None),
             history_ms=self._known_ms,
         )

@@ -123,7 +123,6 @@ PARTIAL = json.dumps({"format_version": "1.2", "planned_values": {"root_module":
     (("--logs", "{log}", "--log-dir", "{dir}/empty"), 1, "empty"),
     (("--logs", "{log}", "--acls", "{dir}/none"), 1, "No such file"),
     (("--logs", "{dir}/none", "--log-dir", "{dir}"), 1, "none"),
-    (("--logs", "kafka://h:1/audit", "--log-dir", "{dir}"), 2, "pipe the records of a topic"),
     (("--logs", "s3a://audit", "--log-dir", "{dir}"), 1, "verify does not use Spark"),
     (("--logs", "{other}", "--log-dir", "{dir}"), 1, "not accepted"),
     (("--logs", "{log}", "--log-dir", "{dir}/bad"), 1, "already present"),

@@ -13,7 +13,9 @@ from authorizerd.acl.releases import Release
 from authorizerd.metadata.storage import DISK, Storage
 from authorizerd.replay.plans import LineLayout
 from authorizerd.replay.verify.follow.contact import Contact
+from authorizerd.replay.verify.follow.files import FollowedFiles
 from authorizerd.replay.verify.follow.history import HistoryFollower
+from authorizerd.replay.verify.follow.line_times import LineTimes
 from authorizerd.replay.verify.follow.shadow import Shadow
 from authorizerd.replay.verify.follow.state import State, read_state
 from tests.faults.disk import FaultDisk
@@ -66,14 +68,14 @@ def new_shadow(
     ask: Callable[[], Contact | None] | None = None,
 ) -> Shadow:
     """Return a follower that continues at its state, with a window of 5 s."""
-    new = State(history=str(log_dir), window_ms=5_000)
+    found = read_state(state, State(history=str(log_dir), window_ms=5_000), storage)
     return Shadow(
         state,
-        read_state(state, new, storage),
+        found,
         HistoryFollower(log_dir, str(log_dir)),
         CLOSED,
         tuple(Release),
-        [str(each) for each in inputs],
+        [FollowedFiles([str(each) for each in inputs], found.files, LineTimes(LineLayout()).find)],
         LineLayout(),
         ask=ask,
         storage=storage,
@@ -112,6 +114,7 @@ class CrashingFollower:
         assert self.shadow.state.counts.lines >= before.lines, "a counter never decreases"
 
     def crash(self) -> None:
-        self.shadow._files.close()  # as the kernel does
+        for source in self.shadow._sources:
+            source.close()  # as the kernel does
         self.disk.lose_power()
         self.shadow = self._start()

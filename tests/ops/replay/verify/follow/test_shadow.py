@@ -7,6 +7,7 @@ import shutil
 import socket
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -14,6 +15,7 @@ import pytest
 
 from authorizerd.acl.decision import MatchingAcl
 from authorizerd.acl.model import Acl
+from authorizerd.config.endpoints import HttpEndpoint
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
 from authorizerd.protocol.records.metadata import MetadataRecord
 from authorizerd.protocol.verification import Cause, Counts
@@ -297,7 +299,8 @@ def test_daemon_that_does_not_answer_only_delays(tmp_path: Path, capsys: Capture
     log = write_lines(tmp_path / "audit.log", [line_at(10)])
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    shadow = new_shadow(tmp_path / "s", log_dir, [log], ask=lambda: ask_contact("127.0.0.1", port))
+    ask = partial(ask_contact, HttpEndpoint(host="127.0.0.1", port=port))
+    shadow = new_shadow(tmp_path / "s", log_dir, [log], ask=ask)
     shadow.step()
     assert (shadow.state.counts.lines, "refused" in capsys.readouterr().err) == (0, True)
 
