@@ -1,4 +1,4 @@
-"""A broker's audit log that is rotated, and a follower of it that may end at any moment."""
+"""A broker's audit log that is rotated, and a follower of logs that may end at any moment."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from authorizerd.replay.verify.follow.history import HistoryFollower
 from authorizerd.replay.verify.follow.line_times import LineTimes
 from authorizerd.replay.verify.follow.shadow import Shadow
 from authorizerd.replay.verify.follow.state import State, read_state
+from authorizerd.replay.verify.follow.topics import FollowedTopics
+from authorizerd.replay.verify.topic_client import TopicClient
 from tests.faults.disk import FaultDisk
 from tests.support.recording_storage import PowerFailure
 
@@ -66,8 +68,10 @@ def new_shadow(
     *,
     storage: Storage = DISK,
     ask: Callable[[], Contact | None] | None = None,
+    clients: Sequence[TopicClient] = (),
 ) -> Shadow:
     """Return a follower that continues at its state, with a window of 5 s."""
+    find_time = LineTimes(LineLayout()).find
     found = read_state(state, State(history=str(log_dir), window_ms=5_000), storage)
     return Shadow(
         state,
@@ -75,7 +79,10 @@ def new_shadow(
         HistoryFollower(log_dir, str(log_dir)),
         CLOSED,
         tuple(Release),
-        [FollowedFiles([str(each) for each in inputs], found.files, LineTimes(LineLayout()).find)],
+        (
+            FollowedFiles([str(each) for each in inputs], found.files, find_time),
+            FollowedTopics(clients, found.partitions, find_time),
+        ),
         LineLayout(),
         ask=ask,
         storage=storage,
@@ -91,16 +98,20 @@ class CrashingFollower:
         log_dir: Path,
         inputs: Sequence[Path | str],
         ask: Callable[[], Contact | None] | None = None,
+        clients: Sequence[TopicClient] = (),
     ) -> None:
         self.disk = FaultDisk(chance)
         self.disk.make_directory(Path("/state"))
         self.disk.sync_directory(Path("/"))
-        self._log_dir, self._inputs, self._ask = log_dir, inputs, ask
+        self._log_dir, self._inputs, self._ask, self._clients = log_dir, inputs, ask, clients
         self.shadow = self._start()
 
     def _start(self) -> Shadow:
         state = Path("/state/verify.json")
-        return new_shadow(state, self._log_dir, self._inputs, storage=self.disk, ask=self._ask)
+        return new_shadow(
+            state, self._log_dir, self._inputs, storage=self.disk, ask=self._ask,
+            clients=self._clients,
+        )  # fmt: skip
 
     def step(self, crash_in: int | None = None) -> None:
         """Make a step, which ends with a crash at a call of the disk, if it gets so far."""
