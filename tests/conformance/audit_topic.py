@@ -1,12 +1,14 @@
-"""A topic of audit lines on the rig's broker."""
+"""A topic of audit lines on the rig's brokers."""
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from tests.kafka_rig.broker import ADMIN, Broker
+from tests.kafka_rig.cluster import Cluster
 from tests.kafka_rig.properties import client_properties
 
 TIMEOUT_SECONDS = 60.0
@@ -15,11 +17,10 @@ TIMEOUT_SECONDS = 60.0
 class AuditTopic:
     """A topic with three partitions, and the clients that change it."""
 
-    def __init__(self, broker: Broker, name: str) -> None:
+    def __init__(self, servers: str, client_config: Path, password: str, name: str) -> None:
         self.name = name
-        self.servers = broker.sasl_plaintext
-        self.client_config = broker.client_config(ADMIN)
-        password = broker.settings.users[ADMIN]
+        self.servers = servers
+        self.client_config = client_config
         self.settings = client_properties(ADMIN, password)
         own = {key: text for key, text in self.settings.items() if "jaas" not in key}
         own |= {"sasl.username": ADMIN, "sasl.password": password}
@@ -30,8 +31,18 @@ class AuditTopic:
     def uri(self) -> str:
         return f"kafka://{self.servers}/{self.name}"
 
-    def create(self) -> None:
-        (created,) = self._admin.create_topics([NewTopic(self.name, 3)]).values()
+    @classmethod
+    def of_broker(cls, broker: Broker, name: str) -> "AuditTopic":
+        password = broker.settings.users[ADMIN]
+        return cls(broker.sasl_plaintext, broker.client_config(ADMIN), password, name)
+
+    @classmethod
+    def of_cluster(cls, cluster: Cluster, name: str) -> "AuditTopic":
+        password = cluster.settings.node.users[ADMIN]
+        return cls(cluster.bootstrap_servers, cluster.client_config(ADMIN), password, name)
+
+    def create(self, replicas: int = 1) -> None:
+        (created,) = self._admin.create_topics([NewTopic(self.name, 3, replicas)]).values()
         created.result(TIMEOUT_SECONDS)
 
     def delete(self) -> None:
@@ -54,10 +65,21 @@ class AuditTopic:
 
     def feed(self, lines: Sequence[bytes], *, partition: int = -1) -> None:
         """Write each line as a record, by default to any partition."""
-        producer = Producer(self._own)  # a new one, which knows all partitions
+        # A new one knows all partitions.
+        producer = Producer({**self._own, "enable.idempotence": True})
         producer.list_topics(self.name)
         for number, line in enumerate(lines):
             producer.produce(self.name, line, partition=partition)
             if number % 1000 == 0:
                 producer.poll(0)
         assert producer.flush(TIMEOUT_SECONDS) == 0
+
+    def feed_transaction(self, lines: Sequence[bytes], *, commits: bool) -> None:
+        """Write lines in a transaction, which is committed or aborted."""
+        producer = Producer({**self._own, "transactional.id": self.name})
+        producer.init_transactions(TIMEOUT_SECONDS)
+        producer.begin_transaction()
+        for line in lines:
+            producer.produce(self.name, line)
+        producer.flush(TIMEOUT_SECONDS)
+        (producer.commit_transaction if commits else producer.abort_transaction)(TIMEOUT_SECONDS)

@@ -169,7 +169,7 @@ def shell(rig: Rig, tmp_path: Path) -> Iterator[Shell]:
 @pytest.fixture
 def audit_topic(broker: Broker) -> Iterator[AuditTopic]:
     """Return a new topic of the broker, which is deleted after the test."""
-    topic = AuditTopic(broker, "audit-lines")
+    topic = AuditTopic.of_broker(broker, "audit-lines")
     topic.create()
     yield topic
     topic.delete()

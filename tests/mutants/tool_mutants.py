@@ -81,6 +81,26 @@ TOOL_MUTANTS: Final = {
         found_by="tests/ops/replay/verify/follow/test_shadow.py"
         "::test_log_that_was_renamed_or_truncated_between_two_readings_is_read_to_its_end",
     ),
+    "records of a topic that was created again are taken for those of the old one": Mutant(
+        file="ops/replay/verify/follow/topics.py",
+        text="            if self._found is None or found.topic_id != self._found.topic_id:\n",
+        becomes="            if False:\n",
+        found_by="tests/ops/replay/verify/follow/test_topics.py"
+        "::test_topic_that_is_created_again_while_it_is_read_is_not_mixed_up",
+    ),
+    "deleted records are counted before the lines that wait": Mutant(
+        file="ops/replay/verify/follow/topics.py",
+        text="        if partition.waiting:\n            return False\n",
+        becomes="",
+        found_by="tests/ops/replay/verify/follow/test_topics.py"
+        "::test_gap_is_counted_with_the_position_that_is_past_it",
+    ),
+    "a topic goes on where it has records, whatever it lacks": Mutant(
+        file="ops/replay/verify/topic_client.py",
+        text='    "auto.offset.reset": "error",\n',
+        becomes='    "auto.offset.reset": "earliest",\n',
+        found_by="tests/ops/replay/verify/test_topics.py::test_deleted_records_are_reported",
+    ),
     # Import and export
     "an ALLOW is sent together with a DENY": Mutant(
         file="cli/transfer/cluster_place.py",

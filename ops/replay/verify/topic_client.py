@@ -95,7 +95,7 @@ class TopicClient:
     """A client of one topic. Its methods block, and raise ``TrafficError`` without an answer."""
 
     def __init__(self, topic: Topic, settings: ClientSettings) -> None:
-        self.topic: Final = topic
+        self.topic = topic
         self._settings: Final = settings
         self._problem = self._cluster_id = ""
         self._consumer: Consumer | None = None
