@@ -31,6 +31,7 @@ from tools.manual.documents import COMPLETIONS
 from tools.reference import reference
 
 ROOT = Path(__file__).parents[1]
+EXAMPLE = ROOT / "tools/example/acls.yaml"
 ROOMS = ("daemon/console", "replay/report")
 """The rooms that have files other than modules."""
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
@@ -134,6 +135,7 @@ def test_wheel_has_one_package_without_tests_and_data(source: Path, wheel: Path)
     ("replay --help", 0, "whatif"),
     ("replay whatif --help", 0, "--baseline-acls"),
     ("replay ingest --input here --out there", 1, "-m pip install 'authorizerd[replay]'\n"),
+    (f"verify --logs kafka://h:1/t --acls {EXAMPLE}", 1, "install authorizerd[topics]"),
     ("replay report --run here", 1, "authorizerd replay: here: No such file or directory\n"),
     ("replay package --out /dev/null/x", 1, "/dev/null/x: Not a directory\n"),
 ])  # fmt: skip

@@ -99,7 +99,7 @@ TOOL_MUTANTS: Final = {
         file="ops/replay/verify/topic_client.py",
         text='    "auto.offset.reset": "error",\n',
         becomes='    "auto.offset.reset": "earliest",\n',
-        found_by="tests/ops/replay/verify/test_topics.py::test_deleted_records_are_reported",
+        found_by="tests/ops/replay/verify/test_topic_client.py::test_deleted_records_are_reported",
     ),
     # Import and export
     "an ALLOW is sent together with a DENY": Mutant(

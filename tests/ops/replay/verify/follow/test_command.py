@@ -145,6 +145,8 @@ def test_daemons_decisions_are_counted_once_while_both_are_restarted(tmp_path: P
     (("--follow", "--state", "{state}", "--log-dir", "{dir}", "--logs", "-"), 2, "--logs -"),
     (("--follow", "--state", "{state}", "--log-dir", "{copy}"), 2, "pass --daemon-metrics"),
     (("--follow", "--listen", "0.0.0.0:1", "--log-dir", "{dir}"), 2, "loopback"),
+    (("--follow", "--listen", "[::ffff:127.0.0.1]:1", "--log-dir", "{dir}"), 2, "loopback"),
+    (("--follow", "--listen", ":9183", "--log-dir", "{dir}"), 2, "HOST:PORT"),
     (("--follow", "--listen", "9183", "--log-dir", "{dir}"), 2, "HOST:PORT"),
     (("--follow", "--daemon-metrics", "h:65536", "--log-dir", "{dir}"), 2, "HOST:PORT"),
     (("--follow", "--state", "{state}", "--log-dir", "{dir}/none"), 1, "no metadata log"),
