@@ -36,11 +36,14 @@ def write_findings(
     counts = Counts(
         agreed=1_000, other_rule=21, disagreements={different.cause: 3, f"other {name}": 1},
         not_judged={f"before {name}": 7, "later": 8}, set_aside={"ambiguous": 5}, lost_files=2,
-        judged_since_ms=1_000, judged_ms=now_ms - 9_877,
+        judged_since_ms=1_000, judged_ms=now_ms - 9_877, lost_records=1_200,
     )  # fmt: skip
     found = Findings(
         history=f"/copy/{name}", window_ms=5_000, read_ms=now_ms, counts=counts,
-        lag=Lag(bytes=99_999, lines=12, oldest_ms=now_ms - 40_000, history_ms=now_ms - 9_000),
+        lag=Lag(
+            bytes=99_999, lines=12, oldest_ms=now_ms - 40_000, history_ms=now_ms - 9_000,
+            records=5_000,
+        ),
         latest=(different, msgspec.structs.replace(different, host="10.0.0.1", recorded_rule=name))
         * (LATEST_MAX // 2),
     )  # fmt: skip

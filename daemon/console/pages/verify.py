@@ -112,7 +112,9 @@ def _describe(found: Findings, at_ms: int) -> dict[str, Any]:
         "is_stale": abs(at_ms - found.read_ms) > STALE_S * 1000,
         "since": at(counts.judged_since_ms),
         "until": at(counts.judged_ms),
-        "oldest": at(lag.oldest_ms) if lag.oldest_ms or lag.bytes else "no line waits",
+        "oldest": at(lag.oldest_ms)
+        if lag.oldest_ms or lag.bytes or lag.records
+        else "no line waits",
         "history": at(lag.history_ms),
         "latest": found.latest[:LATEST_MAX],
         "latest_max": LATEST_MAX,

@@ -48,11 +48,13 @@ async def test_everything_in_the_file_is_shown(tmp_path: Path) -> None:
     for each in (
         "4 decisions of brokers differ", "2 logs were replaced or removed",
         "Agreed 1,000 Agreed, by another ACL that matches 21 Differ 4 Not judged 15",
-        "Lines set aside 5 Lines counted, with blank ones 1,045 Logs not read to their end 2",
+        "Lines set aside 5 Lines counted, with blank ones 1,045 Logs not read to their end 2"
+        " Records deleted unread 1,200", "Kafka deleted 1,200 records of topics",
         "Earliest decision that was judged 1970-01-01T00:00:01.000Z, 20833 days ago",
         "Latest decision that was judged 2027-01-15T07:59:50.123Z, 9 s ago",
         "/copy/eve, up to 5 s before",
-        "Bytes not counted yet 99,999 Lines that wait for the ACLs of their time 12",
+        "Bytes not counted yet 99,999 Records of topics not counted yet 5,000"
+        " Lines that wait for the ACLs of their time 12",
         "another Kafka release decided 3 Pass the broker's release.",
         "other eve 1 This version of the daemon does not know this cause.",
         "/logs/eve.log:7 2026-11-30T00:00:01.000Z 3 User:eve unknown READ TOPIC eve"
