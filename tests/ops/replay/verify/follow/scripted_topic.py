@@ -17,13 +17,15 @@ class ScriptedTopic(TopicClient):
 
     Attributes:
         is_away: no broker answers.
+        repeats: the records of each answer come again in the next one.
         within_read: called once after the next records were taken, and before the caller has them.
     """
 
     def __init__(self) -> None:
         self.topic = Topic(servers="h:1", name="audit")
         self.topic_id = 0
-        self.is_away = False
+        self.is_away = self.repeats = False
+        self._given: list[Record] = []
         self.within_read: Callable[[], None] | None = None
         self.recreate(2)
 
@@ -86,6 +88,8 @@ class ScriptedTopic(TopicClient):
                     bytes_max -= len(line)
             else:
                 found.ends[partition] = len(lines)
+        if self.repeats:
+            found.records[:0], self._given = self._given, [*found.records]
         if self.within_read is not None:
             self.within_read()
             self.within_read = None

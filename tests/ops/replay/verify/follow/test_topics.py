@@ -179,6 +179,14 @@ def test_leader_without_the_newest_records_is_counted_as_a_loss(tmp_path: Path) 
     assert (counts.lines, counts.lost_files, counts.lost_records) == (13, 1, 0)
 
 
+def test_record_that_is_given_again_is_counted_once(tmp_path: Path) -> None:
+    run = Followed(tmp_path)
+    run.topic.repeats = True
+    for number in range(3):
+        run.topic.lines[0] += [line_at(10 + number)]
+        assert run.settle().lines == number + 1
+
+
 def test_topic_that_was_never_read_begins_with_what_it_has(tmp_path: Path) -> None:
     run = Followed(tmp_path)
     run.topic.lines[1] += [line_at(n) for n in range(10, 20)]
