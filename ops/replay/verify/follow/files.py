@@ -194,6 +194,8 @@ class FollowedFile(FollowedLog):
 class FollowedFiles:
     """All logs that ``inputs`` name: paths, directories and globs."""
 
+    silent_ms: int | None = None
+
     def __init__(
         self,
         inputs: Sequence[str],

@@ -200,6 +200,7 @@ class Shadow:
 
     def _measure_lag(self) -> Lag:
         times = [log.oldest_ms for log in self._logs]
+        times += [source.silent_ms for source in self._sources]
         return Lag(
             bytes=sum(log.bytes_behind for log in self._logs),
             records=sum(log.records_behind for log in self._logs),

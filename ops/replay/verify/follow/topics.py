@@ -25,6 +25,8 @@ from authorizerd.replay.verify.follow.waiting import WAITING_BYTES_MAX, Followed
 if TYPE_CHECKING:  # it imports librdkafka
     from authorizerd.replay.verify.topic_client import Description, Reading, TopicClient
 
+READINGS_A_CHECK: Final = 10
+
 
 class FollowedPartition(FollowedLog):
     """A partition, the place up to which it was read, and the lines that wait.
@@ -67,7 +69,12 @@ class FollowedTopic:
         partitions: by number; empty before the cluster has answered.
         lost_partitions: the number of partitions of which an unknown number of records is lost.
         lost_records: the number of offsets that Kafka deleted before they were read.
+        problem: why a partition may have more lines than are known, or an empty text.
+        silent_ms: since when there is a problem.
     """
+
+    problem = ""
+    silent_ms: int | None = None
 
     def __init__(self, client: TopicClient, find_time: Callable[[bytes], int | None]) -> None:
         self.partitions: dict[int, FollowedPartition] = {}
@@ -76,6 +83,7 @@ class FollowedTopic:
         self._find_time: Final = find_time
         self._found: Description | None = None
         """The topic that is being read, None while nothing is."""
+        self._readings = 0
 
     def close(self) -> None:
         self._found = None
@@ -99,6 +107,7 @@ class FollowedTopic:
                 self.close()  # and forget what was read
                 return
             self._accept(read)
+            self._check()
             is_passed = [self._pass_gap(each) for each in self.partitions.values() if each.has_gap]
             if any(is_passed) or self._add(found, begin=0):
                 self._start()
@@ -117,6 +126,18 @@ class FollowedTopic:
         for number, each in self.partitions.items():
             each.has_gap = each.has_gap or number in read.missing
             each.end = self._client.find_end(number)
+
+    def _check(self) -> None:
+        """Ask all leaders now and then: librdkafka does not say that one does not answer."""
+        self._readings += 1
+        if self._readings % READINGS_A_CHECK:
+            return
+        self.problem = ""
+        for number in self.partitions:
+            try:
+                self._client.find_range(number)
+            except TrafficError as error:
+                self.problem = f"{error} (partition {number})"
 
     def _open(
         self, found: Description, claim: Callable[[str, str], list[PartitionPosition]]
@@ -185,32 +206,40 @@ class FollowedTopics:
     ) -> None:
         self._topics: Final = [FollowedTopic(each, find_time) for each in clients]
         self._positions = list(positions)
-        self._problem = ""
         self._is_first = not self._positions
 
     def __iter__(self) -> Iterator[FollowedPartition]:
         return (each for topic in self._topics for each in topic.partitions.values())
 
     def read(self, since_ms: int) -> None:
-        """Read what is new in all topics. A problem is reported once. Blocks.
+        """Read what is new in all topics. Report the beginning of a problem. Blocks.
 
         Raises:
             TrafficError: a topic cannot be read, and none was before.
         """
-        problems = []
         for topic in self._topics:
             room = WAITING_BYTES_MAX - sum(each.waiting_bytes for each in self)
+            problem = topic.problem
             try:
                 if room > 0:
                     topic.read(room, self._claim)
+                    problem = topic.problem
             except TrafficError as error:
                 if self._is_first:
                     raise
-                problems.append(f"authorizerd verify: {error}; trying again")
+                problem = str(error)
+            if not problem:
+                topic.silent_ms = None
+            elif topic.silent_ms is None:
+                topic.silent_ms = since_ms
+                print(f"authorizerd verify: {problem}; trying again", file=sys.stderr, flush=True)
         self._is_first = False
-        if problems and problems[0] != self._problem:
-            print(problems[0], file=sys.stderr, flush=True)
-        self._problem = problems[0] if problems else ""
+
+    @property
+    def silent_ms(self) -> int | None:
+        """Since when one of the topics does not answer."""
+        times = [each.silent_ms for each in self._topics]
+        return min((each for each in times if each is not None), default=None)
 
     def _claim(self, cluster_id: str, name: str) -> list[PartitionPosition]:
         """Hand over the positions in a topic."""

@@ -87,6 +87,10 @@ class FollowedLog(ABC):
 class FollowedLogs(Protocol):
     """All files, or all topics, that are followed."""
 
+    @property
+    def silent_ms(self) -> int | None:
+        """Since when one of them does not answer, so that it may have lines of then."""
+
     def __iter__(self) -> Iterator[FollowedLog]: ...
 
     def read(self, since_ms: int) -> None:

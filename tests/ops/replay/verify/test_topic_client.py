@@ -92,8 +92,12 @@ def test_client_connects_as_its_properties_say(
         topic = parse_topic(f"kafka://{address}/audit", {})
         settings = read_client_settings(address, str(config), place=topic.uri)
         client = TopicClient(topic, settings)
-        while received.empty():
+
+        def is_connected() -> bool:
             with pytest.raises(TrafficError, match=f"^{topic.uri}: no answer in 0.5 s"):
                 client.describe()
+            return not received.empty()
+
+        wait_until(is_connected, "the client connects")
         client.close()
     assert b"authorizerd-verify" in received.get()

@@ -17,6 +17,7 @@ class ScriptedTopic(TopicClient):
 
     Attributes:
         is_away: no broker answers.
+        without_leader: the partitions whose leader does not answer.
         repeats: the records of each answer come again in the next one.
         within_read: called once after the next records were taken, and before the caller has them.
     """
@@ -25,6 +26,7 @@ class ScriptedTopic(TopicClient):
         self.topic = Topic(servers="h:1", name="audit")
         self.topic_id = 0
         self.is_away = self.repeats = False
+        self.without_leader: set[int] = set()
         self._given: list[Record] = []
         self.within_read: Callable[[], None] | None = None
         self.recreate(2)
@@ -59,6 +61,8 @@ class ScriptedTopic(TopicClient):
 
     def find_range(self, partition: int) -> tuple[int, int]:
         self._ask()
+        if partition in self.without_leader:
+            raise TrafficError("kafka://h:1/audit: no answer")
         return self._begins[partition], len(self.lines[partition])
 
     def find_end(self, partition: int) -> int:
@@ -72,7 +76,7 @@ class ScriptedTopic(TopicClient):
         self._ask()
         found = Reading([], {}, set())
         for partition, offset in [*self._next.items()]:
-            if partition >= len(self.lines):
+            if partition >= len(self.lines) or partition in self.without_leader:
                 continue
             lines = self.lines[partition]
             if not self._begins[partition] <= offset <= len(lines):

@@ -208,13 +208,36 @@ def test_absence_is_reported_once_and_ends_only_the_first_start(
     run.topic.is_away = False
     run.follower.step()
     run.topic.is_away = True
+    before = run.follower.shadow.state.read_ms
     run.follower.crash()
     for _ in range(3):
         run.follower.step()
     assert len(run.follower.shadow.state.partitions) == 2
+    assert run.follower.shadow.lag.oldest_ms == before
     assert capsys.readouterr().err == (
         "authorizerd verify: kafka://h:1/audit: no answer; trying again\n"
     )
+    run.settle()
+    assert run.follower.shadow.lag.oldest_ms is None
+
+
+def test_partition_without_an_answer_is_behind_while_others_are_read(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    run = Followed(tmp_path)
+    run.settle()
+    run.topic.without_leader.add(0)
+    run.topic.lines[0] += [line_at(10)]
+    run.topic.lines[1] += [line_at(11)]
+    for _ in range(2 * topics.READINGS_A_CHECK):
+        run.follower.step()
+    shadow = run.follower.shadow
+    assert (shadow.state.counts.lines, shadow.lag.oldest_ms is None) == (1, False)
+    assert capsys.readouterr().err.count("(partition 0); trying again") == 1
+    run.topic.without_leader.clear()
+    for _ in range(topics.READINGS_A_CHECK):
+        run.follower.step()
+    assert (shadow.state.counts.lines, shadow.lag.oldest_ms) == (2, None)
 
 
 def test_positions_in_another_topic_are_kept(tmp_path: Path) -> None:
