@@ -95,6 +95,13 @@ TOOL_MUTANTS: Final = {
         found_by="tests/ops/replay/verify/follow/test_topics.py"
         "::test_gap_is_counted_with_the_position_that_is_past_it",
     ),
+    "a topic that does not answer seems to have no lines": Mutant(
+        file="ops/replay/verify/follow/topics.py",
+        text="                topic.silent_ms = since_ms\n",
+        becomes="                topic.silent_ms = None\n",
+        found_by="tests/ops/replay/verify/follow/test_topics.py"
+        "::test_absence_is_reported_once_and_ends_only_the_first_start",
+    ),
     "a topic goes on where it has records, whatever it lacks": Mutant(
         file="ops/replay/verify/topic_client.py",
         text='    "auto.offset.reset": "error",\n',

@@ -127,7 +127,8 @@ FOLLOW_METRICS: Final = (
         name="authorizerd_verify_oldest_line_age_seconds",
         unit="seconds",
         help="Age of the oldest line that is not counted, 0 if there is none.",
-        advice="Normally somewhat more than the window.",
+        advice="Normally somewhat more than the window. It also grows while a topic does not "
+        "answer.",
         read=lambda _, lag: _age_s(lag.oldest_ms, 0),
     ),
     FollowMetric(
