@@ -176,7 +176,11 @@ class TopicClient:
         return self._consumer
 
     def _note(self, error: KafkaError | None) -> None:
-        self._problem = "" if error is None else error.str()
+        # An earlier error says why all brokers are down.
+        if error is not None and not (
+            self._problem and error.code() == KafkaError._ALL_BROKERS_DOWN
+        ):
+            self._problem = error.str()
 
     @contextmanager
     def _named_errors(self) -> Iterator[None]:
