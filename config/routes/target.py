@@ -32,6 +32,7 @@ _ENCODED: Final = re.compile(rf"(?:/(?:[{_CHARACTERS}]|%[0-9A-Fa-f]{{2}})+)+")
 _UNEXPECTED: Final = re.compile(rf"[^{_CHARACTERS}/%]|%(?![0-9A-Fa-f]{{2}})")
 _PAIRS: Final = re.compile(r"[&;?]")
 _AS_UNDERSCORE: Final = str.maketrans(" .[+", "____")
+_BLANKS: Final = " +\t\r\n\v\f\x00"
 _DOTS: Final = frozenset((".", ".."))
 _SPECIAL: Final = "/\\;%?#"
 """The characters that a second reading of a decoded segment would not take literally."""
@@ -100,6 +101,8 @@ def _decode(segment: str) -> str:
             raise RefusedRequestError(f"the path has an encoded '{character}' ({code})")
     if any(category(each) == "Cc" for each in decoded):
         raise RefusedRequestError(f"'{segment}' encodes a control character")
+    if decoded != decoded.strip():
+        raise RefusedRequestError(f"'{segment}' has a blank at its beginning or end")
     if not is_normalized("NFKC", decoded):
         raise RefusedRequestError(f"'{segment}' is not in Unicode's form NFKC")
     return decoded
@@ -114,8 +117,8 @@ def _check_query(query: str) -> None:
     if "method" not in lower:
         return
     for pair in _PAIRS.split(lower):
-        # PHP reads some characters of a key as "_".
-        key = pair.partition("=")[0].translate(_AS_UNDERSCORE).strip()
+        # PHP removes blanks before a key, and reads some of its characters as "_".
+        key = pair.partition("=")[0].lstrip(_BLANKS).translate(_AS_UNDERSCORE)
         if key.startswith(OVERRIDE_KEY):
             raise RefusedRequestError(f"the query has the key '{OVERRIDE_KEY}'")
 
