@@ -25,7 +25,7 @@ See also [who may ask](decisions.md#who-may-ask), and [how much](limits.md).
 
 - A daemon serves the description of each port at `/openapi.json`, as an OpenAPI 3.1 document. Tools
   can generate clients and mock servers from it. It names the credentials that this port accepts.
-- `/v1/forward-auth`, which answers any method, is for gateways: see [ask from a gateway](gateways.md).
+- `/v1/forward-auth` is for gateways, and answers any method: see [ask from a gateway](gateways.md).
 - The documents for all settings are [openapi.json](openapi.json) (decision port) and
   [openapi-admin.json](openapi-admin.json) (admin port). This page is generated from them, and
   tests compare them with real requests and answers.
