@@ -16,6 +16,8 @@ from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
 
 import yaml
 
+from authorizerd.config.yaml_fault import Fault
+
 DEPTH_MAX: Final = 8
 NODES_MAX: Final = 200_000
 
@@ -27,18 +29,6 @@ _KINDS: Final = {
     "timestamp": "a date", "merge": "a merge key", "value": "a default key",
 }  # fmt: skip
 _QUOTE: Final = "quote it if it is a text"
-
-
-class Fault(NamedTuple):
-    """A fault at a position in a file; ``line`` and ``column`` count from 1.
-
-    ``notes`` are further lines that help to correct it.
-    """
-
-    line: int
-    column: int
-    reason: str
-    notes: tuple[str, ...] = ()
 
 
 class Text(NamedTuple):

@@ -26,8 +26,8 @@ from typing import Final, NamedTuple
 from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.cli.policy import fields
 from authorizerd.cli.policy.faults import FaultyFileError, new_error
+from authorizerd.config.yaml_fault import Fault
 from authorizerd.config.yaml_tree import (
-    Fault,
     Fields,
     Items,
     Node,

@@ -7,7 +7,7 @@ from typing import Final
 
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.text.printable import escape_unprintable
-from authorizerd.config.yaml_tree import Fault
+from authorizerd.config.yaml_fault import Fault
 
 FAULTS_SHOWN_MAX: Final = 100
 """The limit per file: a file of another kind would have a fault in every line."""

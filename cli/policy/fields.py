@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeVar
 
 from authorizerd.acl.model import CLUSTER_NAME, ResourceType
+from authorizerd.config.yaml_fault import Fault
 from authorizerd.config.yaml_tree import (
-    Fault,
     Fields,
     Items,
     Node,
