@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -14,7 +15,9 @@ from authorizerd.acl.model import ResourceType
 from authorizerd.cli import flags, question_words
 from authorizerd.cli.acl_source import SourceRequest
 from authorizerd.cli.errors import CommandError
+from authorizerd.cli.output import warn
 from authorizerd.cli.question_words import Resource
+from authorizerd.config.endpoints import is_loopback_host
 
 RATE: Final = 5.0
 RESOURCES_MAX: Final = 1_000
@@ -105,6 +108,7 @@ def read_probe(parsed: argparse.Namespace) -> ProbeRequest:
         refuse("--token-file and --cafile: expected --daemon as well")
     if parsed.daemon is not None and not parsed.daemon.startswith(("http://", "https://")):
         refuse(f"--daemon: expected http://HOST:PORT or https://HOST:PORT, found {parsed.daemon!r}")
+    _warn_of_clear_token(parsed)
     for name in ("max_resources", "rate"):
         if not 0 < getattr(parsed, name) < math.inf:
             refuse(f"--{name.replace('_', '-')}: expected a number above 0")
@@ -120,6 +124,13 @@ def read_probe(parsed: argparse.Namespace) -> ProbeRequest:
         token=None if parsed.token_file is None else _read_lines(parsed.token_file)[0].strip(),
         source=source if has_acls else None,
     )
+
+
+def _warn_of_clear_token(parsed: argparse.Namespace) -> None:
+    url = urlsplit(parsed.daemon or "")
+    is_clear = parsed.token_file is not None and url.scheme == "http"
+    if is_clear and not is_loopback_host(url.hostname or ""):
+        warn(f"--daemon: the token travels in the clear to {url.hostname}: use https://")
 
 
 def _read_names(parsed: argparse.Namespace) -> Iterator[Resource]:

@@ -164,3 +164,17 @@ def test_invalid_arguments_are_refused(words: str, error: str, capsys: Capture) 
         main(["verify", *words.split()])
     assert ended.value.code == 2
     assert error in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("address", "warns"), [
+    ("http://d.test:1", True), ("http://10.0.0.1:1", True), ("https://d.test:1", False),
+    ("http://127.0.0.1:1", False), ("http://[::1]:1", False), ("http://localhost:1", False),
+])  # fmt: skip
+def test_token_that_travels_in_the_clear_is_warned_of(
+    address: str, warns: bool, tmp_path: Path, capsys: Capture
+) -> None:
+    (tmp_path / "token").write_text("id.secret\n")
+    words = f"{PROBE} --daemon {address} --token-file {tmp_path / 'token'} --rate 0"
+    with pytest.raises(SystemExit):
+        main(["verify", *words.split()])
+    assert ("travels in the clear" in capsys.readouterr().err) is warns
