@@ -33,7 +33,8 @@ from authorizerd.replay.text import format_time
 from authorizerd.replay.topics import SCHEME, parse_topic
 from authorizerd.replay.verify.command import add_arguments, run
 from authorizerd.replay.verify.follow.options import add_follow_arguments, check_follow
-from authorizerd.replay.verify.history import list_states, read_history
+from authorizerd.replay.verify.history import list_states
+from authorizerd.replay.verify.log_states import read_history
 from authorizerd.replay.verify.settings import DifferentSetting, compare_settings, is_compared
 from authorizerd.replay.verify.topics import TopicInput
 

@@ -20,7 +20,7 @@ import pytest
 
 from authorizerd.acl.model import Acl, AclAdded
 from authorizerd.protocol.verification import Cause
-from authorizerd.replay.verify.history import read_history
+from authorizerd.replay.verify.log_states import read_history
 from tests.conformance.churn import POOL, PRINCIPAL, TOPICS
 from tests.conformance.followers import Follower
 from tests.kafka_rig.broker import ADMIN

@@ -27,13 +27,8 @@ from authorizerd.metadata.past.past_log import PastLog, TimedBatch, read_past
 from authorizerd.replay.acl_set import DatedAcl
 from authorizerd.replay.acls.errors import AclSourceError
 from authorizerd.replay.acls.log import find_log, read_earliest
-from authorizerd.replay.verify.history import (
-    ALWAYS,
-    History,
-    State,
-    apply_visible,
-    read_visible,
-)
+from authorizerd.replay.verify.history import ALWAYS, History, State
+from authorizerd.replay.verify.log_states import apply_visible, read_visible
 
 STATES_MAX: Final = 10_000
 """With more states, the older half is forgotten, as far as no line that waits may need it."""
