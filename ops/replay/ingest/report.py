@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -150,7 +150,7 @@ def add_up(figures: Sequence[Ingested], tuples: int) -> Ingested:
     )
 
 
-def by_frequency(counts: Counter[str]) -> dict[str, int]:
+def by_frequency(counts: Mapping[str, int]) -> dict[str, int]:
     """Return the counts, highest first, and equal ones by name."""
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 

@@ -11,9 +11,9 @@ import math
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -67,10 +67,36 @@ class Difference(msgspec.Struct):
     change: int = 0
 
 
-def find_differences(judge: Judge, cases: Sequence[Case]) -> list[Difference]:
+class Delay(NamedTuple):
+    """By how much the broker of a log was behind a change; see ``Difference``."""
+
+    log: str
+    change: int
+    least_ms: float
+    greatest_ms: float
+
+
+def find_clocks(delays: Iterable[Delay]) -> dict[str, int]:
+    """Return the logs whose brokers were late by one time after most changes, and that time."""
+    by_log: defaultdict[str, list[Delay]] = defaultdict(list)
+    for each in delays:
+        by_log[each.log].append(each)
+    found = ((log, find_common_delay(some)) for log, some in by_log.items())
+    return {log: delay_ms for log, delay_ms in found if delay_ms is not None}
+
+
+def find_differences(
+    judge: Judge,
+    cases: Sequence[Case],
+    find: Callable[[list[Delay]], Mapping[str, int]] = find_clocks,
+) -> list[Difference]:
     """Return what no possible state explains, with the causes.
 
     What a change after the newest known state may explain becomes a case that is not judged.
+
+    Args:
+        cases: all cases of each request.
+        find: returns what ``find_clocks`` finds; a part of the cases does not show it.
 
     Raises:
         ChangeError: as ``Judge.judge``.
@@ -82,7 +108,12 @@ def find_differences(judge: Judge, cases: Sequence[Case]) -> list[Difference]:
     for each in found:
         _find_delay(judge, each, grouped[_same_request(each.case)])
         each.cause, each.detail = _find_cause(judge, each)
-    _set_clocks(judge, found)
+    delays = [
+        Delay(name_log(each.case.part.file), each.change, *each.delay_ms)
+        for each in found
+        if each.cause in _OF_STATES and each.delay_ms is not None
+    ]
+    _set_clocks(judge, found, find(delays))
     for each in found:
         if each.cause in _NEED_STATE and judge.may_be_newer(each.case):
             each.case.not_judged = NEWEST
@@ -226,31 +257,27 @@ def _is_of_default(rule: str | None, ours: Rule, *, is_open: bool | None) -> boo
     return is_default_deny and ours is DefaultRule.DEFAULT_ALLOW
 
 
-def _set_clocks(judge: Judge, differences: Iterable[Difference]) -> None:
-    """Replace the causes in logs whose brokers were late by one time after most changes.
+def _set_clocks(judge: Judge, differences: Iterable[Difference], clocks: Mapping[str, int]) -> None:
+    """Replace the causes in the logs of brokers with other clocks.
 
     Raises:
         ChangeError: as ``Judge.judge``.
     """
-    by_log: defaultdict[str, list[Difference]] = defaultdict(list)
-    for each in differences:
-        if each.cause in _OF_STATES:
-            by_log[name_log(each.case.part.file)].append(each)
     wanted: list[tuple[tuple[Difference, str], list[int]]] = []
-    for log, some in by_log.items():
-        delay_ms = find_common_delay(some)
-        if delay_ms is None:
+    for each in differences:
+        log = name_log(each.case.part.file)
+        if each.cause not in _OF_STATES or log not in clocks:
             continue
+        delay_ms = clocks[log]
         where = "ahead of" if delay_ms > 0 else "behind"
         text = f"the broker of {log} is about {abs(delay_ms) / _SECOND_MS:.0f} s {where} the log"
-        for each in some:
-            part, states = each.case.part, each.case.states
-            shifted = {
-                number
-                for at_ms in (part.first_ms - delay_ms, part.last_ms - delay_ms)
-                for number in judge.history.find_possible(states, at_ms, judge.window_ms)
-            }
-            wanted.append(((each, text), sorted(shifted)))
+        part, states = each.case.part, each.case.states
+        shifted = {
+            number
+            for at_ms in (part.first_ms - delay_ms, part.last_ms - delay_ms)
+            for number in judge.history.find_possible(states, at_ms, judge.window_ms)
+        }
+        wanted.append(((each, text), sorted(shifted)))
 
     def look(found: tuple[Difference, str], number: int, snapshot: AclSnapshot) -> bool:
         difference, text = found
@@ -262,23 +289,18 @@ def _set_clocks(judge: Judge, differences: Iterable[Difference]) -> None:
     judge.visit(wanted, look)
 
 
-def find_common_delay(differences: Iterable[Difference]) -> int | None:
-    """Return the delay that fits most differences with one, and several changes; else None."""
-    delayed = [each for each in differences if each.delay_ms is not None]
-    ranges = [each.delay_ms for each in delayed if each.delay_ms is not None]
-    lows, highs = sorted(low for low, _ in ranges), sorted(high for _, high in ranges)
+def find_common_delay(delays: Sequence[Delay]) -> int | None:
+    """Return the delay that fits most of those of a log, and several changes; else None."""
+    lows = sorted(each.least_ms for each in delays)
+    highs = sorted(each.greatest_ms for each in delays)
     best = max(
         filter(math.isfinite, (*lows, *highs)),
         key=lambda ms: bisect_right(lows, ms) - bisect_left(highs, ms),
         default=0,
     )
-    fitting = [
-        (each.change, low, high)
-        for each, (low, high) in zip(delayed, ranges, strict=True)
-        if low <= best <= high
-    ]
-    are_most = 2 * len(fitting) > len(ranges)
-    if not are_most or len({change for change, *_ in fitting}) < CLOCK_CHANGES_MIN:
+    fitting = [each for each in delays if each.least_ms <= best <= each.greatest_ms]
+    are_most = 2 * len(fitting) > len(delays)
+    if not are_most or len({each.change for each in fitting}) < CLOCK_CHANGES_MIN:
         return None
-    bounds = max(low for _, low, _ in fitting), min(high for *_, high in fitting)
+    bounds = max(each.least_ms for each in fitting), min(each.greatest_ms for each in fitting)
     return round(fmean(filter(math.isfinite, bounds)))

@@ -33,6 +33,7 @@ from authorizerd.replay.verify.history import History
 from authorizerd.replay.verify.judging import Judge
 from authorizerd.replay.verify.report import Verified, make_report, print_page
 from authorizerd.replay.verify.settings import DifferentSetting
+from authorizerd.replay.verify.sums import sum_cases
 from authorizerd.replay.verify.topics import TopicInput, open_topics
 from authorizerd.replay.verify.whole_topic import add_topic
 from authorizerd.replay.whatif.options import parse_duration
@@ -120,14 +121,14 @@ def run(
             if not ingested.accepted:
                 raise TrafficError(why_not_accepted(ingested, logs.bad_ratio_max))
             cases = judge.judge(counted)
-            differences = find_differences(judge, cases)
+            sums = sum_cases(judge, cases, find_differences(judge, cases))
     except NeedsSparkError as error:
         raise TrafficError(f"{error.reason}: {_WITHOUT_SPARK}") from error
     except ChangeError as error:
         raise AclSourceError(history.source, str(error)) from error
     for text in (*read.left_out, *(f"{path}: {DAMAGED}" for path in read.damaged)):
         print(f"authorizerd verify: {text}", file=sys.stderr)
-    verified = make_report(judge, cases, differences, ingested, parsed.max_not_judged, settings)
+    verified = make_report(judge, sums, ingested, parsed.max_not_judged, settings)
     if parsed.json:
         sys.stdout.write(escape_json(encode_json(verified)))
     else:

@@ -6,36 +6,21 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 import msgspec
 
 from authorizerd.acl.known_settings import KnownSettings
 from authorizerd.acl.text.printable import escape_unprintable
-from authorizerd.protocol.verification import Cause, Listed, Moment
+from authorizerd.protocol.verification import Moment
 from authorizerd.replay.ingest.report import Ingested, by_frequency
 from authorizerd.replay.text import format_count, format_time
-from authorizerd.replay.topics import BEFORE_OFFSET
-from authorizerd.replay.verify.causes import Difference
-from authorizerd.replay.verify.history import ALWAYS, History
-from authorizerd.replay.verify.judging import Case, Judge, Match
+from authorizerd.replay.verify.judging import Judge
 from authorizerd.replay.verify.settings import DifferentSetting
+from authorizerd.replay.verify.sums import Group, Sums, find_moment
 
-LISTED_MAX: Final = 1_000
 SHOWN_MAX: Final = 10
-
-_Key: TypeAlias = tuple[str | bool | None, ...]
-
-
-class Group(msgspec.Struct, frozen=True, kw_only=True):
-    """The differences of one cause: the most frequent, and how many others there are."""
-
-    cause: Cause
-    events: int
-    listed: Sequence[Listed]
-    left_out: int
 
 
 class Verified(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,22 +59,12 @@ class Verified(msgspec.Struct, frozen=True, kw_only=True):
 
 def make_report(
     judge: Judge,
-    cases: Sequence[Case],
-    differences: Iterable[Difference],
+    sums: Sums,
     logs: Ingested,
     not_judged_max: float,
     settings: Sequence[DifferentSetting] | msgspec.UnsetType,
 ) -> Verified:
-    """Return the result of judged cases."""
-    agreed = Counter[Match]()
-    not_judged, by_release = Counter[str](), Counter[str]()
-    for case in cases:
-        if case.not_judged is not None:
-            not_judged[case.not_judged] += case.part.lines
-        elif case.ruling is not None and not case.is_different:
-            agreed[case.ruling.match] += case.part.lines
-            if len(case.releases) < len(judge.releases):
-                by_release[str(case.releases[0])] += case.part.lines
+    """Return the result of sums over all judged cases."""
     history, known = judge.history, judge.known
     users = known.super_users
     releases = tuple(map(str, judge.releases))
@@ -97,7 +72,7 @@ def make_report(
         logs=logs,
         acls=history.source,
         states=len(history.states),
-        oldest=_moment(history, 0),
+        oldest=find_moment(history, 0),
         newest=Moment(
             history.offset, None if history.end_ms is None else format_time(history.end_ms)
         ),
@@ -105,66 +80,13 @@ def make_report(
         super_users=None if users is None else tuple(sorted(users)),
         allow_everyone_if_no_acl_found=known.allow_everyone_if_no_acl_found,
         kafka_releases=releases if history.depends_on_release else msgspec.UNSET,
-        agreed=agreed[Match.SAME],
-        other_rule=agreed[Match.OTHER_RULE],
-        not_judged=by_frequency(not_judged),
+        agreed=sums.agreed,
+        other_rule=sums.other_rule,
+        not_judged=by_frequency(sums.not_judged),
         not_judged_max=not_judged_max,
-        only_by_release=by_frequency(by_release),
-        differences=group_differences(history, differences),
+        only_by_release=by_frequency(sums.only_by_release),
+        differences=sums.differences,
         settings=settings,
-    )
-
-
-def _moment(history: History, number: int) -> Moment:
-    state = history.states[number]
-    return Moment(state.offset, None if state.time_ms == ALWAYS else format_time(state.time_ms))
-
-
-def group_differences(history: History, differences: Iterable[Difference]) -> list[Group]:
-    """Return the differences by cause, equal ones together."""
-    alike: defaultdict[_Key, list[Difference]] = defaultdict(list)
-    for each in differences:
-        case = each.case
-        assert case.ruling is not None, "a difference was judged"
-        key = (each.cause, *case.summand[:8], str(case.ruling.decision.rule))
-        alike[key].append(each)
-    groups: defaultdict[Cause, list[Listed]] = defaultdict(list)
-    for some in alike.values():
-        groups[some[0].cause].append(_list(history, some))
-    found = []
-    for cause in filter(groups.__contains__, Cause):
-        listed = sorted(groups[cause], key=lambda one: (-one.events, one.line))
-        found.append(
-            Group(
-                cause=cause,
-                events=sum(one.events for one in listed),
-                listed=listed[:LISTED_MAX],
-                left_out=len(listed[LISTED_MAX:]),
-            )
-        )
-    return found
-
-
-def _list(history: History, alike: Sequence[Difference]) -> Listed:
-    first = min(alike, key=lambda each: each.case.part.first_ms)
-    part, recorded, ruling = first.case.part, first.case.summand, first.case.ruling
-    assert ruling is not None, "a difference was judged"
-    return Listed(
-        line=f"{part.file}{'' if part.file.endswith(BEFORE_OFFSET) else ':'}{part.line}",
-        first_at=format_time(part.first_ms),
-        last_at=format_time(max(each.case.part.last_ms for each in alike)),
-        events=sum(each.case.part.lines for each in alike),
-        principal=recorded.principal,
-        host=recorded.host,
-        operation=recorded.operation,
-        resource_type=recorded.resource_type,
-        resource_name=recorded.resource_name,
-        recorded_allowed=recorded.allowed,
-        recorded_rule=recorded.rule,
-        allowed=ruling.decision.allowed,
-        rule=str(ruling.decision.rule),
-        state=_moment(history, ruling.state),
-        detail=first.detail,
     )
 
 

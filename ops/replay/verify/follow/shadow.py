@@ -33,7 +33,7 @@ from authorizerd.replay.verify.follow.history import HistoryFollower
 from authorizerd.replay.verify.follow.state import State, write_state
 from authorizerd.replay.verify.follow.waiting import FollowedLog, FollowedLogs, Line
 from authorizerd.replay.verify.judging import Case, Judge, Match
-from authorizerd.replay.verify.report import group_differences
+from authorizerd.replay.verify.sums import group_differences
 
 LINES_MAX: Final = 100_000
 """The most lines of one step. A crash repeats at most one step."""

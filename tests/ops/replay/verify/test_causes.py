@@ -11,9 +11,8 @@ import pytest
 
 from authorizerd.acl.releases import Release
 from authorizerd.protocol.verification import Cause
-from authorizerd.replay.local.tallies import Part, Summand
-from authorizerd.replay.verify.causes import Difference, find_common_delay
-from authorizerd.replay.verify.judging import NEWEST, Case
+from authorizerd.replay.verify.causes import Delay, find_clocks
+from authorizerd.replay.verify.judging import NEWEST
 from tests.ops.replay.verify.scripted_broker import (
     END_S,
     MORE,
@@ -31,8 +30,6 @@ from tests.ops.replay.verify.scripted_broker import (
 from tests.support.acls import acl, question
 from tests.support.fixture_types import Capture
 from tests.support.log_files import added, removed
-
-ASKED = Summand("User:a", "h", "READ", "TOPIC", "ab", "LITERAL", True, None, "INFO")
 
 
 def lost(number: int) -> tuple[Step, ...]:
@@ -209,10 +206,6 @@ def test_delay_is_that_of_a_clock_if_most_changes_have_it(
     others: int, expected: int | None
 ) -> None:
     delays = [(10_000, 20_000), (15_000, 25_000), (90_000, 95_000), (60_000, 65_000)]
-    found = [
-        Difference(Case(ASKED, Part()), delay_ms=delay_ms, change=number)
-        for number, delay_ms in enumerate(delays[: 2 + others])
-    ]
-    assert find_common_delay(found) == expected
-    found[1].change = found[0].change
-    assert find_common_delay(found) is None
+    found = [Delay("a.log", number, *each) for number, each in enumerate(delays[: 2 + others])]
+    assert find_clocks(found) == ({} if expected is None else {"a.log": expected})
+    assert find_clocks([found[0], found[1]._replace(change=0), *found[2:]]) == {}
