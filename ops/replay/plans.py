@@ -154,7 +154,20 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True, tag="load"):
         return None if self.duration_s is None else self.warm_up_s + self.duration_s
 
 
-Plan = IngestPlan | WhatIfPlan | FollowPlan | UsagePlan | LoadPlan
+class VerifyPlan(msgspec.Struct, frozen=True, kw_only=True, tag="verify"):
+    """The plan of ``authorizerd verify`` on Spark.
+
+    ``out`` is a directory on the driver's machine. ``judge`` is the history of the ACLs, and how to
+    judge by it (``verify.judging``), as bytes.
+    """
+
+    logs: IngestPlan
+    out: str
+    judge: bytes
+    overwrite: bool = False
+
+
+Plan = IngestPlan | WhatIfPlan | FollowPlan | UsagePlan | LoadPlan | VerifyPlan
 
 _decoder: Final[msgspec.json.Decoder[Plan]] = msgspec.json.Decoder(Plan)
 _encoder: Final = msgspec.json.Encoder()

@@ -43,7 +43,7 @@ def read_rows(spark: SparkSession, inputs: Inputs, layout: LineLayout) -> DataFr
     """
     parts = []
     if inputs.plain:
-        parts.append(parse_lines(_lines(spark, inputs.plain), layout))
+        parts.append(parse_lines(read_lines(spark, inputs.plain), layout))
     if inputs.packed:
         parts.append(parse_archives(packed_rows(spark, inputs.packed), layout))
     if inputs.parquet:
@@ -57,15 +57,19 @@ def parse_lines(lines: DataFrame, layout: LineLayout) -> DataFrame:
 
     Lines need not be valid UTF-8.
     """
-    line = sql.coalesce(sql.col("line").cast("binary"), sql.lit(b""))
-    # Keep only the beginning of a line that is too long: it is set aside anyway.
-    is_long = sql.octet_length(line) > LINE_BYTES_MAX
-    cut = sql.when(is_long, sql.substring(line, 1, LINE_BYTES_MAX + 1)).otherwise(line)
     others = [field for field in lines.schema.fields if field.name != "line"]
     more = (f"{other.name} {other.dataType.simpleString()}" for other in others)
     schema = ", ".join([ROWS_SCHEMA, *more])
     read = partial(_read_lines, layout=layout)
-    return _with_text(lines.withColumn("line", cut).mapInArrow(read, schema))
+    return _with_text(cut_lines(lines).mapInArrow(read, schema))
+
+
+def cut_lines(lines: DataFrame) -> DataFrame:
+    """Return the rows with ``line`` as bytes; one that is too long is set aside, and is cut."""
+    line = sql.coalesce(sql.col("line").cast("binary"), sql.lit(b""))
+    is_long = sql.octet_length(line) > LINE_BYTES_MAX
+    cut = sql.when(is_long, sql.substring(line, 1, LINE_BYTES_MAX + 1)).otherwise(line)
+    return lines.withColumn("line", cut)
 
 
 def parse_archives(archives: DataFrame, layout: LineLayout) -> DataFrame:
@@ -74,11 +78,12 @@ def parse_archives(archives: DataFrame, layout: LineLayout) -> DataFrame:
     return _with_text(archives.mapInArrow(read, f"{ROWS_SCHEMA}, file string"))
 
 
-def _lines(spark: SparkSession, uris: tuple[str, ...]) -> DataFrame:
+def read_lines(spark: SparkSession, uris: tuple[str, ...], *more: Column) -> DataFrame:
+    """Return ``line`` and ``file`` of the lines in plain logs, and other columns."""
     # Hadoop's default also ends a line at \r, which a name may contain.
     lines = spark.read.text([escape_glob(uri) for uri in uris], lineSep="\n")
     return lines.select(
-        sql.col("value").alias("line"), sql.col("_metadata.file_path").alias("file")
+        sql.col("value").alias("line"), sql.col("_metadata.file_path").alias("file"), *more
     )
 
 

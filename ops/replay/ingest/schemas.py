@@ -21,6 +21,7 @@ _TYPES: Final = {
     "binary": "binary",
     "bool": "boolean",
     "date32[day]": "date",
+    "double": "double",
     "int32": "int",
     "int64": "long",
     "string": "string",

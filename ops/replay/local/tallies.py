@@ -93,14 +93,16 @@ class Tally(msgspec.Struct, gc=False):
 
 
 class Part(Tally):
-    """The lines of a tally in one file and between two breaks; ``line`` is the first one's number.
+    """The lines of a tally in one file and between two breaks.
 
     Attributes:
-        line: counts from 1.
+        line: the number of the first one, which counts from 1.
+        place: the number of breaks before it.
     """
 
     file: str = ""
     line: int = 0
+    place: int = 0
 
 
 _get_summand: Final = attrgetter(*Summand._fields)
@@ -279,11 +281,21 @@ class Tallies:
         if part is None:
             self._check_size()
             self._parts += 1
-            part = tally.parts[key] = Part(file=self._file, line=number)
+            part = tally.parts[key] = Part(file=self._file, line=number, place=key[1])
         return part
 
+    @property
+    def size(self) -> int:
+        """The number of tallies and parts in memory."""
+        return len(self._tallies) + self._parts
+
+    @property
+    def are_half_full(self) -> bool:
+        """Whether half of the memory for texts is used."""
+        return 2 * self._text_bytes_left < TEXT_BYTES_MAX
+
     def _check_size(self) -> None:
-        size = len(self._tallies) + self._parts
+        size = self.size
         if size >= TALLIES_MAX or self._text_bytes_left < 0:
             raise NeedsSparkError(
                 f"more than {size:,} distinct requests, too many for the memory of one process"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import stat
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -29,7 +29,7 @@ from authorizerd.replay.ingest.report import (
 from authorizerd.replay.judging.index import collector_off
 from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.local.files import LogReader, find_copies, find_logs
-from authorizerd.replay.local.tallies import Summand, Tallies
+from authorizerd.replay.local.tallies import Counted, Summand, Tallies, Tally
 from authorizerd.replay.messages import MESSAGE
 from authorizerd.replay.plans import IngestPlan
 from authorizerd.replay.recorded.rows import Find, LocalRows, Row
@@ -98,9 +98,8 @@ def count_logs(
     tallies = Tallies(zone, logs.layout.format, logs.layout.field, since_ms, find_breaks)
     files: list[TrafficFile] = []
     damaged: list[str] = []
-    found = find_logs(logs.inputs)
-    copies = find_copies(found)
-    for path in (path for path in found if path not in copies):
+    found, left_out = leave_out_copies(logs.inputs)
+    for path in found:
         reader = LogReader(path)
         tallies.begin_file(str(path))
         try:
@@ -110,12 +109,25 @@ def count_logs(
             tallies.set_aside(Reason.BROKEN_ARCHIVE)
             damaged.append(str(path))
         files.append(reader.file)
+    return tallies, FilesRead(tuple(files), tuple(damaged), left_out)
+
+
+def leave_out_copies(inputs: Iterable[str]) -> tuple[list[Path], tuple[str, ...]]:
+    """Return the logs that inputs name, and which others need not be read. Blocks.
+
+    Raises as ``find_logs``.
+    """
+    found = find_logs(inputs)
+    copies = find_copies(found)
     left_out = (f"left out {path}: {other} has its lines" for path, other in copies.items())
-    return tallies, FilesRead(tuple(files), tuple(damaged), tuple(left_out))
+    return [path for path in found if path not in copies], tuple(left_out)
 
 
 def sum_lines(
-    tallies: Tallies, logs: IngestPlan, tuples: int, damaged: Sequence[str] = ()
+    tallies: Iterable[tuple[Counted, Tally]],
+    logs: IngestPlan,
+    tuples: int,
+    damaged: Sequence[str] = (),
 ) -> Ingested:
     """Return the figures of all lines, as ``ingest.json`` has them."""
     lines, reasons, levels = Counter[str](), Counter[str](), Counter[str]()
@@ -137,9 +149,9 @@ def sum_lines(
         first_ms=min(times, default=None),
         last_ms=max(times, default=None),
         time_zone=logs.layout.time_zone,
-        inputs=logs.inputs,
+        inputs=logs.sources,
         tuples=tuples,
-        damaged=tuple(damaged),
+        damaged=tuple(sorted(damaged)),
         bad_ratio_max=logs.bad_ratio_max,
     )
 

@@ -1,6 +1,6 @@
 """Convert named tuples to Arrow and back.
 
-A field is a string, an integer or a boolean. A time ``x_ms``, in milliseconds since 1970, is a
+A field is a string, a number or a boolean. A time ``x_ms``, in milliseconds since 1970, is a
 timestamp in the column ``x_at``.
 """
 
@@ -15,7 +15,9 @@ from authorizerd.replay.recorded.rows import Row
 
 R = TypeVar("R", bound=Row)
 
-_TYPES: Final[dict[Any, pa.DataType]] = {str: pa.string(), int: pa.int64(), bool: pa.bool_()}
+_TYPES: Final[dict[Any, pa.DataType]] = {
+    str: pa.string(), int: pa.int64(), bool: pa.bool_(), float: pa.float64(),
+}  # fmt: skip
 _MILLISECONDS: Final = pa.timestamp("ms", "UTC")
 _STORED: Final = pa.timestamp("us", "UTC")
 

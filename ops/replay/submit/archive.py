@@ -22,9 +22,15 @@ NOT_SHIPPED: Final = (
     "replay/__main__.py",
     "replay/cli.py",
     "replay/engines.py",
-    "replay/local/",
+    "replay/local/causes.py",
+    "replay/local/evidence.py",
+    "replay/local/files.py",
+    "replay/local/table.py",
+    "replay/local/traffic.py",
     "replay/report/",
     "replay/submit/",
+    "replay/verify/command.py",
+    "replay/verify/follow/",
 )
 """Modules that only the command uses; the application never imports them."""
 OF_CLI: Final = ("cli/__init__.py", "cli/program/")

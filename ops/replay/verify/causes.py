@@ -68,12 +68,12 @@ class Difference(msgspec.Struct):
 
 
 class Delay(NamedTuple):
-    """By how much the broker of a log was behind a change; see ``Difference``."""
+    """By how many milliseconds the broker of a log was behind a change; see ``Difference``."""
 
     log: str
     change: int
-    least_ms: float
-    greatest_ms: float
+    least: float
+    greatest: float
 
 
 def find_clocks(delays: Iterable[Delay]) -> dict[str, int]:
@@ -291,16 +291,16 @@ def _set_clocks(judge: Judge, differences: Iterable[Difference], clocks: Mapping
 
 def find_common_delay(delays: Sequence[Delay]) -> int | None:
     """Return the delay that fits most of those of a log, and several changes; else None."""
-    lows = sorted(each.least_ms for each in delays)
-    highs = sorted(each.greatest_ms for each in delays)
+    lows = sorted(each.least for each in delays)
+    highs = sorted(each.greatest for each in delays)
     best = max(
         filter(math.isfinite, (*lows, *highs)),
         key=lambda ms: bisect_right(lows, ms) - bisect_left(highs, ms),
         default=0,
     )
-    fitting = [each for each in delays if each.least_ms <= best <= each.greatest_ms]
+    fitting = [each for each in delays if each.least <= best <= each.greatest]
     are_most = 2 * len(fitting) > len(delays)
     if not are_most or len({each.change for each in fitting}) < CLOCK_CHANGES_MIN:
         return None
-    bounds = max(each.least_ms for each in fitting), min(each.greatest_ms for each in fitting)
+    bounds = max(each.least for each in fitting), min(each.greatest for each in fitting)
     return round(fmean(filter(math.isfinite, bounds)))

@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
+from functools import cached_property, lru_cache
 from typing import Final, TypeVar
 
 import msgspec
@@ -17,12 +18,12 @@ import msgspec
 from authorizerd.acl.decision import AuthorizerSettings, Decision, DefaultRule, explain, get_acl
 from authorizerd.acl.known_settings import SUPER_USERS, KnownSettings, doubt_answer
 from authorizerd.acl.matching import matching_acls
-from authorizerd.acl.model import Question
+from authorizerd.acl.model import Acl, AclAdded, AclRemoved, Question
 from authorizerd.acl.releases import RULES, Release
 from authorizerd.acl.snapshot import AclSnapshot, with_rules
 from authorizerd.replay.judging.asking import question_of, unasked_reason
 from authorizerd.replay.local.tallies import Part, Summand
-from authorizerd.replay.verify.history import History
+from authorizerd.replay.verify.history import History, State
 
 T = TypeVar("T")
 
@@ -95,8 +96,43 @@ class Case(msgspec.Struct):
         return self.summand.rule in _DEFAULTS or self.recorded_acl is not None
 
 
+class _Packed(msgspec.Struct, array_like=True):
+    """A judge as bytes; each state has its time, its offset, and its changes with their ACLs."""
+
+    source: str
+    states: list[tuple[int, int | None, list[tuple[bytes, Acl, bool]]]]
+    offset: int | None
+    end_ms: int | None
+    known: KnownSettings
+    releases: tuple[Release, ...]
+    window_ms: int
+
+
+@lru_cache(1)  # a worker process gets the same judge several times
+def unpack_judge(packed: bytes) -> Judge:
+    """Return the judge of ``Judge.packed``."""
+    found = msgspec.msgpack.decode(packed, type=_Packed)
+    states = [
+        State(
+            tuple(
+                AclAdded(key, acl) if is_added else AclRemoved(key)
+                for key, acl, is_added in changes
+            ),
+            tuple(acl for _, acl, _ in changes),
+            time_ms,
+            offset,
+        )
+        for time_ms, offset, changes in found.states
+    ]
+    history = History(found.source, states, found.offset, found.end_ms)
+    return Judge(history, found.known, found.releases, found.window_ms)
+
+
 class Judge:
-    """Judges requests by the states of a history, with the settings as far as they are known."""
+    """Judges requests by the states of a history, with the settings as far as they are known.
+
+    Pickled, it is packed, and a process that unpickles it again has it already.
+    """
 
     def __init__(
         self, history: History, known: KnownSettings, releases: Sequence[Release], window_ms: int
@@ -105,6 +141,36 @@ class Judge:
         self.known = known
         self.releases = tuple(releases) if history.depends_on_release else tuple(releases[:1])
         self.window_ms = window_ms
+
+    def __reduce__(self) -> tuple[Callable[[bytes], Judge], tuple[bytes]]:
+        return unpack_judge, (self.packed,)
+
+    @cached_property
+    def packed(self) -> bytes:
+        """The judge as bytes, for ``unpack_judge``."""
+        history = self.history
+        states = [
+            (
+                state.time_ms,
+                state.offset,
+                [
+                    (change.id, acl, isinstance(change, AclAdded))
+                    for change, acl in zip(state.changes, state.acls, strict=True)
+                ],
+            )
+            for state in history.states
+        ]
+        return msgspec.msgpack.encode(
+            _Packed(
+                history.source,
+                states,
+                history.offset,
+                history.end_ms,
+                self.known,
+                self.releases,
+                self.window_ms,
+            )
+        )
 
     def find_breaks(self, summand: Summand) -> Sequence[int]:
         """Return the times at which other states may have decided a request, for ``Tallies``."""

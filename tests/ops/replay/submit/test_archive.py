@@ -80,6 +80,7 @@ def run_from_archive(
 def test_executor_imports_its_code_from_the_archive_only(tmp_path: Path) -> None:
     script = (
         "import authorizerd.acl.decision, authorizerd.replay.plans; "
+        "import authorizerd.replay.verify.parts; "
         "import authorizerd.replay.spark.python_modules; print('whole')"
     )
     ran = run_from_archive(tmp_path, (immutables, msgspec), script)
