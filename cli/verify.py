@@ -29,9 +29,11 @@ from authorizerd.config.properties import parse_properties
 from authorizerd.config.providers import PROVIDERS, resolve_placeholders
 from authorizerd.replay.acls.errors import AclSourceError
 from authorizerd.replay.local.errors import TrafficError
+from authorizerd.replay.options import PathError
+from authorizerd.replay.submit.errors import SubmissionError
 from authorizerd.replay.text import format_time
 from authorizerd.replay.topics import SCHEME, parse_topic
-from authorizerd.replay.verify.command import add_arguments, run
+from authorizerd.replay.verify.command import add_arguments, check_engine, run
 from authorizerd.replay.verify.follow.options import add_follow_arguments, check_follow
 from authorizerd.replay.verify.history import list_states
 from authorizerd.replay.verify.log_states import read_history
@@ -52,6 +54,8 @@ def add_verify_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(parsed: argparse.Namespace) -> int:
+    if parsed.probe or parsed.follow:
+        check_engine(parsed)
     if parsed.probe:
         from authorizerd.cli.probe.command import run_probe  # it loads the client of a cluster
 
@@ -84,7 +88,7 @@ def _run(parsed: argparse.Namespace) -> int:
         )
         known_releases = place.snapshot.rules.releases
         return run(parsed, history, place.settings, known_releases, settings, topics)
-    except (AclSourceError, TrafficError) as error:
+    except (AclSourceError, PathError, SubmissionError, TrafficError) as error:
         raise CommandError(str(error)) from error
 
 

@@ -23,7 +23,7 @@ from authorizerd.replay.messages import EXIT_DONE, MESSAGE
 from authorizerd.replay.options import is_uri, refuse
 from authorizerd.replay.plans import IngestPlan, Plan, UsagePlan, WhatIfPlan
 from authorizerd.replay.recorded.tuples import Engine
-from authorizerd.replay.submit.options import SparkOptions
+from authorizerd.replay.submit.options import SparkOptions, why_spark
 from authorizerd.replay.text import format_count
 from authorizerd.replay.usage import evaluation as usage
 from authorizerd.replay.whatif import evaluation as whatif
@@ -55,17 +55,13 @@ def run_recorded(parsed: argparse.Namespace, options: SparkOptions) -> int:
     if parsed.logs and is_uri(parsed.out):
         found = f"--out: expected a directory on this machine with --logs, found {parsed.out}"
         refuse(parsed, found)
-    is_configured = options != SparkOptions(verbose=options.verbose)
-    if parsed.engine == "local" and is_configured:
-        refuse(parsed, "--engine: local uses no Spark, so it cannot be combined with its options")
+    needed = why_spark(parsed, options)
     logs = make_logs_plan(parsed) if parsed.logs else None
     plan: Plan = parsed.make_plan(parsed, is_local=options.is_local)
     assert isinstance(plan, UsagePlan | WhatIfPlan), "only these commands have recorded traffic"
     try:
-        if parsed.engine == "spark":
-            raise NeedsSparkError("--engine spark")
-        if is_configured:
-            raise NeedsSparkError("options of Spark were given")
+        if needed is not None:
+            raise NeedsSparkError(needed)
         return _run_here(logs, plan, bytes_max=LOCAL_BYTES_MAX if parsed.engine == "auto" else None)
     except NeedsSparkError as error:
         if parsed.engine == "local":

@@ -30,6 +30,30 @@ TOOL_MUTANTS: Final = {
         becomes="False",
         found_by="tests/ops/replay/verify/test_causes.py::test_decision_that_a_later_change_may_explain_is_not_judged",
     ),
+    "a job numbers the lines of each block from 1": Mutant(
+        file="ops/replay/verify/parts.py",
+        text="row.line + begins.get((row.file, row.block), 0)",
+        becomes="row.line",
+        found_by="tests/ops/replay/verify/test_parts.py::test_parts_give_the_report_of_one_process",
+    ),
+    "a job judges the events of a request apart": Mutant(
+        file="ops/replay/verify/parts.py",
+        text="groupby(rows, key=lambda row: row[1:7])",
+        becomes="groupby(rows)",
+        found_by="tests/ops/replay/verify/test_parts.py::test_parts_give_the_report_of_one_process",
+    ),
+    "a job mixes events before and after a change": Mutant(
+        file="ops/replay/verify/parts.py",
+        text="yield CountedPart(None, *counted, file, tally.place,",
+        becomes="yield CountedPart(None, *counted, file, 0,",
+        found_by="tests/ops/replay/verify/test_parts.py::test_parts_give_the_report_of_one_process",
+    ),
+    "a job forgets that differences are not listed": Mutant(
+        file="ops/replay/verify/sums.py",
+        text="one.left_out + other.left_out",
+        becomes="0",
+        found_by="tests/ops/replay/verify/test_parts.py::test_parts_give_the_report_of_one_process",
+    ),
     "settings of a broker that differ are a success": Mutant(
         file="ops/replay/verify/command.py",
         text="verified.differences or verified.settings",

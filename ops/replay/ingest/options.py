@@ -101,13 +101,18 @@ def add_recorded_arguments(parser: argparse.ArgumentParser, *, is_followed: bool
             metavar="TOPIC",
             help="a topic of audit lines, kafka://HOST:PORT[,HOST:PORT]/TOPIC; reports repeatedly",
         )
+    add_engine_argument(parser)
+    add_reading_arguments(parser)
+
+
+def add_engine_argument(parser: argparse.ArgumentParser) -> None:
+    """Add ``--engine``."""
     parser.add_argument(
         "--engine",
         default="auto",
         choices=("auto", "local", "spark"),
         help="where to evaluate: this process (local) or Spark; default: auto, by their size",
     )
-    add_reading_arguments(parser)
 
 
 def make_plan(parsed: argparse.Namespace, *, is_local: bool) -> IngestPlan:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Final
 
-from authorizerd.replay.options import parse_file, parse_path
+from authorizerd.replay.options import parse_file, parse_path, refuse
 
 REMOTE_VARIABLE: Final = "SPARK_REMOTE"
 """Spark's own variable for the URL of a server of Spark Connect."""
@@ -119,6 +119,16 @@ def refusal(options: SparkOptions) -> str | None:
             "cluster; only yarn and k8s can"
         )
     return None
+
+
+def why_spark(parsed: argparse.Namespace, options: SparkOptions) -> str | None:
+    """Return why ``--engine`` and other options choose Spark, or None if they do not."""
+    is_configured = options != SparkOptions(verbose=options.verbose)
+    if parsed.engine == "local" and is_configured:
+        refuse(parsed, "--engine: local uses no Spark, so it cannot be combined with its options")
+    if parsed.engine == "spark":
+        return "--engine spark"
+    return "options of Spark were given" if is_configured else None
 
 
 def _remote(text: str) -> str:

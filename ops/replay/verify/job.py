@@ -31,6 +31,7 @@ from authorizerd.replay.recorded.rows import Row
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.topics import read_records
 from authorizerd.replay.text import write_file
+from authorizerd.replay.topics import BEFORE_OFFSET
 from authorizerd.replay.verify.causes import Delay, find_clocks
 from authorizerd.replay.verify.judging import Judge, unpack_judge
 from authorizerd.replay.verify.parts import (
@@ -99,7 +100,7 @@ def _count(spark: SparkSession, logs: IngestPlan, judge: Judge) -> DataFrame:
         lines.append(read_lines(spark, inputs.plain, block, number))
     for new in find_records(spark, logs.topics, {}):
         records = read_records(spark, new.topic, new.begins, new.ends)
-        name = sql.concat(sql.lit(f"{new.topic.name}/"), "partition", sql.lit("@"))
+        name = sql.concat(sql.lit(f"{new.topic.name}/"), "partition", sql.lit(BEFORE_OFFSET))
         block = sql.lit(0).cast("long").alias("block")
         line, number = sql.col("value").alias("line"), sql.col("offset").alias("number")
         lines.append(records.select(line, name.alias("file"), block, number))
