@@ -190,8 +190,8 @@ CALLER_MUTANTS: Final = {
     ),
     "a value of a known head may end it": Mutant(
         file="protocol/http/last_head.py",
-        text="            elif value.translate(None, _PRINTABLE) or ",
-        becomes="            elif ",
+        text='rb"[!-~](?:[ -~]*+(?<! ))?"',
+        becomes='rb"[^\\r]++"',
         found_by="tests/protocol/http/test_last_head.py::test_any_value_is_read_as_if_no_head_had_come_before",
     ),
     "a line that is not a header is skipped": Mutant(
