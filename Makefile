@@ -52,7 +52,7 @@ test-replay: setup-dev
 	$(BIN)/pytest -m replay $(REPLAY_TESTS)
 
 # Run the same tests with all random and large inputs.
-test-whole: setup-dev .venv-release/.setup
+test-whole: setup-dev .venv-release/.setup .venv-gateways/.setup
 	WHOLE=1 $(BIN)/pytest $(PARALLEL) -m "smoke or not replay"
 	WHOLE=1 $(BIN)/pytest -m replay $(REPLAY_TESTS)
 
@@ -118,6 +118,13 @@ mutation-score: setup-dev .venv-mutation/.setup
 # Measure how long each kind of request blocks the event loop, for every kind of caller.
 stretches: setup-dev
 	$(BIN)/python -m tests.loop --whole --repeats $(or $(REPEATS),3)
+
+# The gateways that Debian does not have.
+.venv-gateways/.setup: requirements-gateways.lock
+	$(PYTHON) -m venv .venv-gateways
+	.venv-gateways/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+	  -r requirements-gateways.lock
+	@touch $@
 
 check: setup-dev
 	$(BIN)/ruff check .
@@ -223,7 +230,9 @@ lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --custom-compile-command 'make lock' --constraint requirements.lock \
 	  --output-file requirements-mutation.lock requirements-mutation.in
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	  --custom-compile-command 'make lock' --output-file requirements-gateways.lock requirements-gateways.in
 
 clean:
 	rm -rf clients/python/build clients/python/src/*.egg-info
-	rm -rf .venv .venv-release .venv-mutation .run build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-release .venv-mutation .venv-gateways .run build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -34,6 +34,7 @@ _BLOCK: Final = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 """A block and its marker; in a list, both are indented."""
+_HEADING: Final = re.compile(r"^## (.*)$", re.MULTILINE)
 _EXIT_CODE: Final = re.compile(r"# exit code (\d+)")
 _RUN_BY: Final = ", run by: "
 _ANYTHING: Final = "…"
@@ -49,6 +50,7 @@ class Block:
         settings: what is added to the daemon's settings.
         daemon: the name of the daemon that runs only this block and others with the name.
         file: where the block is saved.
+        section: the last heading of level 2 above the block.
     """
 
     place: str
@@ -59,6 +61,7 @@ class Block:
     settings: str = ""
     daemon: str = ""
     file: str | None = None
+    section: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +82,7 @@ def blocks_of(path: Path) -> Iterator[Block]:
     text = path.read_text(encoding="utf-8")
     for found in _BLOCK.finditer(text):
         line = text.count("\n", 0, found.start("text"))
+        headings = _HEADING.findall(text, 0, found.start())
         marker, said = found["marker"], found["said"] or ""
         file, _, test = said.partition(_RUN_BY) if marker == "file" else ("", "", "")
         if marker == "run by":
@@ -92,6 +96,7 @@ def blocks_of(path: Path) -> Iterator[Block]:
             settings=said if marker == "run with" else "",
             daemon=f"{path.name}: {said}" if marker == "own daemon" else "",
             file=file or None,
+            section=headings[-1] if headings else "",
         )
 
 

@@ -161,9 +161,19 @@ def save_files(blocks: Iterable[Block], folder: Path, names: Renaming) -> None:
             (folder / block.file).write_text(names.to_real(block.text))
 
 
-def run_page(page: str, test: str | None, shell: Shell, names: Renaming) -> None:
-    """Run the console blocks of a page in order, if ``test`` runs them or no test is named."""
-    blocks = [block for block in blocks_of(ROOT / "docs" / page) if block.test in (None, test)]
+def run_page(
+    page: str, test: str | None, shell: Shell, names: Renaming, *sections: str
+) -> None:  # fmt: skip
+    """Run the console blocks of a page in order, if ``test`` runs them or no test is named.
+
+    Args:
+        sections: run only the blocks below these headings of level 2; none: the whole page.
+    """
+    blocks = [
+        block
+        for block in blocks_of(ROOT / "docs" / page)
+        if block.test in (None, test) and (not sections or block.section in sections)
+    ]
     save_files(blocks, shell.folder, names)
     commands = [
         command

@@ -7,7 +7,7 @@ from threading import Thread
 
 
 @contextmanager
-def accepting(serve: Callable[[socket.socket], None]) -> Iterator[str]:
+def accepting(serve: Callable[[socket.socket], None], port: int = 0) -> Iterator[str]:
     """Serve each connection in a thread until it ends, also by an OSError; yield the address."""
     threads: list[Thread] = []
 
@@ -21,7 +21,7 @@ def accepting(serve: Callable[[socket.socket], None]) -> Iterator[str]:
                 threads.append(Thread(target=run, args=(listener.accept()[0],)))
                 threads[-1].start()
 
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    with socket.create_server(("127.0.0.1", port)) as listener:
         accepting = Thread(target=accept)
         accepting.start()
         try:
