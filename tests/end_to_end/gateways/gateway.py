@@ -56,7 +56,7 @@ GATEWAYS: Final = (
         ),
         has_time_limit=False,
     ),
-    Gateway(section="Envoy", kind="gateway: envoy\nhost: {header: X-Real-IP}"),
+    Gateway(section="Envoy", kind="gateway: envoy"),
 )
 
 
