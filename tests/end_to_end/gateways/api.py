@@ -54,7 +54,8 @@ class Api:
 
     def _serve(self, connection: socket.socket) -> None:
         with connection.makefile("rb") as stream:
-            while line := stream.readline():
+            # For a target with https://, Caddy begins TLS here, and gives up.
+            while (line := stream.readline()).count(b" ") == 2:
                 method, target, _ = line.rstrip(b"\r\n").split(b" ")
                 headers: dict[str, tuple[str, ...]] = {}
                 while field := stream.readline().rstrip(b"\r\n"):
