@@ -1,14 +1,17 @@
 """A server that sends given bytes, whatever it receives."""
 
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
+from itertools import count
 
 import trio
 
 from authorizerd.protocol.decisions.stream import encode_answer, encode_hello
-from authorizerd.protocol.framing import frame
+from authorizerd.protocol.framing import Frames, frame
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 
+FRAME_BYTES_MAX = 131_072
 GREETING = encode_hello(ErrorCode.NONE, 7)
 
 HELLO_FAULTS = {
@@ -96,3 +99,30 @@ async def start_stand_in(
 
     await nursery.start(partial(trio.serve_listeners, converse, listeners))
     return f"tcp://127.0.0.1:{port}"
+
+
+async def allow_all(stream: trio.SocketStream) -> None:
+    """Allow each frame's only question, until the client closes the connection."""
+    frames, ids = Frames(), count(1)
+    while data := await stream.receive_some():
+        frames.receive_data(bytes(data))
+        while frames.next(FRAME_BYTES_MAX) is not None:
+            await stream.send_all(encode_answer(next(ids), 0, 0, b"\1"))
+
+
+async def start_server(
+    nursery: trio.Nursery, converse: Callable[[int, trio.SocketStream], Awaitable[None]]
+) -> str:
+    """Return the address of a server that calls ``converse`` with each connection's number."""
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    numbers = count(1)
+
+    async def greet(stream: trio.SocketStream) -> None:
+        async with stream:
+            with suppress(trio.BrokenResourceError):
+                await stream.receive_some()
+                await stream.send_all(GREETING)
+                await converse(next(numbers), stream)
+
+    nursery.start_soon(trio.serve_listeners, greet, listeners)
+    return f"127.0.0.1:{listeners[0].socket.getsockname()[1]}"

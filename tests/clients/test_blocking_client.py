@@ -1,4 +1,4 @@
-"""Threads that share a client."""
+"""Threads that share a client, and interrupts."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from authorizerd_client import ClosedError, Question, TimedOutError
+from authorizerd_client import ClosedError, Question, TimedOutError, blocking_runtime
 from authorizerd_client.blocking import Client
 from tests.support.daemon_process import DaemonProcess, running
 
@@ -52,3 +52,22 @@ def test_thread_waits_for_its_turn_no_longer_than_its_limit(tmp_path: Path, log_
         assert len(errors) == 1
         with pytest.raises(ClosedError):
             client.connect()
+
+
+def test_interrupted_call_loses_no_later_answer(
+    token_daemon: DaemonProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The interrupt comes when the answer is received, but not yet read."""
+    receive = blocking_runtime._Stream.receive
+
+    async def interrupt(stream: blocking_runtime._Stream) -> bytes:
+        await receive(stream)
+        raise KeyboardInterrupt
+
+    with Client(token_daemon.ready["decision_stream"], token=TOKEN) as client:
+        client.connect()
+        with monkeypatch.context() as interrupted:
+            interrupted.setattr(blocking_runtime._Stream, "receive", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                client.decide(about(1))
+        assert [client.decide(about(number)) for number in range(4)] == [True, False] * 2

@@ -18,9 +18,9 @@ from tests.support.programs import output_of
 
 NPM, NODE = shutil.which("npm"), shutil.which("node")
 MODULES = {
-    "__init__", "backoff", "blocking", "blocking_link", "blocking_links", "blocking_watch",
-    "daemons", "errors", "following", "http_answer", "protocol", "tls", "trio", "trio_link",
-    "trio_links", "trio_watch", "values", "watch_attempts", "watch_values",
+    "__init__", "asyncio", "backoff", "blocking", "blocking_runtime", "client", "daemons", "errors",
+    "following", "http_answer", "link", "links", "protocol", "runtime", "secure_stream", "tls",
+    "trio", "values", "watch", "watch_attempts", "watch_values",
 }  # fmt: skip
 
 ASK_PYTHON = """
@@ -28,6 +28,7 @@ import importlib.util, sys
 import authorizerd_client
 from authorizerd_client.blocking import Client
 absent = [name for name in ("trio", "authorizerd") if importlib.util.find_spec(name) is None]
+import authorizerd_client.asyncio
 question = authorizerd_client.Question("User:alice", None, "READ", "TOPIC", "orders")
 with Client(sys.argv[1], token="proxy.secret") as client:
     print(*absent, client.decide(question), authorizerd_client.__file__)

@@ -96,7 +96,7 @@ def port_of(daemon: ExampleDaemon, documented: str) -> int:
 
 PROGRAMS = {
     "Python, blocking": ("ask.py", programs("python")[0], "8183"),
-    "Python, trio": ("ask.py", programs("python")[1], "8183"),
+    "Python, asyncio": ("ask.py", programs("python")[1], "8183"),
     "Python, several": ("ask.py", programs("python")[3], "8183"),
     "Python, README": (
         "ask.py", programs("python", "clients/python/README.md")[0] + "print(may)", "8183",

@@ -9,9 +9,8 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractContextManager, AsyncExitStack
+from contextlib import AbstractContextManager, ExitStack, closing
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -36,13 +35,13 @@ from authorizerd_client import (
     Resumed,
     Suspended,
     TokenRefusedError,
-    blocking_watch,
-    trio_watch,
+    blocking,
 )
 from authorizerd_client.following import Follower
 from authorizerd_client.http_answer import HttpAnswer
 from authorizerd_client.values import Address
 from tests.clients.conftest import daemon_with_tokens
+from tests.clients.python_clients import WATCHES, Events
 from tests.daemon.decisions.acl_place import AclPlace
 from tests.support.acl_events import copy_of
 from tests.support.admin_client import binding, create_acls, delete_acls, filter_of, new_admin
@@ -263,40 +262,21 @@ def test_invalid_http_is_reported(data: bytes) -> None:
 
 @pytest.mark.parametrize("address", ["tcp://h:1", "h:1", "unix:/x", "http://h", "http://h:x", ""])
 def test_invalid_address_is_rejected(address: str) -> None:
-    for module in (blocking_watch, trio_watch):
+    for watch in WATCHES.values():
         with pytest.raises(ValueError, match="invalid address"):
-            module.watch(address)
-
-
-class Events:
-    """A watch of either client."""
-
-    def __init__(self, watch: blocking_watch.AclWatch | trio_watch.AclWatch) -> None:
-        self._watch = watch
-
-    async def next(self) -> AclEvent:
-        with trio.fail_after(SECONDS_MAX):
-            if isinstance(self._watch, trio_watch.AclWatch):
-                return await self._watch.__anext__()
-            return await trio.to_thread.run_sync(self._watch.__next__, abandon_on_cancel=True)
+            watch(address)
 
 
 NewEvents = Callable[..., Events]
 
 
-@pytest.fixture(params=["blocking", "trio"])
+@pytest.fixture(params=WATCHES)
 async def new_events(request: pytest.FixtureRequest) -> AsyncIterator[NewEvents]:
     """Return what watches with one of the clients; it has the arguments of ``watch``."""
-    async with AsyncExitStack() as stack:
+    with ExitStack() as stack:
 
-        def new(*arguments: Any, **options: Any) -> Events:  # noqa: ANN401 - of `watch`
-            if request.param == "trio":
-                found = trio_watch.watch(*arguments, **options)
-                stack.push_async_exit(found)
-                return Events(found)
-            watch = blocking_watch.watch(*arguments, **options)
-            stack.push(watch)
-            return Events(watch)
+        def new(*arguments: object, **options: object) -> Events:
+            return stack.enter_context(closing(Events(request.param, *arguments, **options)))
 
         yield new
 
@@ -417,7 +397,7 @@ async def test_second_daemon_begins_with_a_listing(new_events: NewEvents, tmp_pa
 def test_close_ends_a_wait_in_another_thread(tmp_path: Path) -> None:
     with daemon_with_tokens(tmp_path) as daemon:
         address = f"http://{daemon.ready['decision_http']}"
-        with blocking_watch.watch(address, token="root.secret") as events:
+        with blocking.watch(address, token="root.secret") as events:
             assert isinstance(next(events), Listing)
 
             def close_later() -> None:
@@ -430,18 +410,17 @@ def test_close_ends_a_wait_in_another_thread(tmp_path: Path) -> None:
             closing.join()
 
 
-async def test_cancelled_wait_can_be_repeated(tmp_path: Path) -> None:
+@pytest.mark.parametrize("new_events", ["trio", "asyncio"], indirect=True)
+async def test_cancelled_wait_can_be_repeated(new_events: NewEvents, tmp_path: Path) -> None:
     with daemon_with_tokens(tmp_path) as daemon:
-        address = f"http://{daemon.ready['decision_http']}"
-        async with trio_watch.watch(address, token="root.secret") as events:
-            copy = Copy()
-            copy.apply(await events.__anext__())
-            with trio.move_on_after(0.2):
-                await events.__anext__()
-            await trio.to_thread.run_sync(create_acls, new_admin(daemon), binding("orders"))
-            with trio.fail_after(SECONDS_MAX):
-                copy.apply(await events.__anext__())
-            assert (copy.names, copy.listings) == ({"orders"}, 1)
+        events = new_events(f"http://{daemon.ready['decision_http']}", token="root.secret")
+        copy = Copy()
+        copy.apply(await events.next())
+        with trio.move_on_after(0.2):
+            await events.next()
+        await trio.to_thread.run_sync(create_acls, new_admin(daemon), binding("orders"))
+        copy.apply(await events.next())
+        assert (copy.names, copy.listings) == ({"orders"}, 1)
 
 
 def test_program_of_the_page_follows_the_acls(tmp_path: Path) -> None:
@@ -450,7 +429,7 @@ def test_program_of_the_page_follows_the_acls(tmp_path: Path) -> None:
     (program,) = [
         block
         for block in re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-        if "blocking_watch" in block
+        if "import watch" in block
     ]
     with daemon_with_tokens(tmp_path) as daemon:
         program = program.replace("127.0.0.1:8181", daemon.ready["decision_http"])

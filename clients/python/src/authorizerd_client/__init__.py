@@ -1,11 +1,9 @@
 """Ask authorizerd whether a Kafka principal may do something, over its decision stream.
 
-``authorizerd_client.blocking.Client`` is for threads and scripts.
-``authorizerd_client.trio.Client`` has the same methods for trio, and needs trio. This module
-exports the values and errors of both.
-
-``authorizerd_client.blocking_watch.watch`` and ``authorizerd_client.trio_watch.watch`` list the
-ACLs of a daemon, and follow their changes.
+``authorizerd_client.blocking.Client`` is for threads and scripts. The ``Client`` of
+``authorizerd_client.asyncio`` has the same methods for asyncio, and that of
+``authorizerd_client.trio``, which needs trio, for trio. The ``watch`` of each of these modules
+lists the ACLs of a daemon, and follows their changes. This module exports the values and errors.
 
 **Invariant:** no failure looks like a permission. A client returns True only if the daemon allowed
 the question; if there is no decision, it raises an ``AuthorizerdError``, and the caller denies.

@@ -3,77 +3,69 @@
     with Client("tcp://127.0.0.1:8183") as client:
         may = client.decide(Question("User:alice", "10.0.0.7", "READ", "TOPIC", "orders"))
 
-Every method blocks its thread until the answer arrives or the time limit expires.
+    with watch("http://127.0.0.1:8181", token="ID.SECRET") as events:
+        for event in events:
+            ...
+
+Every method blocks its thread until the answer arrives or the time limit expires. It runs the
+coroutine of the same name in ``AsyncClient``. With blocking sockets, it never suspends.
 """
 
 from __future__ import annotations
 
+import math
 import ssl
-import threading
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Sequence
+from functools import wraps
 from types import TracebackType
-from typing import Self
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
-from authorizerd_client.blocking_link import BlockingLink, Deadline
-from authorizerd_client.blocking_links import BlockingLinks
-from authorizerd_client.daemons import (
-    FAILOVER_SECONDS,
-    Daemon,
-    Daemons,
-    Outcome,
-)
-from authorizerd_client.errors import (
-    AuthorizerdError,
-    TimedOutError,
-)
-from authorizerd_client.protocol import FRAME_BYTES_MAX, Request, encode_request, plan_frames
-from authorizerd_client.values import (
-    AnyQuestion,
-    Decisions,
-    Question,
-    check_offset,
-    select_allowed,
-)
+from authorizerd_client.blocking_runtime import BlockingRuntime
+from authorizerd_client.client import AsyncClient
+from authorizerd_client.daemons import FAILOVER_SECONDS
+from authorizerd_client.protocol import FRAME_BYTES_MAX
+from authorizerd_client.watch import SILENCE_SECONDS, AsyncAclWatch
+from authorizerd_client.watch_values import AclEvent
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class _Calls(AsyncClient):
+    _new_runtime = BlockingRuntime
+
+
+class _Events(AsyncAclWatch):
+    _new_runtime = BlockingRuntime
+
+
+def _run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that never suspends."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        return cast(T, end.value)
+    raise AssertionError("a blocking call was suspended")
+
+
+def _blocking(
+    method: Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[Client, P], T]:
+    """Return the method of ``Client`` with the same signature."""
+
+    @wraps(method)
+    def call(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return _run(method(self._calls, *args, **kwargs))
+
+    return call
 
 
 class Client:
     """A client with one connection at a time. Threads may share it; they take turns.
 
-    The first question connects, and so does the first question after a failure. If the connection
-    breaks during a question, the client asks again, within the time limit: questions change
-    nothing, so this is safe. While no daemon can be reached, attempts to connect wait for
-    increasing, random delays of up to 5 seconds. A question fails at once if its time limit ends
-    before the next attempt.
-
-    With several addresses, the client asks the first daemon in the list that works. If a daemon
-    cannot be reached, is not ready, or is silent for ``failover_timeout_seconds``, the client asks
-    the next one, and avoids the failed one for up to 5 seconds, longer with each failure. Every 10
-    to 20 seconds, it tries to return to an earlier address; one question then waits up to 0.25
-    seconds.
-
-    Args:
-        address: ``tls://HOST:PORT``, ``tcp://HOST:PORT``, ``HOST:PORT`` or ``unix:PATH``; or a
-            list of these, for daemons with the same ACLs, in order of preference.
-        token: ``ID.SECRET``, if the daemon requires tokens and the client has no certificate.
-        tls: how to check the daemon's certificate, and which certificate to present, for
-            ``tls://``. None trusts the system's CAs and checks the host's name.
-        timeout_seconds: time limit of a call, including waits for other threads and connecting.
-        connect_timeout_seconds: time limit of one attempt to connect, with TLS and hello. Looking
-            up a host name may take longer, since the operating system sets that limit.
-        failover_timeout_seconds: with several addresses, how long one daemon may take, to connect
-            or to answer, while another one could be asked. If the time that a call has left,
-            divided among these daemons, is shorter, then that applies.
-        frame_bytes_max: the largest frame to send, in bytes: the daemon's
-            ``authorizerd.stream.frame.max.bytes``. It also limits the frames that are received.
-
-    Attributes:
-        offset: the newest log offset that a daemon has named, -1 before the first.
-
-    Raises:
-        ValueError: an address is invalid, there is none, or ``tls`` is given for an address
-            without TLS.
+    It has the methods of ``AsyncClient``, behaves as that, and takes the same arguments, but for
+    ``frames_in_flight_max``. Looking up a host name may take longer than
+    ``connect_timeout_seconds``, since the operating system sets that limit.
     """
 
     def __init__(
@@ -87,138 +79,34 @@ class Client:
         failover_timeout_seconds: float = FAILOVER_SECONDS,
         frame_bytes_max: int = FRAME_BYTES_MAX,
     ) -> None:
-        self.offset = -1
-        self._daemons = Daemons(address, tls, failover_timeout_seconds)
-        self._links = BlockingLinks(
-            self._daemons,
+        self._calls = _Calls(
+            address,
             token=token,
+            tls=tls,
+            timeout_seconds=timeout_seconds,
             connect_timeout_seconds=connect_timeout_seconds,
+            failover_timeout_seconds=failover_timeout_seconds,
             frame_bytes_max=frame_bytes_max,
         )
-        self._timeout = timeout_seconds
-        self._frame_bytes_max = frame_bytes_max
-        self._required_offset = -1
-        self._turn = threading.Lock()
 
-    def connect(self, *, timeout_seconds: float | None = None) -> None:
-        """Connect now rather than with the first question, to find a wrong address or token early.
+    @property
+    def offset(self) -> int:
+        """Return the newest log offset that a daemon has named, -1 before the first."""
+        return self._calls.offset
 
-        Raises:
-            ConnectionLostError: no daemon could be reached in time.
-            TlsError: a certificate is refused, or one side is without TLS.
-            TokenRefusedError, OverloadedError, UnsupportedVersionError: the daemon refuses the
-                connection.
-            ProtocolError: the peer is not a decision stream.
-        """
-        with self._take_turn(timeout_seconds) as deadline:
-            self._get_link(deadline)
-
-    def decide(
-        self, question: AnyQuestion, *, min_offset: int = -1, timeout_seconds: float | None = None
-    ) -> bool:
-        """Return True if the daemon allows the question, False if it denies it.
-
-        Args:
-            min_offset: answer by ACLs that include this log offset; the daemon waits for it.
-            timeout_seconds: replaces the client's time limit.
-
-        Raises:
-            InvalidQuestionError: the question is invalid.
-            ConnectionLostError, TlsError, TimedOutError, ProtocolError, ClosedError, AnswerError:
-                there is no decision. If the error closes the connection, the next question makes a
-                new one.
-        """
-        decisions = self.decide_many(
-            [question], min_offset=min_offset, timeout_seconds=timeout_seconds
-        )
-        return decisions.is_allowed(0, question)
-
-    def decide_many(
-        self,
-        questions: Sequence[AnyQuestion],
-        *,
-        min_offset: int = -1,
-        timeout_seconds: float | None = None,
-    ) -> Decisions:
-        """Return the decisions about all questions, by one state of the ACLs.
-
-        The questions travel in one frame. An invalid question does not raise an error: its code
-        is ``INVALID``.
-
-        Raises:
-            InvalidQuestionError: the questions do not fit into one frame, or cannot be encoded.
-                Nothing was sent.
-            ConnectionLostError, TlsError, TimedOutError, ProtocolError, ClosedError, AnswerError:
-                as ``decide``.
-        """
-        request = self._encode(questions, min_offset)
-        with self._take_turn(timeout_seconds) as deadline:
-            return self._ask(request, deadline, {})
-
-    def filter_allowed(
-        self,
-        principal: str,
-        host: str | None,
-        operation: str | int,
-        resource_type: str | int,
-        names: Sequence[str],
-        *,
-        min_offset: int = -1,
-        timeout_seconds: float | None = None,
-    ) -> list[str]:
-        """Return those of ``names`` for which the principal may do the operation, in their order.
-
-        Any number of names may be given. They travel in as many frames as needed; each frame is
-        judged by one state of the ACLs, and no later frame by an older state of the same daemon.
-
-        Raises:
-            InvalidQuestionError, NotReadyError: a question is invalid or has no decision yet.
-            ConnectionLostError, TlsError, TimedOutError, ProtocolError, ClosedError, AnswerError:
-                as ``decide``. Nothing is returned if one frame fails.
-        """
-        repeated = Question(principal, host, operation, resource_type, "")
-        allowed: list[str] = []
-        offsets: dict[Daemon, int] = {}
-        with self._take_turn(timeout_seconds) as deadline:
-            for questions in plan_frames(repeated, names, self._frame_bytes_max):
-                request = self._encode(questions, min_offset)
-                decisions = self._ask(request, deadline, offsets)
-                allowed += select_allowed(questions, decisions)
-        return allowed
-
-    def read_offset(self, *, timeout_seconds: float | None = None) -> int:
-        """Return the log offset of the ACLs by which the daemon decides now.
-
-        A daemon acknowledges a change of ACLs only after it decides by it. Ask the daemon that
-        acknowledged your change: the offset that it returns includes the change.
-
-        Raises:
-            NotReadyError: the ACLs are not loaded yet.
-            ConnectionLostError, TlsError, TimedOutError, ProtocolError, ClosedError, AnswerError:
-                as ``decide``.
-        """
-        with self._take_turn(timeout_seconds) as deadline:
-            request = encode_request([], -1, self._frame_bytes_max)
-            return check_offset(self._ask(request, deadline, {}))
+    connect = _blocking(AsyncClient.connect)
+    decide = _blocking(AsyncClient.decide)
+    decide_many = _blocking(AsyncClient.decide_many)
+    filter_allowed = _blocking(AsyncClient.filter_allowed)
+    read_offset = _blocking(AsyncClient.read_offset)
 
     def require_offset(self, offset: int) -> None:
-        """From now on, accept only answers by ACLs that include this log offset.
-
-        It is as if every question had a ``min_offset`` of at least ``offset``. Use it to read your
-        own writes, with the result of ``read_offset``. The daemons of the client must follow the
-        same quorum: offsets of daemons with another source are their own.
-        """
-        self._required_offset = max(self._required_offset, offset)
+        """Do as ``AsyncClient.require_offset``."""
+        self._calls.require_offset(offset)
 
     def close(self) -> None:
         """Close the connection for good. A call in another thread raises ``ClosedError``."""
-        self._links.close()
-        # This wakes a thread that is in a call; that thread then drops the connection itself.
-        if self._turn.acquire(blocking=False):
-            try:
-                self._links.drop()
-            finally:
-                self._turn.release()
+        self._calls.close()
 
     def __enter__(self) -> Self:
         return self
@@ -231,62 +119,57 @@ class Client:
     ) -> None:
         self.close()
 
-    @contextmanager
-    def _take_turn(self, timeout_seconds: float | None) -> Iterator[Deadline]:
-        """Wait until no other thread is in a call, and yield the deadline of this call."""
-        deadline = Deadline(self._timeout if timeout_seconds is None else timeout_seconds)
-        if not self._turn.acquire(timeout=deadline.remaining):
-            raise TimedOutError("other threads used the connection until the time limit")
-        try:
-            yield deadline
-        finally:
-            self._turn.release()
 
-    def _encode(self, questions: Sequence[AnyQuestion], min_offset: int) -> Request:
-        min_offset = max(min_offset, self._required_offset)
-        return encode_request(questions, min_offset, self._frame_bytes_max)
+class AclWatch:
+    """An iterator of events: a ``Listing`` first, then every change.
 
-    def _ask(self, request: Request, deadline: Deadline, offsets: dict[Daemon, int]) -> Decisions:
-        """Ask until a daemon decides, or until no attempt or time is left.
+    It behaves as ``AsyncAclWatch``, and takes the same arguments. ``close`` may be called from
+    another thread, and ends the iteration.
+    """
 
-        Args:
-            offsets: the offset of each daemon's last decision for the same call; the new one is
-                added.
-        """
-        for attempts_left in reversed(range(self._daemons.attempts_max)):
-            link = self._get_link(deadline)
-            own_offset = offsets.get(link.daemon, -1)
-            outcome = self._exchange(
-                link, request.with_min_offset(own_offset), deadline, is_last=not attempts_left
-            )
-            now = time.monotonic()
-            if not self._daemons.should_repeat(link.daemon, outcome, now):
-                break
-            self._daemons.set_aside(link.daemon, outcome, now)
-            self._links.drop()
-            if deadline.remaining <= 0:
-                break
-        if isinstance(outcome, AuthorizerdError):
-            raise outcome
-        link.daemon.backoff.succeed()
-        offsets[link.daemon] = decided = outcome.offset
-        self.offset = max(self.offset, decided)
-        return outcome
-
-    def _get_link(self, deadline: Deadline) -> BlockingLink:
-        link = self._links.get(deadline)
-        self.offset = max(self.offset, link.offset)
-        return link
-
-    def _exchange(
-        self, link: BlockingLink, request: Request, deadline: Deadline, *, is_last: bool
-    ) -> Outcome:
-        seconds = self._daemons.limit_attempt(
-            link.daemon, time.monotonic(), deadline.remaining, is_last=is_last
+    def __init__(
+        self,
+        address: str | Sequence[str],
+        *,
+        token: str | None = None,
+        tls: ssl.SSLContext | None = None,
+        connect_timeout_seconds: float = 5.0,
+        silence_seconds: float = SILENCE_SECONDS,
+        retry_seconds: float = math.inf,
+    ) -> None:
+        self._events = _Events(
+            address,
+            token=token,
+            tls=tls,
+            connect_timeout_seconds=connect_timeout_seconds,
+            silence_seconds=silence_seconds,
+            retry_seconds=retry_seconds,
         )
+
+    def close(self) -> None:
+        """End the watch."""
+        self._events.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> AclEvent:
+        """Wait for the next event; the errors are those of ``AsyncAclWatch``."""
         try:
-            return link.ask(request, deadline.shorten(seconds))
-        except AuthorizerdError as error:
-            return error
-        finally:
-            self._links.check(link)
+            return _run(self._events.__anext__())
+        except StopAsyncIteration:
+            raise StopIteration from None
+
+
+watch = AclWatch

@@ -1,4 +1,4 @@
-"""The errors of both clients. Each of them means that the caller has no decision and must deny."""
+"""The errors of all clients. Each of them means that the caller has no decision and must deny."""
 
 from __future__ import annotations
 

@@ -102,12 +102,13 @@ class TlsSession:
     Attributes:
         is_established: True once the handshake is complete. With TLS 1.3, the daemon may refuse
             the client's certificate even then.
+        has_received: True once data of the daemon has been decrypted.
     """
 
     def __init__(self, endpoint: TlsEndpoint) -> None:
         self.is_established = False
         self._endpoint = endpoint
-        self._has_received = False
+        self.has_received = False
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._object = endpoint.context.wrap_bio(
@@ -177,11 +178,11 @@ class TlsSession:
         except ssl.SSLWantReadError:
             pass
         except ssl.SSLError as error:
-            if self._has_received:
+            if self.has_received:
                 raise _new_broken_error(error) from error
             raise _new_tls_error(error, self._endpoint.host) from error
         if decrypted:
-            self._has_received = self._endpoint.has_answered = True
+            self.has_received = self._endpoint.has_answered = True
         return bytes(decrypted)
 
     def new_closed_error(self) -> AuthorizerdError:

@@ -1,4 +1,4 @@
-"""Questions, decisions and addresses: the values that both clients share."""
+"""Questions, decisions and addresses: the values that all clients share."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from authorizerd.acl.decision import authorize
 from authorizerd.acl.errors import InvalidQuestionError as InvalidError
 from authorizerd.acl.hosts import host_address
 from authorizerd.acl.model import OPERATIONS, RESOURCE_TYPES, Operation, ResourceType
-from authorizerd_client.blocking_watch import AclWatch, watch
+from authorizerd_client.blocking import AclWatch, watch
 from authorizerd_client.errors import (
     NOT_READY,
     AuthorizerdError,

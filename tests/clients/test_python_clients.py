@@ -1,8 +1,10 @@
-"""The behaviour that the blocking client and the client for trio share."""
+"""The behaviour that the Python clients share."""
 
 import socket
 from pathlib import Path
+from random import Random
 
+import msgspec
 import pytest
 import trio
 
@@ -23,11 +25,18 @@ from authorizerd_client import (
 )
 from tests.clients.conftest import require_tokens
 from tests.clients.python_clients import SECONDS_MAX, NewClient
-from tests.clients.stand_in import ANSWER_FAULTS, GREETING, HELLO_FAULTS, start_stand_in
+from tests.clients.stand_in import (
+    ANSWER_FAULTS,
+    GREETING,
+    HELLO_FAULTS,
+    start_server,
+    start_stand_in,
+)
 from tests.daemon.decision_place import Place
 from tests.daemon.stream_service import new_server, start_on_loopback
 from tests.support.acls import acl
 from tests.support.daemon_process import DaemonProcess, running
+from tests.support.sizes import size
 
 ALICE = Question("User:alice", None, "READ", "TOPIC", "orders")
 BOB = ("User:bob", "::1", 3, 2, "orders")
@@ -182,6 +191,46 @@ async def test_invalid_answer_is_never_a_permission(
         assert type(raised.value).__name__ == error
 
 
+def is_permission(data: bytes) -> bool:
+    """Return True if bytes begin with a complete answer that allows the first question."""
+    length = int.from_bytes(data[:4], "big")
+    content = data[4 : 4 + length]
+    try:
+        fields = msgspec.msgpack.decode(content)
+        correlation_id, error_code, offset, decisions, *_ = fields
+    except (msgspec.MsgspecError, UnicodeDecodeError, TypeError, ValueError):
+        return False
+    answer = (correlation_id, error_code, decisions)
+    return len(content) == length and type(offset) is int and answer == (1, 0, b"\1")
+
+
+async def test_damaged_answer_is_never_a_permission(
+    new_client: NewClient, nursery: trio.Nursery
+) -> None:
+    """Unless it still is the answer that allows."""
+    chance = Random(1)
+    damaged = b""
+
+    async def converse(_: int, stream: trio.SocketStream) -> None:
+        await stream.receive_some()
+        await stream.send_all(damaged)
+
+    address = await start_server(nursery, converse)
+    for code in range(size(200, 30_000)):
+        data = bytearray(encode_answer(1, 0, 7, bytes([code % 4])))
+        for _ in range(chance.randint(1, 3)):
+            at = chance.randrange(len(data))
+            data[at : at + chance.randint(0, 2)] = chance.randbytes(chance.randint(0, 2))
+        damaged = bytes(data)
+        client = new_client(address)
+        try:
+            allowed = await client.decide(ALICE)
+        except AuthorizerdError:
+            allowed = False
+        client.close()
+        assert allowed is is_permission(damaged), damaged
+
+
 async def test_only_the_decision_1_allows(new_client: NewClient, nursery: trio.Nursery) -> None:
     codes = bytes(range(256))
     client = new_client(await start_stand_in(nursery, GREETING, encode_answer(1, 0, 0, codes)))
@@ -226,21 +275,30 @@ async def test_each_attempt_has_its_own_limit(new_client: NewClient, nursery: tr
 
 
 async def test_closed_client_stays_closed(new_client: NewClient, nursery: trio.Nursery) -> None:
-    address = await start_stand_in(nursery, GREETING, then_closes=False)
+    """Also if it is closed during the last attempt: the first connection breaks."""
+    is_asked = trio.Event()
+
+    async def converse(number: int, stream: trio.SocketStream) -> None:
+        await stream.receive_some()
+        if number > 1:
+            is_asked.set()
+            await trio.sleep_forever()
+
+    address = await start_server(nursery, converse)
     for close_first in (True, False):
         client = new_client(address)
         errors: list[Exception] = []
 
         async def ask(client: object = client, errors: list[Exception] = errors) -> None:
             try:
-                await client.decide(ALICE)  # type: ignore[attr-defined] # either client
+                await client.decide(ALICE)  # type: ignore[attr-defined] # any client
             except ClosedError as error:
                 errors.append(error)
 
         async with trio.open_nursery() as asking:
             if not close_first:
                 asking.start_soon(ask)
-                await trio.sleep(0.1)
+                await is_asked.wait()
             client.close()
             asking.start_soon(ask)
         assert len(errors) == 2 - close_first

@@ -1,4 +1,4 @@
-"""The connections of the client for trio: choose the daemon, and when to make a new one.
+"""The connections of a client: choose the daemon, and when to make a new one.
 
 **Invariant:** new questions use one connection. A connection that was replaced by one to an earlier
 address ends when its last frame is answered.
@@ -7,8 +7,6 @@ address ends when its last frame is answered.
 from __future__ import annotations
 
 from typing import Final
-
-import trio
 
 from authorizerd_client.daemons import RETURN_ATTEMPT_SECONDS, Daemon, Daemons, Outcome
 from authorizerd_client.errors import (
@@ -19,11 +17,16 @@ from authorizerd_client.errors import (
     TimedOutError,
     new_answer_error,
 )
-from authorizerd_client.trio_link import TrioLink
+from authorizerd_client.link import Link
+from authorizerd_client.runtime import Expired, Runtime
+from authorizerd_client.secure_stream import open_stream
 
 
-class TrioLinks:
+class Links:
     """Make, keep and replace the connection of a client.
+
+    Attributes:
+        offset: the newest log offset that a daemon has named, -1 before the first.
 
     Args:
         connect_timeout_seconds: time limit of one attempt to connect, with TLS and hello.
@@ -31,6 +34,7 @@ class TrioLinks:
 
     def __init__(
         self,
+        runtime: Runtime,
         daemons: Daemons,
         *,
         token: str | None,
@@ -38,14 +42,16 @@ class TrioLinks:
         frame_bytes_max: int,
         frames_in_flight_max: int,
     ) -> None:
+        self.offset = -1
+        self._runtime: Final = runtime
         self._daemons: Final = daemons
         self._token = token
         self._connect_timeout = connect_timeout_seconds
         self._frame_bytes_max = frame_bytes_max
         self._frames_in_flight_max = frames_in_flight_max
-        self._connecting = trio.Lock()
-        self._link: TrioLink | None = None
-        self._retired: TrioLink | None = None
+        self._connecting = runtime.new_lock()
+        self._link: Link | None = None
+        self._retired: Link | None = None
         self._is_closed = False
 
     @property
@@ -53,20 +59,30 @@ class TrioLinks:
         """Return True if there is no connection, or if the attempt to replace it failed."""
         return self._link is None or self._link.daemon.error is not None
 
+    def refuse_calls(self) -> None:
+        """Let every later step of a call raise ``ClosedError``. Any thread may call this."""
+        self._is_closed = True
+
     def close(self) -> None:
         """End every connection for good."""
-        self._is_closed = True
+        self.refuse_calls()
         for link in (self._link, self._retired):
             if link is not None:
                 link.end(_closed_error)
 
-    def set_aside(self, link: TrioLink, outcome: Outcome) -> None:
+    def check_is_open(self) -> None:
+        """Raise ``ClosedError`` if the client is closed."""
+        if self._is_closed:
+            self.close()
+            raise _closed_error()
+
+    def set_aside(self, link: Link, outcome: Outcome) -> None:
         """Drop a connection whose daemon failed. Only its first caller has any effect."""
         if self._link is not link:
             return
         self._link = None
         if not link.was_interrupted:
-            self._daemons.set_aside(link.daemon, outcome, trio.current_time())
+            self._daemons.set_aside(link.daemon, outcome, self._runtime.now())
         link.end(lambda: ConnectionLostError("the daemon failed; the question is asked elsewhere"))
 
     def drop_if_overdue(self) -> None:
@@ -75,23 +91,25 @@ class TrioLinks:
         if link is not None and link.end_if_overdue():
             self.set_aside(link, TimedOutError("the daemon stopped answering"))
 
-    async def get(self, limit: float) -> TrioLink:
+    async def get(self, limit: float) -> Link:
         """Return the connection. Connect first if necessary."""
         # Callers that cancel before their time limit do not notice a silent daemon: check here.
         self.drop_if_overdue()
-        if self._link is not None and not self._link.has_ended:
-            await self._try_to_return(self._link)
-        if self._link is not None and not self._link.has_ended:
-            return self._link
+        link = self._link
+        if link is not None and not link.has_ended:
+            earlier = self._daemons.choose_return(link.daemon, self._runtime.now())
+            if earlier is None:
+                return link
+            await self._try_to_return(link, earlier)
         async with self._connecting:
             refusal: AuthorizerdError | None = None
             # Another task may have connected while this one waited for the lock.
             while self._link is None or self._link.has_ended:
-                self._check_is_open()
-                now = trio.current_time()
+                self.check_is_open()
+                now = self._runtime.now()
                 daemon = self._daemons.choose(now)
                 if daemon is None:
-                    await self._wait_for_attempt(refusal)
+                    await self._wait_for_attempt(limit, refusal)
                     continue
                 seconds = self._daemons.limit_attempt(daemon, now, limit - now)
                 try:
@@ -99,24 +117,21 @@ class TrioLinks:
                 except AuthorizerdError as error:
                     refusal = refusal or error
                 # `close` cannot end a connection that is still being made, so check again.
-                self._check_is_open()
+                self.check_is_open()
             return self._link
 
-    async def _wait_for_attempt(self, refusal: AuthorizerdError | None) -> None:
+    async def _wait_for_attempt(self, limit: float, refusal: AuthorizerdError | None) -> None:
         if refusal is not None:
             raise refusal
-        if self._daemons.next_attempt > trio.current_effective_deadline():
+        if self._daemons.next_attempt > limit:
             raise ConnectionLostError(self._daemons.explain())
-        await trio.sleep_until(max(self._daemons.next_attempt, trio.current_time()))
+        await self._runtime.sleep_until(self._daemons.next_attempt)
 
-    async def _try_to_return(self, link: TrioLink) -> None:
-        """Replace the connection by one to an earlier daemon, if there is one and a retry is due.
+    async def _try_to_return(self, link: Link, earlier: Daemon) -> None:
+        """Replace the connection by one to an earlier daemon.
 
-        Other tasks use the connection meanwhile. It ends when their questions are answered.
+        Other calls use the connection meanwhile. It ends when their questions are answered.
         """
-        earlier = self._daemons.choose_return(link.daemon, trio.current_time())
-        if earlier is None:
-            return
         try:
             found = await self._try_to_connect(earlier, RETURN_ATTEMPT_SECONDS)
         except AuthorizerdError:
@@ -127,20 +142,14 @@ class TrioLinks:
             found.retire()
         elif found.offset < 0 <= link.offset:
             found.retire()
-            self._daemons.set_aside(earlier, new_answer_error(NOT_READY), trio.current_time())
+            self._daemons.set_aside(earlier, new_answer_error(NOT_READY), self._runtime.now())
         else:
             if self._retired is not None:
                 self._retired.end(lambda: ConnectionLostError("the connection was replaced twice"))
             self._retired, self._link = link, found
             link.retire()
 
-    def _check_is_open(self) -> None:
-        if self._is_closed:
-            if self._link is not None:
-                self._link.end(_closed_error)
-            raise _closed_error()
-
-    async def _try_to_connect(self, daemon: Daemon, seconds: float) -> TrioLink | None:
+    async def _try_to_connect(self, daemon: Daemon, seconds: float) -> Link | None:
         """Return a connection, or None if the daemon cannot be reached now.
 
         Args:
@@ -148,33 +157,27 @@ class TrioLinks:
         """
         # This error is reported if the time limit of the call ends this attempt.
         daemon.error = "the daemon did not answer in time"
+        deadline = self._runtime.now() + min(self._connect_timeout, seconds)
         try:
-            with trio.fail_after(min(self._connect_timeout, seconds)):
+            async with self._runtime.limit(deadline):
                 link = await self._connect_and_greet(daemon)
-        except (OSError, trio.TooSlowError, AuthorizerdError) as error:
-            daemon.backoff.fail(trio.current_time())
+        except (OSError, Expired, AuthorizerdError) as error:
+            daemon.backoff.fail(self._runtime.now())
             daemon.error = str(error) or daemon.error
             if isinstance(error, AuthorizerdError) and not isinstance(error, ConnectionLostError):
                 raise  # the peer answered, so the caller must know its reason
             return None
-        except trio.Cancelled:  # also raised by the time limit of the call
-            daemon.backoff.fail(trio.current_time())
+        except BaseException:  # cancelled, perhaps by the time limit of the call
+            daemon.backoff.fail(self._runtime.now())
             raise
-        self._daemons.record_connection(daemon, trio.current_time())
+        self._daemons.record_connection(daemon, self._runtime.now())
+        self.offset = max(self.offset, link.offset)
         return link
 
-    async def _connect_and_greet(self, daemon: Daemon) -> TrioLink:
-        address = daemon.address
-        if address.path is None:
-            stream = await trio.open_tcp_stream(address.host, address.port)
-        else:
-            stream = await trio.open_unix_socket(address.path)
-        link = TrioLink(
-            daemon,
-            stream,
-            None if daemon.tls is None else daemon.tls.new_session(),
-            self._frame_bytes_max,
-            self._frames_in_flight_max,
+    async def _connect_and_greet(self, daemon: Daemon) -> Link:
+        stream = await open_stream(self._runtime, daemon)
+        link = Link(
+            self._runtime, daemon, stream, self._frame_bytes_max, self._frames_in_flight_max
         )
         try:
             await link.greet(self._token)
