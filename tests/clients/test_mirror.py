@@ -17,7 +17,13 @@ from hypothesis import strategies as st
 from authorizerd.acl import model
 from authorizerd.acl.decision import AuthorizerSettings, is_allowed
 from authorizerd.acl.releases import ANY_RELEASE, RULES_4_3, RULES_4_4
-from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes, with_rules
+from authorizerd.acl.snapshot import (
+    EMPTY_SNAPSHOT,
+    AclSnapshot,
+    apply_changes,
+    at_offset,
+    with_rules,
+)
 from authorizerd.acl.text.named_acl import name_acl
 from authorizerd.protocol.decisions.acl_feed import (
     encode_changes,
@@ -55,7 +61,7 @@ DAMAGES = 20
 HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 ORDERS = ("User:alice", "10.0.0.1", "READ", "TOPIC", "orders")
 ONE = snapshot_of(acl("User:alice", "READ", topic="orders"))
-TWO = snapshot_of(*ONE.acls.values(), acl("User:bob", "READ", topic="orders"))
+TWO = snapshot_of(*ONE.acls.values(), acl("User:bob", "READ", topic="orders"), offset=1)
 
 
 def write_id(acl_id: bytes) -> str:
@@ -71,7 +77,7 @@ def list_all(snapshot: AclSnapshot) -> Listing:
     return Listing(snapshot.offset, acls)
 
 
-def list_changes(before: AclSnapshot, changes: Iterable[model.Change]) -> Changes:
+def list_changes(before: AclSnapshot, changes: Iterable[model.Change], offset: int) -> Changes:
     """Return the event for changes that follow a state."""
     known, listed = dict(before.acls), []
     for change in changes:
@@ -79,11 +85,14 @@ def list_changes(before: AclSnapshot, changes: Iterable[model.Change]) -> Change
         if isinstance(change, model.AclAdded):
             known[change.id] = change.acl
         listed.append(AclChange(is_added, write_id(change.id), list_acl(known[change.id])))
-    return Changes(0, tuple(listed))
+    return Changes(offset, tuple(listed))
 
 
-def state_of(snapshot: AclSnapshot, valid_seconds: float | None = None) -> DaemonState:
-    return DaemonState(snapshot.version, AuthorizerSettings(), RULES_4_3, valid_seconds)
+def state_of(
+    snapshot: AclSnapshot, valid_seconds: float | None = None, *, offset: int | None = None
+) -> DaemonState:
+    offset = snapshot.offset if offset is None else offset
+    return DaemonState(offset, snapshot.version, AuthorizerSettings(), RULES_4_3, valid_seconds)
 
 
 @given(
@@ -105,12 +114,13 @@ def test_copy_decides_as_the_daemon(
     copy, snapshot = Copy(STALE), with_rules(EMPTY_SNAPSHOT, rules)  # type: ignore[arg-type]
     for number, batch in enumerate(log):
         if number > start:
-            copy.apply(list_changes(snapshot, batch.changes), number)
-        snapshot = apply_changes(snapshot, batch.changes)
+            copy.apply(list_changes(snapshot, batch.changes, batch.last_offset), number)
+        snapshot = at_offset(apply_changes(snapshot, batch.changes), batch.last_offset)
         if number == start:
             copy.apply(list_all(snapshot), number)
         if number >= start:
-            copy.note_state(DaemonState(snapshot.version, settings, snapshot.rules, None), number)
+            state = DaemonState(snapshot.offset, snapshot.version, settings, snapshot.rules, None)
+            copy.note_state(state, number)
             assert copy.view is not None
             assert copy.view.deadline == number + STALE
             for question in asked:
@@ -138,6 +148,7 @@ def add_second() -> Changes:
 
 
 LISTING, ADDED, STOP, GO = list_all(ONE), add_second(), Suspended("why"), Resumed()
+REMOVED = Changes(2, (ADDED.changes[0]._replace(is_added=False),))
 Step = tuple[float, object]
 """A time, and an event, or the state of a daemon that was asked at this time."""
 
@@ -155,9 +166,17 @@ Step = tuple[float, object]
                      id="changes that have not arrived are no contact"),
         pytest.param([(0, LISTING), (1, state_of(ONE)), (2, state_of(TWO)), (3, ADDED)], 12,
                      id="contact counts from its question, once the changes have arrived"),
-        pytest.param([(0, LISTING), (1, ADDED), (2, state_of(ONE))], 12,
+        pytest.param([(0, LISTING), (2, ADDED), (1, state_of(ONE))], 11,
                      id="an answer that a change has overtaken"),
-        pytest.param([(0, LISTING), (1, ADDED), (12, state_of(ONE))], None,
+        pytest.param([(0, LISTING), (1, ADDED), (2, state_of(ONE))], 11,
+                     id="an answer of a daemon that is behind the copy"),
+        pytest.param([(0, LISTING), (1, ADDED), (2, state_of(ONE, offset=2))], None,
+                     id="an undone change whose removal has not arrived"),
+        pytest.param([(0, LISTING), (1, state_of(ONE, offset=2)), (2, ADDED)], None,
+                     id="a change that was undone before the answer"),
+        pytest.param([(0, LISTING), (1, state_of(ONE, offset=2)), (2, ADDED), (3, REMOVED),
+                      (4, state_of(ONE, offset=2))], 14, id="an undone change, and contact"),
+        pytest.param([(0, LISTING), (1, ADDED), (12, state_of(ONE))], 11,
                      id="a daemon that is in a state of long ago"),
         pytest.param([(0, LISTING), (1, state_of(EMPTY_SNAPSHOT))], None, id="another daemon"),
         pytest.param([(0, LISTING), (1, state_of(ONE)), (2, STOP)], None, id="suspended"),
@@ -208,7 +227,7 @@ def test_contradiction_ends_decisions_until_the_next_listing(changes: Changes) -
 
 
 GOOD = {
-    "version": "00", "releases": ["4.3"], "super_users": ["User:a"], "valid_ms": None,
+    "offset": 7, "version": "00", "releases": ["4.3"], "super_users": ["User:a"], "valid_ms": None,
     "allow_everyone_if_no_acl_found": False,
 }  # fmt: skip
 
@@ -218,8 +237,8 @@ GOOD = {
     [
         b"", b"[]", b"{}", b"[" * 100_000,
         *(msgspec.json.encode(GOOD | {key: value}) for key, value in {
-            "version": "0", "releases": ["4.5"], "super_users": None, "valid_ms": "1",
-            "allow_everyone_if_no_acl_found": 1,
+            "offset": "7", "version": "0", "releases": ["4.5"], "super_users": None,
+            "valid_ms": "1", "allow_everyone_if_no_acl_found": 1,
         }.items()),
         msgspec.json.encode(GOOD | {"releases": []}),
         *(msgspec.json.encode({key: GOOD[key] for key in GOOD if key != left}) for left in GOOD),
@@ -371,6 +390,7 @@ def test_damaged_answers_are_no_proof(log: list[model.ChangeBatch], parts: int, 
     chance = Random(seed)
     begun = snapshot_after(log[:parts])
     final = apply_changes(begun, [each for batch in log[parts:] for each in batch.changes])
+    final = at_offset(final, log[-1].last_offset if log else begun.offset)
     listing, events = encode_events(begun, log[parts:])
     for _ in range(DAMAGES):
         follower, copy = Follower(None), Copy(STALE)

@@ -1,8 +1,9 @@
 """The copy of a daemon's ACLs, and until when it may decide. Nothing here has a clock or a socket.
 
-**Invariant:** the copy may decide until a time after a question to the daemon was *sent*, and only
-if the answer names a version of the ACLs that the copy has, or has only just left. So neither
-delays, nor a daemon with another log, can make an old copy look current.
+**Invariant:** the copy decides for some time after a question to the daemon was *sent*, if the
+answer names the version of the ACLs that the copy has, or has left for a later one. A change from
+before that answer ends this. So neither delays, nor changes that undo each other, nor a daemon with
+another log, can make an old copy look current.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from authorizerd.acl.model import (
     PermissionType,
     ResourceType,
 )
-from authorizerd.acl.snapshot import AclSnapshot, apply_changes, with_rules
+from authorizerd.acl.snapshot import AclSnapshot, apply_changes, at_offset, with_rules
 from authorizerd.image.errors import ChangeError
 from authorizerd_client.errors import ProtocolError
 from authorizerd_client.mirror.state import DaemonState
@@ -60,8 +61,9 @@ class Copy:
         self._state: DaemonState | None = None
         self._deadline = -math.inf
         self._accepts_after = -math.inf
-        self._unconfirmed: tuple[DaemonState, float] | None = None
-        self._left: OrderedDict[bytes, float] = OrderedDict()
+        self._newest: tuple[DaemonState, float] | None = None
+        self._proved_offset = -math.inf
+        self._left: OrderedDict[bytes, tuple[float, int]] = OrderedDict()
         self._unknown_codes: Final = count(_FIRST_UNKNOWN_CODE)
 
     def apply(self, event: AclEvent, now: float) -> None:
@@ -81,10 +83,11 @@ class Copy:
         """Decide no more until the next listing and an answer that proves it."""
         self._snapshot, self._state, self._deadline, self.view = None, None, -math.inf, None
         self._left.clear()
+        self._proved_offset = -math.inf
 
     def note_state(self, state: DaemonState, asked_at: float) -> None:
         """Note an answer to a question that was sent at ``asked_at``."""
-        self._unconfirmed = state, asked_at
+        self._newest = state, asked_at
         self._confirm()
 
     def _apply(self, event: AclEvent, now: float) -> None:
@@ -94,20 +97,20 @@ class Copy:
                 self._accepts_after = -math.inf
                 added = [AclAdded(_read_id(each), self._read(acl)) for each, acl in acls.items()]
                 self._snapshot = build(added, offset)
-            case Changes(_, changes):
+            case Changes(offset, changes):
                 before = self._snapshot
                 if before is None:
                     raise ValueError("there is no listing before it")
-                self._snapshot = apply_changes(
-                    before,
-                    [
-                        AclAdded(_read_id(each.id), self._read(each.acl))
-                        if each.is_added
-                        else AclRemoved(_read_id(each.id))
-                        for each in changes
-                    ],
-                )
-                self._leave(before.version, now)
+                read = [
+                    AclAdded(_read_id(each.id), self._read(each.acl))
+                    if each.is_added
+                    else AclRemoved(_read_id(each.id))
+                    for each in changes
+                ]
+                self._snapshot = at_offset(apply_changes(before, read), offset)
+                self._leave(before.version, now, offset)
+                if offset <= self._proved_offset:
+                    self._deadline = -math.inf
             case Suspended():
                 self._deadline, self._accepts_after = -math.inf, math.inf
             case Resumed():
@@ -115,11 +118,15 @@ class Copy:
             case _:
                 assert_never(event)
 
-    def _leave(self, version: bytes, now: float) -> None:
-        """Remember when this version was left, and forget those that were left long ago."""
-        self._left[version] = now
+    def _leave(self, version: bytes, now: float, offset: int) -> None:
+        """Remember when this version was left, and forget those that were left long ago.
+
+        Args:
+            offset: that of the change after which the copy had another version.
+        """
+        self._left[version] = now, offset
         self._left.move_to_end(version)
-        while next(iter(self._left.values())) < now - self._stale_seconds:
+        while next(iter(self._left.values()))[0] < now - self._stale_seconds:
             self._left.popitem(last=False)
 
     def _confirm(self) -> None:
@@ -127,16 +134,21 @@ class Copy:
         snapshot = self._snapshot
         if snapshot is None:
             return
-        if self._unconfirmed is not None:
-            answer, asked_at = self._unconfirmed
-            left = self._left.get(answer.version, -math.inf)
-            is_known = answer.version == snapshot.version or left > asked_at - self._stale_seconds
-            if is_known and asked_at > self._accepts_after:
-                self._state, self._unconfirmed = answer, None
+        if self._newest is not None:
+            answer, asked_at = self._newest
+            proved_at = -math.inf
+            left_at, left_offset = self._left.get(answer.version, (-math.inf, -1))
+            if answer.version == snapshot.version:
+                proved_at = asked_at
+            elif left_offset > answer.offset:  # a change has overtaken the answer
+                proved_at = min(asked_at, left_at)
+            if proved_at > -math.inf and asked_at > self._accepts_after:
+                self._state, self._newest = answer, None
+                self._proved_offset = answer.offset
                 valid = self._stale_seconds
                 if answer.valid_seconds is not None:
                     valid = min(valid, answer.valid_seconds)
-                self._deadline = asked_at + valid
+                self._deadline = proved_at + valid
         state = self._state
         if state is not None:
             self.view = View(with_rules(snapshot, state.rules), state.settings, self._deadline)
