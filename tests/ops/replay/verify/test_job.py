@@ -14,13 +14,13 @@ import pytest
 
 from authorizerd.protocol.verification import Cause
 from authorizerd.replay.verify.parts import Lines
-from tests.ops.replay.verify.scripted_broker import SETTINGS
-from tests.ops.replay.verify.test_parts import (
+from tests.ops.replay.verify.both_engines import (
     BAD_LINES,
     check_engines,
     submit_to,
     write_random_logs,
 )
+from tests.ops.replay.verify.scripted_broker import SETTINGS
 from tests.support.fixture_types import Capture, MonkeyPatch
 from tests.support.spark import require_spark
 

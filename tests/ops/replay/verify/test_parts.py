@@ -8,17 +8,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate, chain, pairwise
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import pytest
 
 from authorizerd.acl.known_settings import KnownSettings
 from authorizerd.acl.releases import Release
-from authorizerd.cli.main import main
-from authorizerd.protocol.verification import Cause
-from authorizerd.replay.plans import VerifyPlan, decode_plan, encode_plan
-from authorizerd.replay.verify import parts, submission, sums
+from authorizerd.replay.plans import VerifyPlan
+from authorizerd.replay.verify import parts, sums
 from authorizerd.replay.verify.causes import Delay, find_clocks
 from authorizerd.replay.verify.judging import Judge, unpack_judge
 from authorizerd.replay.verify.log_states import read_history
@@ -33,59 +31,19 @@ from authorizerd.replay.verify.parts import (
     judge_parts,
 )
 from authorizerd.replay.verify.sums import Sums, merge_sums
-from tests.ops.replay.verify.scripted_broker import SETTINGS, Broker, write_history, write_lines
-from tests.ops.replay.verify.test_verify import random_question, random_steps
+from tests.ops.replay.verify.both_engines import (
+    BAD_LINES,
+    FAULTS,
+    check_engines,
+    random_steps,
+    submit_to,
+    write_random_logs,
+)
+from tests.ops.replay.verify.scripted_broker import SETTINGS, write_history
 from tests.support.fixture_types import Capture, MonkeyPatch
 from tests.support.sizes import size
 
-Job: TypeAlias = Callable[[VerifyPlan], int]
 T = TypeVar("T")
-FAULTS: dict[str, dict[str, Any]] = {
-    "none": {},
-    Cause.CLOCK: {"clock_s": 60},
-    Cause.SUPER_USERS: {"super_users": ["User:a"]},
-    Cause.DEFAULT: {"is_open": True},
-    Cause.PLUG_IN: {"plug_in": "com.example.Opa"},
-}
-BAD_LINES = ("--max-bad-ratio", "0.5")
-
-
-def submit_to(monkeypatch: MonkeyPatch, job: Job) -> None:
-    """Let a function run the plan that the command would submit to Spark."""
-
-    def submit(plan: VerifyPlan, _: object) -> int:
-        sent = decode_plan(encode_plan(plan))
-        assert isinstance(sent, VerifyPlan)
-        return job(sent)
-
-    monkeypatch.setattr(submission, "submit", submit)
-
-
-def check_engines(capsys: Capture, *words: str | Path) -> dict[str, int]:
-    """Check that both engines print the same, and return the events of each cause."""
-    given = ["verify", "--json", *map(str, words)]
-    code = main(given)
-    here = capsys.readouterr().out
-    assert main([*given, "--engine", "spark"]) == code
-    found = capsys.readouterr()
-    assert found.out == here
-    assert "authorizerd verify: engine: spark (--engine spark)\n" in found.err
-    return {group["cause"]: group["events"] for group in msgspec.json.decode(here)["differences"]}
-
-
-def write_random_logs(chance: random.Random, folder: Path, fault: str) -> tuple[Path, Path]:
-    """Write a history, and a folder with the logs of two brokers, of which one has a fault."""
-    steps = random_steps(chance, 40, 2_000)
-    log = write_history(folder / "log", steps, 2_100)
-    logs = folder / "logs"
-    logs.mkdir()
-    for name, broker in (("one", Broker(steps)), ("two", Broker(steps, **FAULTS[fault]))):
-        for _ in range(size(300, 2_000)):
-            at_s, asked = round(chance.uniform(0, 2_000), 3), random_question(chance)
-            broker.answer(at_s, asked, chance.choice((0, 0, 0, 0, 20)))
-        broker.lines[7:7] = ["", "no decision", "[2026-11-21 16:26:01,000] INFO "]
-        write_lines(logs / f"{name}.log", broker.lines)
-    return log, logs
 
 
 def cut(chance: random.Random, whole: Sequence[T]) -> list[Sequence[T]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from authorizerd.acl.decision import MatchingAcl
-from authorizerd.acl.model import Acl, AclAdded, AclRemoved, Question
+from authorizerd.acl.model import Acl, Question
 from authorizerd.acl.releases import Release
 from authorizerd.protocol.verification import Cause
 from authorizerd.replay.local.tallies import Summand
@@ -18,6 +18,7 @@ from authorizerd.replay.verify.history import History, State
 from authorizerd.replay.verify.judging import OLDEST
 from tests.end_to_end.example_daemon import Ports
 from tests.end_to_end.page_shell import Names, Shell, run_page
+from tests.ops.replay.verify.both_engines import random_question, random_steps
 from tests.ops.replay.verify.scripted_broker import (
     END_S,
     MORE,
@@ -56,41 +57,6 @@ def test_real_broker_agrees_with_the_acls_of_each_moment(
     code, document = run(capsys, "--logs", lines, "--acls", listed, *words)
     assert (code, document["agreed"]) == (3, 13_512)
     assert causes(document) == {Cause.BROKER_LACKED: 6}
-
-
-def random_acl(chance: random.Random) -> Acl:
-    return acl(
-        chance.choice(("User:a", "User:b", "User:*")), chance.choice(("READ", "WRITE", "ALL")),
-        topic=chance.choice(("a", "ab", "b", "*")), deny=chance.random() < 0.3,
-        pattern=chance.choice(("LITERAL", "PREFIXED")), host=chance.choice(("*", "10.0.0.1")),
-    )  # fmt: skip
-
-
-def random_steps(chance: random.Random, count: int, seconds: float) -> list[Step]:
-    """Return that many additions and removals, some at the same time."""
-    live: dict[int, Acl] = {}
-    steps = [Step(0)]
-    for number in range(1, count + 1):
-        new = random_acl(chance)
-        if new in live.values() or len(live) > 12:
-            change: AclAdded | AclRemoved = removed(gone := chance.choice(list(live)))
-            del live[gone]
-        else:
-            live[number], change = new, added(number, new)
-        steps.append(
-            Step(round(chance.uniform(steps[-1].at_s, seconds * number / count), 1), (change,))
-        )
-    return steps
-
-
-def random_question(chance: random.Random) -> Question:
-    name, host = chance.choice(("a", "ab", "b", "c")), chance.choice(("10.0.0.1", "10.0.0.2"))
-    return question(
-        chance.choice(("User:a", "User:b")),
-        chance.choice(("READ", "DESCRIBE")),
-        topic=name,
-        host=host,
-    )
 
 
 def expect(steps: Sequence[Step], asked: Question, line: str, at_s: float, window_s: float) -> str:
