@@ -217,8 +217,8 @@ def _find_cause(judge: Judge, difference: Difference) -> tuple[Cause, str]:
     if rule is not None and not case.names_kafkas_rule:
         return Cause.PLUG_IN, rule
     if str(SUPER_USER) in (rule, str(ours)):
-        whose = "here" if ours is SUPER_USER else "of the broker"
-        return Cause.SUPER_USERS, f"{case.summand.principal} is one only {whose}"
+        where = "here" if ours is SUPER_USER else "at the broker"
+        return Cause.SUPER_USERS, f"{case.summand.principal} is a super user only {where}"
     if _is_of_default(rule, ours, is_open=judge.known.allow_everyone_if_no_acl_found):
         return Cause.DEFAULT, f"the broker has {'true' if case.summand.allowed else 'false'}"
     if difference.release is not None:
@@ -239,13 +239,13 @@ def _find_cause_in_states(
             f"{describe_state(history, difference.change)}"
         )
     if acl is not None and acl not in history.texts:
-        return Cause.HISTORY_LACKS, "the recorded one is in no state"
+        return Cause.HISTORY_LACKS, "the recorded ACL is in no state"
     if own_acl is not None:
-        return Cause.BROKER_LACKED, "the one that decides here"
+        return Cause.BROKER_LACKED, "the ACL that decides here"
     if acl is not None:
-        return Cause.HISTORY_LACKS, "the recorded one is only in states of other times"
+        return Cause.HISTORY_LACKS, "the recorded ACL is only in states of other times"
     if case.summand.rule == str(DefaultRule.DEFAULT_ALLOW):
-        return Cause.BROKER_LACKED, "one whose pattern matches the resource"
+        return Cause.BROKER_LACKED, "an ACL whose pattern matches the resource"
     return Cause.UNKNOWN, ""
 
 

@@ -16,7 +16,7 @@ from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.protocol.verification import Moment
 from authorizerd.replay.ingest.report import Ingested, by_frequency
 from authorizerd.replay.text import format_count, format_time
-from authorizerd.replay.verify.judging import Judge
+from authorizerd.replay.verify.judging import OLDEST, Judge
 from authorizerd.replay.verify.settings import DifferentSetting
 from authorizerd.replay.verify.sums import Group, Sums, find_moment
 
@@ -132,6 +132,8 @@ def _shortfall_lines(verified: Verified) -> Iterator[str]:
         yield f"not judged, {reason}: {format_count(events, 'event')}"
     if not verified.judged:
         yield "this proves nothing: no event was judged"
+        if OLDEST in verified.not_judged:
+            yield "check --tz: it names the time zone of the logs, by default UTC"
     elif verified.lacks_evidence:
         share = f"{verified.not_judged_max:.0%}"
         yield f"this proves little: more than {share} of the events were not judged"

@@ -178,6 +178,6 @@ differences, an ACL that the history lacks: 2 events
   /dev/stdin:4: User:c READ TOPIC v from 10.0.0.1, 2 events
     recorded: Allowed, {MatchingAcl(MORE.acl)}
     here: Denied, DefaultDeny, since offset 2 at 2026-10-14T17:46:40.000Z
-    likely: the recorded one is in no state
+    likely: the recorded ACL is in no state
 """
     )

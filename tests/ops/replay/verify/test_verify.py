@@ -12,6 +12,7 @@ import pytest
 from authorizerd.acl.decision import MatchingAcl
 from authorizerd.acl.model import Acl, Question
 from authorizerd.acl.releases import Release
+from authorizerd.cli.main import main
 from authorizerd.protocol.verification import Cause
 from authorizerd.replay.local.tallies import Summand
 from authorizerd.replay.verify.history import History, State
@@ -196,7 +197,10 @@ def test_too_little_evidence_is_no_success(
         tmp_path / "audit.log", [make_line(at_s, asked, rule, allowed=True) for at_s in times]
     )
     log = write_history(tmp_path, STEPS, END_S)
-    assert run(capsys, "--logs", path, "--log-dir", log, *SETTINGS, *words)[0] == code
+    given = tuple(map(str, ("--logs", path, "--log-dir", log, *SETTINGS, *words)))
+    assert run(capsys, *given)[0] == code
+    main(["verify", *given])
+    assert ("check --tz" in capsys.readouterr().out) is (times == (-60,))
 
 
 def test_difference_near_the_oldest_state_may_be_by_one_before_it(
