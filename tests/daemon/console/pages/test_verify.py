@@ -74,6 +74,7 @@ async def test_everything_in_the_file_is_shown(tmp_path: Path) -> None:
     ({"read_ms": NOW_MS + 900_000}, "read at: 2027-01-15T08:15:00.000Z, 15 minutes ahead"),
     ({"read_ms": 0}, "Old figures: the logs were last read at: unknown."),
     ({"counts": Counts()}, "This proves nothing: no decision was judged so far."),
+    ({"counts": Counts(disagreements={"unknown": 1})}, "1 decision of a broker differs from"),
     ({"counts": Counts(agreed=7)}, "No difference among the 7 decisions that were judged."),
     ({"counts": Counts(agreed=7)}, "Earliest decision that was judged unknown Latest"),
     ({"lag": Lag(bytes=1)}, "Oldest of these lines unknown ACLs are known until unknown"),
