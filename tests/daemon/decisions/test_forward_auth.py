@@ -224,6 +224,21 @@ def test_repeated_header_is_refused(kind: str) -> None:
     assert gateway.send(harmless).status == 200
 
 
+@pytest.mark.parametrize("name", [
+    "X-HTTP-Method-Override", "x-http-method-override", "X_HTTP_Method_Override",
+    "X-HTTP_Method-Override",
+    "X_HTTP_METHOD", "X-Method_Override",
+])  # fmt: skip
+def test_header_that_replaces_the_method_is_refused(name: str) -> None:
+    """Some servers take ``_`` for ``-``. The value does not matter."""
+    gateway = Gateway()
+    sent = gateway.write("POST /topics/orders")
+    for value in ("GET", "POST", ""):
+        response = gateway.send(sent[:-2] + f"{name}: {value}\r\n\r\n".encode())
+        assert response.status == 403
+        assert reason_of(response) == f"the header {name.lower()} would replace the method"
+
+
 def test_gateway_may_use_any_method_and_body() -> None:
     gateway = Gateway()
     for method in ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE"):

@@ -78,6 +78,14 @@ def test_a_head_is_read_as_if_none_had_come_before(
     compare([piece for data in stream for piece in (data[:place], data[place:])], limits)
 
 
+def test_long_value_counts_for_the_limit_of_a_head() -> None:
+    """The rest of the head is behind it, so it passes the limit that its value has not reached."""
+    limits = HttpLimits(body_bytes_max=8, request_line_bytes_max=200, header_bytes_max=70)
+    head = b"GET / HTTP/1.1\r\nHost: h\r\nX-Request-ID: %b\r\nBCD: cdefghijklmno\r\n\r\n"
+    for size in range(40):
+        compare([head % b"1", head % (b"1" * size)], limits)
+
+
 def test_half_a_head_waits_for_the_rest() -> None:
     data = b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\nX-Request-ID: 12\r\n\r\nabc"
     for place in range(len(data)):
