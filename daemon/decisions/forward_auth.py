@@ -46,12 +46,14 @@ _UNIDENTIFIED: Final = (
 
 def refuse(status: int, reason: str) -> Response:
     """Return an answer that gives the reason in its body and in a header."""
-    shown = escape_unprintable(reason)
-    header = shown.encode("ascii", "backslashreplace")
-    if len(header) > REASON_BYTES_MAX:
-        header = header[: REASON_BYTES_MAX - 3] + b"..."
+    shown = escape_unprintable(_shorten(reason))
+    header = _shorten(shown.encode("ascii", "backslashreplace").decode()).encode()
     response = text_response(status, shown)
     return msgspec.structs.replace(response, headers=((REASON, header), *_UNCACHED))
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= REASON_BYTES_MAX else f"{text[: REASON_BYTES_MAX - 3]}..."
 
 
 class ForwardAuthHandler:

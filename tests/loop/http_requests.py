@@ -8,7 +8,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from authorizerd.config.own_keys import OWN_KEYS
+from authorizerd.config.routes.questions import QUESTIONS_MAX
+from authorizerd.config.routes.table import ROUTES_MAX
 from authorizerd.daemon.decisions.opa import DATA_PATH, HEALTH_PATH
+from authorizerd.daemon.decisions.route_file import FORWARD_PATH
 from authorizerd.daemon.endpoints import ADMIN_HTTP, DECISION_HTTP
 from authorizerd.daemon.http.api_document import OPENAPI_PATH
 from authorizerd.daemon.queries.acl_list import ACLS_PATH
@@ -224,12 +227,49 @@ def decision_requests(token: str) -> Iterator[HttpRequest]:
     yield HttpRequest(
         DECISION_HTTP, f"{EVALUATION_PATH}: chunks of a byte", _head([*lines], token, True) + chunks
     )
+    yield from forward_requests(token)
     spaces = b"1\r\n \r\n" * CHUNKS
     yield HttpRequest(
         DECISION_HTTP,
         f"{EVALUATION_PATH}: {CHUNKS} chunks",
         _head([*lines], token, True) + spaces + chunks,
     )
+
+
+def write_routes() -> str:
+    """Return a file of the most routes and questions, of which many match at each segment."""
+    asked = ", ".join(f"READ TOPIC {{v{number % 10}}}-{number}" for number in range(QUESTIONS_MAX))
+    routes = [
+        "/".join(f"{{v{at}}}{'x' * (number >> at & 1)}" for at in range(10))
+        for number in range(1024)
+    ]
+    routes += [f"{{v0}}/a{number}/**" for number in range(ROUTES_MAX - len(routes) - 1)]
+    lines = [f"  - GET /{each}/r{number} -> {asked}" for number, each in enumerate(routes[:1024])]
+    lines += [f"  - GET /{each} -> READ TOPIC {{v0}}" for each in routes[1024:]]
+    lines.append("  - POST /{v0} -> " + ", ".join(["READ TOPIC {v0}"] * QUESTIONS_MAX))
+    return "\n".join(("routes:", *lines, ""))
+
+
+def forward_requests(token: str) -> Iterator[HttpRequest]:
+    """Yield requests of a gateway, whose users send the longest targets."""
+    targets = {
+        "many routes": "GET /" + "/".join(["xx"] * 10) + "/r1023",
+        "many segments": "GET " + "/a" * 64,
+        "encoded segments": "GET /" + "/".join(["%61" * 40] * 64),
+        "a long name": "POST /" + "a" * 8000,
+        "a long encoded name": "POST /" + "%C3%A9" * 1300,
+        "a long query": "POST /a?" + "&%5fmetho" * 800,
+        "a hostile target": "POST /" + "a" * 8000 + "//",
+    }
+    for name, text in targets.items():
+        method, _, target = text.partition(" ")
+        for user in ("alice", "root", "nobody"):
+            lines = (
+                f"X-Original-Method: {method}", f"X-Original-URI: {target}", "X-Real-IP: 10.0.0.1",
+                f"X-Forwarded-User: {user}",
+            )  # fmt: skip
+            asked = get(FORWARD_PATH, *lines, token=token)
+            yield HttpRequest(DECISION_HTTP, f"{FORWARD_PATH}: {name}, {user}", asked)
 
 
 def any_port(endpoint: str, path: str) -> Iterator[HttpRequest]:

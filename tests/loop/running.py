@@ -29,6 +29,7 @@ from authorizerd.metadata.meta_properties import (
 )
 from authorizerd.metadata.storage import DISK
 from authorizerd.tls.stream import TlsStream
+from tests.loop.http_requests import write_routes
 from tests.loop.meter import IS_CLIENT
 from tests.support.certificates import Authority
 from tests.support.log_files import added, write_log
@@ -53,7 +54,7 @@ def token_of(user: str) -> str:
 
 
 def write_folder(folder: Path, acls: Iterable[Acl]) -> None:
-    """Write a log directory of ``acls`` and SCRAM credentials, and a tokens file."""
+    """Write a log directory of ``acls`` and SCRAM credentials, a tokens file, and routes."""
     format_directory(folder / "log", MetaProperties("cluster", 1, "A" * 22), DISK)
     changes = [added(number, acl) for number, acl in enumerate(acls, 1)]
     starts = range(0, len(changes), _CHANGES_PER_BATCH)
@@ -61,6 +62,7 @@ def write_folder(folder: Path, acls: Iterable[Acl]) -> None:
     write_log(
         folder / "log", credentials, *(changes[at : at + _CHANGES_PER_BATCH] for at in starts)
     )
+    (folder / "routes.yaml").write_text(write_routes())
     tokens = folder / "tokens"
     tokens.touch(mode=0o600)
     tokens.write_text(
@@ -88,6 +90,7 @@ def _configuration_text(folder: Path, settings: Mapping[str, str]) -> str:
         "authorizerd.decision.stream": "tcp://127.0.0.1:0",
         "authorizerd.admin.http": "http://127.0.0.1:0",
         "authorizerd.tokens.file": str(folder / "tokens"),
+        "authorizerd.routes.file": str(folder / "routes.yaml"),
         "authorizerd.log.level": "ERROR",
         **settings,
     }

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from authorizerd.config.routes.errors import REFUSED, RefusedRequestError
 from authorizerd.config.routes.target import (
+    SEGMENTS_MAX,
     TARGET_BYTES_MAX,
     fold,
     fold_all,
@@ -29,6 +30,7 @@ ACCEPTED: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("/a%22b%7B%7D%5Bc%5D%3C%3E", ('a"b{}[c]<>',)),
     ("/x?key=_method", ("x",)),
     ("/x?auth_method=1&method=2&my_method=3", ("x",)),
+    ("/a" * SEGMENTS_MAX, ("a",) * SEGMENTS_MAX),
     (f"/{'a' * (TARGET_BYTES_MAX - 1)}", ("a" * (TARGET_BYTES_MAX - 1),)),
 )
 REFUSED_TARGETS: tuple[tuple[str, str], ...] = (
@@ -101,6 +103,7 @@ REFUSED_TARGETS: tuple[tuple[str, str], ...] = (
     ("/x?_method[]=PUT", "the key '_method'"),
     ("/x?.method=PUT", "the key '_method'"),
     ("/x?+_method=PUT", "the key '_method'"),
+    ("/a" * (SEGMENTS_MAX + 1), f"more than {SEGMENTS_MAX} segments"),
     (f"/{'a' * TARGET_BYTES_MAX}", f"more than {TARGET_BYTES_MAX} bytes"),
 )
 
