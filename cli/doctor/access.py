@@ -27,6 +27,7 @@ from authorizerd.config.configuration import Configuration
 from authorizerd.config.errors import ConfigurationError
 from authorizerd.config.own_keys import CALLERS_PREFIX
 from authorizerd.daemon.audit.setup import STANDARD_STREAMS, read_secret
+from authorizerd.daemon.decisions.route_file import RouteFile
 from authorizerd.daemon.decisions.token_file import read_tokens
 from authorizerd.daemon.errors import StartError
 from authorizerd.image.errors import ChangeError
@@ -60,6 +61,8 @@ def examine_access(config: Path, configuration: Configuration) -> Iterator[Findi
         yield _examine_secret(configuration.audit_mask_secret_file)
     if configuration.tokens_file is not None:
         yield _examine_tokens(configuration.tokens_file)
+    if configuration.routes_file is not None:
+        yield _examine_routes(configuration.routes_file)
 
 
 def _examine_user() -> Finding:
@@ -183,6 +186,16 @@ def _examine_tokens(path: str) -> Finding:
         advice = f"authorizerd token --principal Type:name --append {path}"
         return warning(_CHECK, f"{path}: contains no token, so every question is refused", advice)
     return ok(_CHECK, f"{path}: {len(tokens)} tokens")
+
+
+def _examine_routes(path: str) -> Finding:
+    routes = RouteFile(path)
+    try:
+        routes.prepare_reload()()
+    except (StartError, ConfigurationError) as fault:
+        return error(_CHECK, str(fault), f"authorizerd routes check {path} shows every fault")
+    assert routes.newest is not None
+    return ok(_CHECK, f"{path}: {len(routes.newest.table.routes)} routes")
 
 
 _CALLERS: Final = "callers"

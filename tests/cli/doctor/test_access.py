@@ -193,6 +193,19 @@ def test_tokens_and_secrets_are_read_as_the_daemon_reads_them(tmp_path: Path, co
     assert found(config, configuration, secret).level is Level.ERROR
 
 
+def test_routes_are_read_as_the_daemon_reads_them(tmp_path: Path, config: Path) -> None:
+    routes = tmp_path / "routes.yaml"
+    configuration = configured(tmp_path, authorizerd_routes_file=str(routes))
+    assert found(config, configuration, routes).level is Level.ERROR
+    routes.write_text("routes:\n  - GET /x -> READ TOPIC x\n")
+    finding = found(config, configuration, routes)
+    assert (finding.level, finding.text) == (Level.OK, f"{routes}: 1 routes")
+    routes.write_text("routes:\n  - GET /x\n")
+    finding = found(config, configuration, routes)
+    assert finding.level is Level.ERROR
+    assert f"{routes}:2: routes: 'GET /x'" in finding.text
+
+
 def test_audit_pipe_is_not_read(
     tmp_path: Path, config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

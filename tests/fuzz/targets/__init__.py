@@ -16,6 +16,7 @@ from tests.fuzz.targets.http import HTTP_TARGETS
 from tests.fuzz.targets.kafka import KAFKA_TARGETS
 from tests.fuzz.targets.libraries import LIBRARY_TARGETS
 from tests.fuzz.targets.replay import REPLAY_TARGETS
+from tests.fuzz.targets.routes import ROUTE_TARGETS
 from tests.fuzz.targets.text import TEXT_TARGETS
 
 TARGETS: Final[Mapping[str, Target]] = {
@@ -30,6 +31,7 @@ TARGETS: Final[Mapping[str, Target]] = {
         *CERTIFICATE_TARGETS,
         *FILE_TARGETS,
         *TEXT_TARGETS,
+        *ROUTE_TARGETS,
         *AUDIT_TARGETS,
         *COMMAND_TARGETS,
         *REPLAY_TARGETS,
