@@ -61,6 +61,8 @@ GATEWAYS: Final = (
 
 
 def require(gateway: Gateway) -> None:
-    """Skip the test if the gateway's program is not installed."""
+    """Skip the test if the gateway's program, or one of those that the page needs, is missing."""
+    if None in (shutil.which("openssl"), shutil.which("curl")):
+        pytest.skip("openssl or curl is not installed")
     if shutil.which(gateway.program, path=PROGRAMS) is None:
         pytest.skip(f"{gateway.program} is not installed")

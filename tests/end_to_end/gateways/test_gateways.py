@@ -31,6 +31,14 @@ EVERYTHING_THAT_BEGINS_WITH_OK: Final = (
     acl("User:alice", "WRITE", topic="ok", pattern="PREFIXED"),
     acl("User:alice", "READ", group="ok", pattern="PREFIXED"),
 )
+LIES: Final = (
+    ("X-Forwarded-User: admin",),
+    ("X-Forwarded-User: admin", "X-Forwarded-User: admin"),
+    ("X_Forwarded_User: admin",),
+    ("X-Real-IP: 10.9.9.9", "X-Forwarded-For: 10.9.9.9"),
+    ("X-Original-URI: /topics/orders", "X-Forwarded-Uri: /topics/orders"),
+)
+"""Headers by which a client might get what it may not."""
 FAILURES: Final = range(500, 600)
 THREADS: Final = 8
 SEED: Final = 45
@@ -55,8 +63,12 @@ def _base64(text: str) -> str:
 
 
 def test_request_passes_only_if_the_daemon_allows_it(rig: Rig) -> None:
-    """A changed ACL decides the next request, in the connection that is open too."""
-    with rig.daemon(ORDERS, acl("User:admin", "READ", topic="payments")) as daemon:
+    """A changed ACL decides the next request."""
+    of_others = [
+        acl("User:admin", "READ", topic="payments"),
+        acl("User:alice", "READ", topic="payments", host="10.9.9.9"),
+    ]
+    with rig.daemon(ORDERS, *of_others) as daemon:
         assert get(rig).status == 200
         (seen,) = rig.api.take()
         assert (seen.method, seen.target) == ("GET", b"/topics/orders")
@@ -64,6 +76,7 @@ def test_request_passes_only_if_the_daemon_allows_it(rig: Rig) -> None:
         assert (denied.status, denied.headers["content-type"][:10]) == (403, "text/plain")
         reason = b"User:alice may not READ TOPIC payments from 127.0.0.1: "
         assert denied.body.startswith(reason)
+        assert [get(rig, "/topics/payments", *lies).status for lies in LIES] == [403] * len(LIES)
         for user in (None, "mallory"):
             unknown = get(rig, user=user)
             assert (unknown.status, "www-authenticate" in unknown.headers) == (401, True)
@@ -97,6 +110,16 @@ def test_cache_of_nginx_keeps_no_answer_unless_it_must(
         with closing(KafkaConnection(daemon.ready["listeners"]["PLAINTEXT"])) as admin:
             admin.delete_name("orders")
         assert get(rig).status == status
+
+
+def test_error_in_the_lua_of_haproxy_lets_nothing_pass(tmp_path: Path) -> None:
+    """HAProxy goes on with the next rule after an action that fails."""
+    haproxy = GATEWAYS[1]
+    require(haproxy)
+    changes = {"local given =": "core.no_such_function()\n    local given ="}
+    with running_gateway(tmp_path, haproxy, changes) as rig, rig.daemon(ORDERS):
+        assert get(rig).status in FAILURES
+        assert rig.api.take() == []
 
 
 def test_nothing_passes_without_an_answer(rig: Rig) -> None:
