@@ -140,6 +140,8 @@ def test_reload_replaces_the_table_or_keeps_it(tmp_path: Path, workers: str) -> 
     by_token = write(*BY_NGINX, "Authorization: Bearer g.secret")
     with running(tmp_path, new_log(tmp_path), config, super_users="User:root") as daemon:
         assert statuses(exchange(daemon, by_token)) == [200]
+        allowed = 'authorizerd_decisions_total{result="allowed",surface="ForwardAuth"}'
+        wait_until(lambda: daemon.metric(allowed) >= 1, "the decision is counted")
         assert statuses(exchange(daemon, write(*BY_NGINX))) == [503]
         assert statuses(exchange(daemon, by_token.replace(b"secret", b"wrong"))) == [503]
         routes.write_text(f"{ROUTES}  - GET /x\n")
