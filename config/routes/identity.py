@@ -58,7 +58,7 @@ def read_certificate(value: str, mapping: PrincipalMapping) -> str:
 
 def find_subject(value: str) -> str:
     """Return the Subject of an X-Forwarded-Client-Cert header with one certificate."""
-    subject, position, has_more = "", 0, True
+    subject, position, has_more = None, 0, True
     while has_more:
         field = _FIELD.match(value, position)
         if field is None:
@@ -67,7 +67,7 @@ def find_subject(value: str) -> str:
                 " forward_client_cert_details SANITIZE_SET"
             )
         if field[1].lower() == "subject":
-            if subject:
+            if subject is not None:
                 raise RefusedRequestError("X-Forwarded-Client-Cert has two Subjects")
             subject = field[2] or field[3] or ""
         position, has_more = field.end(), field[4] == ";"

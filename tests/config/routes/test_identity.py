@@ -71,6 +71,7 @@ def test_rules_map_the_subject() -> None:
     ('Hash=a;Subject="CN=a", Hash=b', "expected one certificate"),
     ('Subject="CN=a";Subject="CN=b"', "two Subjects"),
     ('Subject="CN=a";SUBJECT="CN=b"', "two Subjects"),
+    ('Subject="";URI=a;Subject="CN=b"', "two Subjects"),
     ('Subject="CN=a";', "expected one certificate"),
     ('Subject="CN=a" ', "expected one certificate"),
     ('Subject="CN=a";Hash', "expected one certificate"),
