@@ -2,6 +2,7 @@
 
 import json
 import signal
+import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -21,6 +22,7 @@ from tests.daemon.stream_service import new_server, start_on_loopback, until
 from tests.support.admin_client import binding, create_acls, delete_acls, filter_of, new_admin
 from tests.support.certificates import Authority
 from tests.support.daemon_process import closed_address
+from tests.support.sockets import accepting
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="the client runs on Node.js: no 'node' found")
 
@@ -303,6 +305,20 @@ def test_watch_that_cannot_go_on_throws(tmp_path: Path) -> None:
     found, text = trio.run(run, FIRST_ERROR, address, {"retryMs": 200})
     assert (found, text.startswith("not connected: ")) == ("ConnectionLostError", True)
     assert trio.run(run, FIRST_ERROR, "tcp://h:1", {})[0] == "TypeError"
+
+
+def test_watch_that_begins_again_shows_that_decisions_have_resumed() -> None:
+    """The daemon tells only those who are connected."""
+    begun = HEAD + b'\r\nevent: begin\ndata: {"after":1,"offset":1}\n\n'
+    stopped = b'event: suspended\ndata: {"offset":1,"reason":"stale"}\n\n'
+    answers = [HEAD + b'\r\n{"offset":1}\n{"count":0}\n', begun + stopped, begun, begun + stopped]
+
+    def serve(connection: socket.socket) -> None:
+        connection.recv(4096)
+        connection.sendall(answers.pop(0))
+
+    with accepting(serve) as address, following(f"http://{address}") as read:
+        assert [read()[0] for _ in range(4)] == ["listing", "suspended", "resumed", "suspended"]
 
 
 HEAD = b"HTTP/1.1 200 OK\r\nConnection: close\r\n"

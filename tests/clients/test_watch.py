@@ -211,6 +211,18 @@ def test_state_of_the_daemon_is_an_event() -> None:
     ) == [Suspended("stale"), Resumed()]
 
 
+def test_watch_that_begins_again_shows_that_decisions_have_resumed() -> None:
+    """The daemon tells only those who are connected."""
+    follower = watching_follower()
+    stopped = b'event: suspended\ndata: {"offset":1,"reason":"stale"}\n\n'
+    assert follower.receive_data(chunk(stopped)) == [Suspended("stale")]
+    begun = b'event: begin\ndata: {"after":1,"offset":1}\n\n'
+    for resumed in ([Resumed()], []):
+        follower.begin(ADDRESS)
+        follower.receive_data(HEAD)
+        assert follower.receive_data(chunk(begun)) == resumed
+
+
 @pytest.mark.parametrize("block", [
     b"event: acls\ndata: x\n\n",
     b"event: acls\ndata: []\n\n",

@@ -40,7 +40,7 @@ export async function* watch(
   { token = null, tls = null, silenceMs = SILENCE_MS, retryMs = Infinity } = {},
 ) {
   const url = parseAddress(address);
-  const state = { offset: null, failures: 0, answeredAt: performance.now() };
+  const state = { offset: null, isSuspended: false, failures: 0, answeredAt: performance.now() };
   while (true) {
     try {
       yield* follow(url, { token, tls: tls ?? {}, silenceMs }, state);
@@ -79,6 +79,7 @@ async function* follow(url, options, state) {
       const listing = await readListing(response);
       noteAnswer(state);
       state.offset = listing.offset;
+      state.isSuspended = false;
       yield listing;
       return;
     }
@@ -122,9 +123,14 @@ async function* readEvents(response, state) {
         yield { type: "changes", offset: data.offset, changes: whole };
       }
     } else if (name === "suspended") {
+      state.isSuspended = true;
       yield { type: "suspended", reason: String(data.reason) };
-    } else if (name === "resumed") {
-      yield { type: "resumed" };
+    } else if (name === "begin" || name === "resumed") {
+      // A daemon that does not decide begins no watch.
+      if (state.isSuspended) {
+        state.isSuspended = false;
+        yield { type: "resumed" };
+      }
     } else if (name === "expired") {
       state.offset = null;
       return;

@@ -59,6 +59,7 @@ class Follower:
         self._fields: dict[str, str] = {}
         self._changes: list[AclChange] = []
         self._is_listing = True
+        self._is_suspended = False
         self.needs_connection = True
 
     @property
@@ -138,7 +139,7 @@ class Follower:
             if found["count"] != len(self._listed):
                 raise _unexpected()
             self._offset = self._listed_offset
-            self.needs_connection = True
+            self.needs_connection, self._is_suspended = True, False
             yield Listing(self._offset, self._listed)
         else:
             self._listed[_text_in(found, "id")] = _acl_in(found)
@@ -165,14 +166,17 @@ class Follower:
                 yield from self._read_changes(data)
             case "suspended":
                 yield Suspended(_text_in(data, "reason"))
-            case "resumed":
-                yield Resumed()
+                self._is_suspended = True
+            case "begin" | "resumed":  # a daemon that does not decide begins no watch
+                if self._is_suspended:
+                    yield Resumed()
+                self._is_suspended = False
             case "expired":
                 self._offset = None
                 self.needs_connection = True
             case "closed":  # the answer to the next request shows whether the watch can continue
                 self.needs_connection = True
-            case _:  # "begin", and events of later versions
+            case _:  # events of later versions
                 pass
 
     def _read_changes(self, data: dict[str, Any]) -> Iterator[AclEvent]:
