@@ -335,6 +335,15 @@ def test_mirror_over_tls_uses_the_daemon_that_works(tmp_path: Path) -> None:
                     refused.wait_until_ready(0)
 
 
+def test_threads_of_a_mirror_survive_errors_of_any_kind() -> None:
+    """Here, both fail to encode the name of the daemon, with a UnicodeError."""
+    with Mirror("http://" + "a" * 64 + ":1") as mirror:
+        problems = mirror._problems
+        wait_until(lambda: all("label" in each for each in problems.values()), "both have failed")
+        with pytest.raises(NotReadyError, match="label"):
+            mirror.decide(ORDERS)
+
+
 @pytest.mark.parametrize("stale_seconds", [0, -1, float("nan")])
 def test_mirror_needs_a_limit(stale_seconds: float) -> None:
     with pytest.raises(ValueError, match="stale_seconds"):

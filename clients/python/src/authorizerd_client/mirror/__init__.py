@@ -24,7 +24,6 @@ from authorizerd.acl.model import OPERATIONS, RESOURCE_TYPES, Operation, Resourc
 from authorizerd_client.blocking import AclWatch, watch
 from authorizerd_client.errors import (
     NOT_READY,
-    AuthorizerdError,
     NotReadyError,
 )
 from authorizerd_client.mirror.clock import boot_time
@@ -172,8 +171,8 @@ class Mirror:
                 with self._watch as events:
                     for event in events:
                         self._update("watch", partial(self._copy.apply, event, boot_time()))
-            except AuthorizerdError as error:
-                self._problems["watch"] = str(error)
+            except Exception as error:  # noqa: BLE001 - if the thread ended, nobody would notice
+                self._problems["watch"] = str(error) or type(error).__name__
             self._closing.wait(RETRY_SECONDS)
             self._watch = self._new_watch()
 
@@ -184,8 +183,8 @@ class Mirror:
             try:
                 state = self._contact.ask()
                 self._update("contact", partial(self._copy.note_state, state, asked_at))
-            except AuthorizerdError as error:
-                self._problems["contact"] = str(error)
+            except Exception as error:  # noqa: BLE001 - as above
+                self._problems["contact"] = str(error) or type(error).__name__
             self._closing.wait(self._interval)
         self._contact.close()
 
