@@ -190,8 +190,8 @@ wheel: install-files
 	@ls dist/authorizerd-*.whl
 
 # Build a version's artifacts into dist/VERSION: a wheel, a source package, a bill of materials, the Helm chart, the
-# client libraries, and hashes. The commit needs the version's tag; UNTAGGED=1 is a trial without it, and without helm
-# or npm if they are not installed.
+# client libraries, and hashes. The commit needs the version's tag; UNTAGGED=1 is a trial without it, and without helm,
+# npm or javac if they are not installed.
 release: .venv-release/.setup setup-dev
 	@HELM=$(HELM) .venv-release/bin/python -m tools.release $(if $(UNTAGGED),--untagged)
 
@@ -205,13 +205,15 @@ release: .venv-release/.setup setup-dev
 image:
 	ops/container/build.sh
 
-# Build the client libraries: a wheel, and a tarball if npm is installed.
+# Build the client libraries: a wheel, a tarball if npm is installed, and a jar if javac is.
 clients: setup
 	@rm -rf clients/python/build
 	$(BIN)/python -m pip wheel --quiet --no-deps --no-index --no-build-isolation --wheel-dir dist ./clients/python
 	$(BIN)/python -m tools.mirror_wheel dist
 	@if command -v npm >/dev/null; then cd clients/javascript && npm pack --silent --pack-destination ../../dist; \
 	  else echo 'npm is not installed: the JavaScript client is not built'; fi
+	@if command -v javac >/dev/null; then $(BIN)/python -m tools.release.jar dist; \
+	  else echo 'javac is not installed: the Java client is not built'; fi
 	@ls dist/authorizerd_client-*.whl dist/authorizerd_mirror-*.whl
 
 # Regenerate the lock files; needs uv.

@@ -6,7 +6,8 @@ from shutil import copytree
 import pytest
 
 from tests.clients.python_clients import CLIENTS, AnyClient, NewClient
-from tests.clients.tls_peer import write_certificates
+from tests.clients.remote_clients import REMOTE
+from tests.clients.tls_peer import TlsFiles, write_certificates
 from tests.daemon.decision_place import entry
 from tests.support.acls import acl
 from tests.support.daemon_process import DaemonProcess, new_log, running
@@ -61,18 +62,28 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_certificates(tmp_path_factory.mktemp("certificates"))
 
 
-@pytest.fixture(params=CLIENTS)
+ALL_CLIENTS = CLIENTS | REMOTE
+"""All client libraries, by their names."""
+
+
+@pytest.fixture(params=ALL_CLIENTS)
 async def new_client(request: pytest.FixtureRequest) -> AsyncIterator[NewClient]:
-    """Return what makes clients of one kind, which are closed after the test."""
+    """Return what makes clients of one library, which are closed after the test."""
     clients: list[AnyClient] = []
 
     def new(*arguments: object, **options: object) -> AnyClient:
-        clients.append(CLIENTS[request.param](*arguments, **options))
+        if isinstance(tls := options.get("tls"), TlsFiles) and request.param in CLIENTS:
+            options["tls"] = tls.new_context()
+        clients.append(ALL_CLIENTS[request.param](*arguments, **options))
         return clients[-1]
 
     yield new
     for client in clients:
         client.close()
+
+
+in_python = pytest.mark.parametrize("new_client", CLIENTS, indirect=True)
+"""Runs a test with the Python clients only."""
 
 
 @contextmanager

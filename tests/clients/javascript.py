@@ -13,17 +13,12 @@ PACKAGE: Final = ROOT / "clients" / "javascript"
 
 
 async def run(script: str, *arguments: object) -> Any:  # noqa: ANN401 - what the script returns, as JSON
-    """Run the body of an async function, which can use the client's exports and ``given``."""
+    """Run the body of an async function with ``exported``, the client's exports, and ``given``."""
     assert NODE is not None
     package = json.dumps((PACKAGE / "index.js").as_uri())
-    msgpack = json.dumps((PACKAGE / "lib" / "msgpack.js").as_uri())
     source = f"""
     import * as exported from {package};
-    import {{ encode, decode }} from {msgpack};
-    const {{ Client }} = exported;
     const given = {json.dumps(arguments)};
-    const nameOf = (error) => error.name;
-    const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
     const main = async () => {{ {script} }};
     console.log(JSON.stringify(await main()));
     """

@@ -17,6 +17,7 @@ from authorizerd_client import AclEvent, Decisions, blocking
 from authorizerd_client import asyncio as for_asyncio
 from authorizerd_client import trio as for_trio
 from authorizerd_client.watch import AsyncAclWatch
+from tests.clients.remote_clients import RemoteClient
 from tests.daemon.decision_place import Place
 from tests.daemon.stream_service import new_server, start_on_loopback
 from tests.support.acls import acl, snapshot_of
@@ -122,7 +123,7 @@ class AsyncioInThread(Elsewhere):
         self.close()
 
 
-AnyClient = BlockingInThread | AsyncioInThread | for_trio.Client
+AnyClient = BlockingInThread | AsyncioInThread | for_trio.Client | RemoteClient
 NewClient = Callable[..., AnyClient]
 NewTaskClient = Callable[..., AsyncioInThread | for_trio.Client]
 CLIENTS: dict[str, NewClient] = {

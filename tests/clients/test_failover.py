@@ -1,4 +1,4 @@
-"""Python clients with several addresses: daemons that die, hang, are not ready or lag."""
+"""Clients with several addresses: daemons that die, hang, are not ready or lag."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import signal
 from collections import Counter
 from pathlib import Path
 
+import msgspec
 import pytest
 import trio
 
@@ -18,6 +19,7 @@ from authorizerd_client import (
     TokenRefusedError,
     daemons,
 )
+from tests.clients.conftest import in_python
 from tests.clients.python_clients import (
     SECONDS_MAX,
     AnyClient,
@@ -26,9 +28,11 @@ from tests.clients.python_clients import (
     running_pair,
     start,
 )
+from tests.clients.remote_clients import REMOTE, RemoteClient
 from tests.clients.stand_in import GREETING, HELLO_FAULTS, start_stand_in
 from tests.daemon.decision_place import Place
 from tests.daemon.stream_service import new_server, start_on_loopback, until
+from tests.fuzz.target import frame_contents
 from tests.support.daemon_process import closed_address
 
 ALICE = Question("User:alice", None, "READ", "TOPIC", "orders")
@@ -161,6 +165,7 @@ async def test_daemon_that_refuses_is_skipped(new_client: NewClient, nursery: tr
         await alone.decide(ALICE)
 
 
+@in_python
 async def test_client_returns_to_an_earlier_address(
     new_client: NewClient, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,6 +186,7 @@ async def test_client_returns_to_an_earlier_address(
     assert [await answered_by(client) for _ in range(10)] == [7] * 10
 
 
+@in_python
 async def test_daemon_that_is_not_ready_gets_no_question(
     new_client: NewClient, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -197,6 +203,7 @@ async def test_daemon_that_is_not_ready_gets_no_question(
     assert server.statistics.requests >= 4  # the hellos of at least two attempts to return
 
 
+@in_python
 async def test_attempt_to_return_delays_one_question_briefly(
     new_client: NewClient, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,6 +220,33 @@ async def test_attempt_to_return_delays_one_question_briefly(
         await trio.sleep(0.02)
     # A busy machine may delay one of them more.
     assert min(each for each in delays if each > 0.2) < 2
+
+
+@pytest.mark.parametrize("new_client", REMOTE, indirect=True)
+async def test_client_returns_to_an_earlier_address_once_it_is_ready(
+    new_client: NewClient, nursery: trio.Nursery
+) -> None:
+    """The hello's answer says so. These clients read a clock that the test moves."""
+    place = Place(None, loaded=False)
+    server = new_server(place)
+    first = await start_on_loopback(nursery, server)
+    second, _ = await start(nursery, 5)
+    client = new_client([first, second])
+    assert isinstance(client, RemoteClient)
+    for _ in range(8):
+        assert await answered_by(client) == 5
+        await trio.sleep(0.05)  # for the attempt to return, which runs in the background
+        client.move_clock(25)
+    assert server.counts.not_ready == 2  # both questions of the first frame
+    assert server.statistics.requests >= 4
+    place.snapshot.publish(new_snapshot(7))
+    offsets = [5]
+    with trio.fail_after(SECONDS_MAX):
+        while offsets[-1] == 5:
+            offsets.append(await answered_by(client))
+            await trio.sleep(0.05)
+            client.move_clock(25)
+    assert [await answered_by(client) for _ in range(10)] == [7] * 10
 
 
 async def test_question_with_an_offset_moves_on_from_a_daemon_that_lags(
@@ -287,3 +321,42 @@ async def test_filter_goes_on_with_a_daemon_that_has_other_offsets(
 async def test_no_address_is_rejected(new_client: NewClient) -> None:
     with pytest.raises(ValueError, match="at least one address"):
         new_client([])
+
+
+async def test_second_frame_of_a_filter_requires_the_offset_of_the_first(
+    new_client: NewClient, nursery: trio.Nursery
+) -> None:
+    """Otherwise the names could be decided by ACLs that go back in time."""
+    unanswered: list[bytes] = []
+    first = encode_answer(1, 0, 9, b"\1" * 256)
+    address = await start_stand_in(
+        nursery, GREETING, first, then_closes=False, unanswered=unanswered
+    )
+    client = new_client(address, timeout_seconds=0.5)
+    with pytest.raises(TimedOutError):
+        await client.filter_allowed("User:alice", None, "READ", "TOPIC", ["orders"] * 300)
+    (frame,) = frame_contents(b"".join(unanswered))
+    correlation_id, questions, min_offset = msgspec.msgpack.decode(frame)
+    assert (correlation_id, len(questions), min_offset) == (2, 44, 9)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+async def test_question_is_sent_once_more_than_there_are_addresses(
+    new_client: NewClient, nursery: trio.Nursery, count: int
+) -> None:
+    """The daemons end at each question."""
+    questions = 0
+
+    async def serve(stream: trio.SocketStream) -> None:
+        nonlocal questions
+        async with stream:
+            await stream.receive_some()
+            await stream.send_all(GREETING)
+            questions += bool(await stream.receive_some())
+
+    listeners = [(await nursery.start(trio.serve_tcp, serve, 0))[0] for _ in range(count)]
+    ports = [each.socket.getsockname()[1] for each in listeners]
+    client = new_client([f"127.0.0.1:{port}" for port in ports], timeout_seconds=5)
+    with pytest.raises(ConnectionLostError):
+        await client.decide(ALICE)
+    assert questions == count + 1

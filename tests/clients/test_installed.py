@@ -1,4 +1,4 @@
-"""Both libraries as a user installs them, into empty environments without network."""
+"""The libraries as a user installs them, into empty environments without network."""
 
 import json
 import shutil
@@ -13,8 +13,10 @@ from shutil import copytree
 import pytest
 
 from tests.clients.conftest import daemon_with_tokens
+from tests.clients.remote_clients import JAVA_SOURCES, find_jdk
 from tests.support.daemon_process import ROOT, DaemonProcess
 from tests.support.programs import output_of
+from tools.release.jar import build_jar
 
 NPM, NODE = shutil.which("npm"), shutil.which("node")
 MODULES = {
@@ -32,6 +34,19 @@ import authorizerd_client.asyncio
 question = authorizerd_client.Question("User:alice", None, "READ", "TOPIC", "orders")
 with Client(sys.argv[1], token="proxy.secret") as client:
     print(*absent, client.decide(question), authorizerd_client.__file__)
+"""
+ASK_JAVA = """
+import authorizerd.client.Client;
+import authorizerd.client.Question;
+
+public class Ask {
+    public static void main(String[] arguments) {
+        try (Client client = Client.builder(arguments[0]).token("proxy.secret").build()) {
+            Question question = new Question("User:alice", null, "READ", "TOPIC", "orders");
+            System.out.println(client.decide(question));
+        }
+    }
+}
 """
 ASK_JAVASCRIPT = """
 import { Client } from "authorizerd-client";
@@ -151,3 +166,26 @@ def test_npm_package_needs_no_dependencies(tmp_path: Path, token_daemon: DaemonP
     (project / "ask.mjs").write_text(ASK_JAVASCRIPT)
     address = token_daemon.ready["decision_stream"]
     assert output_of(NODE, "ask.mjs", address, cwd=project) == "true\n"
+
+
+def test_jar_needs_no_dependencies(tmp_path: Path, token_daemon: DaemonProcess) -> None:
+    """It has a class for each source, and works on the class path and as a module."""
+    javac, java = find_jdk()
+    jar = build_jar(ROOT, tmp_path, 1_700_000_000, javac)
+    with zipfile.ZipFile(jar) as archive:
+        names = archive.namelist()
+        assert {each.date_time[:3] for each in archive.infolist()} == {(2023, 11, 14)}
+    sources = {each.stem for each in JAVA_SOURCES.rglob("*.java")} - {"package-info"}
+    assert {Path(name).stem for name in names if "$" not in name} == sources | {
+        "MANIFEST", "LICENSE"
+    }  # fmt: skip
+    (tmp_path / "Ask.java").write_text(ASK_JAVA)
+    output_of(javac, "-cp", jar, "-d", tmp_path / "classes", "Ask.java", cwd=tmp_path)
+    address = token_daemon.ready["decision_stream"]
+    modules = ("--module-path", jar, "--add-modules", "authorizerd.client", "-cp", "classes")
+    for options in (("-cp", f"{jar}:classes"), modules):
+        assert output_of(java, *options, "Ask", address, cwd=tmp_path) == "true\n"
+    described = output_of(java, "--module-path", jar, "--describe-module", "authorizerd.client")
+    assert [line.split()[1] for line in described.splitlines()[1:] if "requires" in line] == [
+        "java.base"
+    ]

@@ -1,4 +1,4 @@
-"""The behaviour that the Python clients share."""
+"""The behaviour that all clients share: those of Python, JavaScript and Java."""
 
 import socket
 from pathlib import Path
@@ -11,10 +11,12 @@ import trio
 import authorizerd_client
 from authorizerd.daemon.net.turns import Admission
 from authorizerd.protocol.decisions.stream import encode_answer
+from authorizerd.protocol.framing import frame
 from authorizerd_client import (
     AuthorizerdError,
     ClosedError,
     ConnectionLostError,
+    Decisions,
     ForbiddenError,
     InvalidQuestionError,
     OffsetNotReachedError,
@@ -23,8 +25,14 @@ from authorizerd_client import (
     TimedOutError,
     TokenRefusedError,
 )
-from tests.clients.conftest import require_tokens
-from tests.clients.python_clients import SECONDS_MAX, NewClient
+from tests.clients.conftest import in_python, require_tokens
+from tests.clients.python_clients import (
+    CLIENTS,
+    SECONDS_MAX,
+    AnyClient,
+    BlockingInThread,
+    NewClient,
+)
 from tests.clients.stand_in import (
     ANSWER_FAULTS,
     GREETING,
@@ -55,8 +63,11 @@ async def test_real_daemon_decides(new_client: NewClient, token_daemon: DaemonPr
         assert decisions.offset == client.offset
     mixed = await client.decide_many([ALICE, ("nobody", None, 1, 2, ""), ALICE])
     assert (mixed.codes, mixed.allowed) == (b"\1\2\1", [True, False, True])
+
+
+def test_decisions_are_neither_true_nor_false() -> None:
     with pytest.raises(TypeError, match=r"use \.allowed"):
-        bool(mixed)
+        bool(Decisions(7, b"\1"))
 
 
 async def test_filter_allowed_takes_any_number_of_names(
@@ -98,18 +109,52 @@ async def test_offset_that_is_not_reached_is_an_error(
     assert await client.decide(ALICE)
 
 
-@pytest.mark.parametrize("question", [
-    ("User:\ud800", None, 3, 2, "orders"), ("User:a", None, 2**64, 2, "orders"),
-    ("User:a", None, 3, 2, object()), ("User:a", None, 3, 2, "x" * 200_000),
-])  # fmt: skip
-async def test_question_that_no_frame_can_hold_is_not_sent(
-    new_client: NewClient, token_daemon: DaemonProcess, question: authorizerd_client.AnyQuestion
-) -> None:
-    client = new_client(token_daemon.ready["decision_stream"], token=TOKEN)
+async def check_rejection(client: AnyClient, question: authorizerd_client.AnyQuestion) -> None:
+    """Check that a question is not sent, and harms no other one."""
     with pytest.raises(InvalidQuestionError):
         await client.decide(question)
     assert client.offset == -1
     assert await client.decide(ALICE)
+
+
+@pytest.mark.parametrize("name", ["\ud800", "\udc00\ud800", "x\ud800x", "x" * 200_000])
+async def test_question_that_no_frame_can_hold_is_not_sent(
+    new_client: NewClient, token_daemon: DaemonProcess, name: str
+) -> None:
+    client = new_client(token_daemon.ready["decision_stream"], token=TOKEN)
+    await check_rejection(client, ("User:a", None, "READ", "TOPIC", name))
+
+
+@pytest.mark.parametrize("new_client", [*CLIENTS, "javascript"], indirect=True)
+@pytest.mark.parametrize("question", [
+    ("User:a", None, 2**64, 2, "orders"), ("User:a", None, 3, 2, object()),
+])  # fmt: skip
+async def test_question_with_a_value_of_another_type_is_not_sent(
+    new_client: NewClient, token_daemon: DaemonProcess, question: authorizerd_client.AnyQuestion
+) -> None:
+    client = new_client(token_daemon.ready["decision_stream"], token=TOKEN)
+    await check_rejection(client, question)
+
+
+async def test_calls_above_the_frames_in_flight_wait(
+    new_client: NewClient, token_daemon: DaemonProcess
+) -> None:
+    """Each call gets its own answer."""
+    limit = {} if isinstance(new_client("h:1"), BlockingInThread) else {"frames_in_flight_max": 16}
+    client = new_client(
+        token_daemon.ready["decision_stream"], token=TOKEN, timeout_seconds=SECONDS_MAX, **limit
+    )
+    answered: list[bool] = []
+
+    async def ask(number: int) -> None:
+        asked = [ALICE, BOB] if number % 2 else [BOB, ALICE, ALICE]
+        allowed = (await client.decide_many(asked)).allowed
+        answered.append(allowed == [each is ALICE for each in asked])
+
+    async with trio.open_nursery() as nursery:
+        for number in range(500):
+            nursery.start_soon(ask, number)
+    assert answered == [True] * 500
 
 
 async def test_restarted_daemon_is_found_again(
@@ -204,6 +249,7 @@ def is_permission(data: bytes) -> bool:
     return len(content) == length and type(offset) is int and answer == (1, 0, b"\1")
 
 
+@in_python
 async def test_damaged_answer_is_never_a_permission(
     new_client: NewClient, nursery: trio.Nursery
 ) -> None:
@@ -229,6 +275,15 @@ async def test_damaged_answer_is_never_a_permission(
             allowed = False
         client.close()
         assert allowed is is_permission(damaged), damaged
+
+
+async def test_fields_of_later_versions_are_ignored(
+    new_client: NewClient, nursery: trio.Nursery
+) -> None:
+    appended = b"\x82\xa1a\xcb" + bytes(8) + b"\xc0\xd4\0\0"
+    answer = frame(b"\x95" + encode_answer(1, 0, 0, b"\1\0")[5:] + appended)
+    client = new_client(await start_stand_in(nursery, GREETING, answer))
+    assert (await client.decide_many([ALICE] * 2)).allowed == [True, False]
 
 
 async def test_only_the_decision_1_allows(new_client: NewClient, nursery: trio.Nursery) -> None:
@@ -259,6 +314,7 @@ async def test_call_to_a_peer_that_does_not_read_ends_at_the_time_limit(
     """The frame is larger than the buffers of two sockets; half of it is sent."""
     address = await start_stand_in(nursery, GREETING, then_closes=False)
     client = new_client(address, timeout_seconds=1, frame_bytes_max=2**26)
+    await client.connect()  # encoding the question may take as long as a call
     question = (*ALICE[:4], "x" * 2**25)
     with pytest.raises(TimedOutError):
         await client.decide(question)
@@ -266,12 +322,14 @@ async def test_call_to_a_peer_that_does_not_read_ends_at_the_time_limit(
 
 async def test_each_attempt_has_its_own_limit(new_client: NewClient, nursery: trio.Nursery) -> None:
     """One call tries a silent peer several times within its own limit."""
-    address = await start_stand_in(nursery, then_closes=False)
+    hellos: list[bytes] = []
+    address = await start_stand_in(nursery, then_closes=False, unanswered=hellos)
     client = new_client(address, timeout_seconds=1, connect_timeout_seconds=0.05)
     started = trio.current_time()
     with pytest.raises(ConnectionLostError, match="did not answer in time"):
         await client.decide(ALICE)
     assert trio.current_time() - started > 0.2
+    assert len(hellos) > 1
 
 
 async def test_closed_client_stays_closed(new_client: NewClient, nursery: trio.Nursery) -> None:
@@ -307,9 +365,15 @@ async def test_closed_client_stays_closed(new_client: NewClient, nursery: trio.N
 async def test_address_of_no_listener_is_an_error(new_client: NewClient, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    for address in (f"tcp://127.0.0.1:{port}", f"unix:{tmp_path}/nothing"):
+    places = (f"tcp://127.0.0.1:{port}", f"tls://127.0.0.1:{port}", f"unix:{tmp_path}/nothing")
+    for address in (*places, f"no-such-host.invalid:{port}", f"unix:{'x' * 200}"):
         with pytest.raises(ConnectionLostError, match="not connected: "):
             await new_client(address, timeout_seconds=0.2).decide(ALICE)
+
+
+async def test_valid_address_is_accepted(new_client: NewClient) -> None:
+    for address in ("unix:/a", "tcp://[::1]:1", "h:1", "tls://[::1]:1", "tls://h.example:65535"):
+        new_client(address)
 
 
 @pytest.mark.parametrize(

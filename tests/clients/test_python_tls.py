@@ -11,24 +11,14 @@ import trio
 
 from authorizerd_client import AuthorizerdError, ConnectionLostError, Question, TlsError
 from authorizerd_client.tls import TlsEndpoint, TlsSession
-from tests.clients.javascript import NODE, run
-from tests.clients.python_clients import CLIENTS, NewClient
+from tests.clients.conftest import in_python
+from tests.clients.python_clients import NewClient
 from tests.clients.stand_in import start_stand_in
-from tests.clients.tls_peer import ANSWERS, TLS_FAULTS, TlsFault, running_peer
+from tests.clients.tls_peer import ANSWERS, TLS_FAULTS, TlsFault, TlsFiles, running_peer
 from tests.support.certificates import Authority
 from tests.support.daemon_process import DaemonProcess, running
 
 ALICE = Question("User:alice", None, "READ", "TOPIC", "orders")
-
-
-def new_context(certificates: Path, fault: TlsFault) -> ssl.SSLContext | None:
-    if fault.ca is None:
-        return None
-    context = ssl.create_default_context(cafile=str(certificates / f"{fault.ca}.pem"))
-    context.maximum_version = fault.client_version
-    if fault.client is not None:
-        context.load_cert_chain(certificates / f"{fault.client}.pem")
-    return context
 
 
 @pytest.mark.parametrize("fault", TLS_FAULTS.values(), ids=TLS_FAULTS)
@@ -37,7 +27,7 @@ async def test_fault_is_named_at_once(
 ) -> None:
     """The second call fails with the same error as the first one."""
     with running_peer(certificates, fault, *ANSWERS) as address:
-        client = new_client(f"tls://{address}", tls=new_context(certificates, fault))
+        client = new_client(f"tls://{address}", tls=fault.client_files(certificates))
         for call in (client.connect(), client.decide(ALICE)):
             with trio.fail_after(60), pytest.raises(TlsError) as raised:
                 await call
@@ -55,7 +45,7 @@ async def test_client_decides_over_tls(
         requires=client_certificate is not None, client=client_certificate, reason="", remedy=""
     )
     with running_peer(certificates, fault, *ANSWERS) as address:
-        client = new_client(f"tls://{address}", tls=new_context(certificates, fault))
+        client = new_client(f"tls://{address}", tls=fault.client_files(certificates))
         assert [await client.decide(ALICE) for _ in range(3)] == [True] * 3
         client.close()
 
@@ -66,7 +56,7 @@ async def test_closed_handshake_of_a_known_daemon_is_a_lost_connection(
     """A daemon that restarts may close connections during the handshake: the client tries again."""
     fault = TlsFault(handshakes=1, reason="", remedy="")
     with running_peer(certificates, fault, *ANSWERS) as address:
-        context = new_context(certificates, fault)
+        context = fault.client_files(certificates)
         client = new_client(f"tls://{address}", tls=context)
         assert await client.decide(ALICE)
         with pytest.raises(ConnectionLostError, match="not connected: the daemon"):
@@ -95,16 +85,18 @@ async def test_peer_that_expects_tls_is_named(
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "tcp://127.0.0.1:1", "unix:/run/stream"])
-async def test_context_for_a_plain_address_is_rejected(new_client: NewClient, address: str) -> None:
+async def test_tls_for_a_plain_address_is_rejected(new_client: NewClient, address: str) -> None:
     with pytest.raises(ValueError, match="use tls://HOST:PORT"):
-        new_client(address, tls=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+        new_client(address, tls=TlsFiles())
 
 
+@in_python
 async def test_invalid_host_is_rejected(new_client: NewClient) -> None:
     with pytest.raises(ValueError, match="label"):
         new_client(f"tls://{'x' * 64}:1")
 
 
+@in_python
 async def test_default_context_checks_certificate_and_host(
     new_client: NewClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -262,49 +254,6 @@ def secured(tmp_path_factory: pytest.TempPathFactory, prepared_log: Path) -> Ite
         yield Secured(daemon, authority.ca_file, certificates)
 
 
-async def ask_in_python(
-    kind: str, address: str, question: Question, ca: Path, certificate: Path | None, token: str
-) -> str:
-    tls = None
-    if address.startswith("tls://"):
-        tls = ssl.create_default_context(cafile=str(ca))
-        if certificate is not None:
-            tls.load_cert_chain(certificate)
-    client = CLIENTS[kind](address, tls=tls, token=token or None)
-    try:
-        return str(await client.decide(question)).lower()
-    except AuthorizerdError as error:
-        return f"{type(error).__name__}: {error}"
-    finally:
-        client.close()
-
-
-ASK = """
-const [address, question, tls, token] = given;
-const client = new Client(address, { tls, token });
-const answer = await client.decide(question).catch((error) => `${error.name}: ${error.message}`);
-client.close();
-return String(answer);
-"""
-
-
-def read_pem(address: str, ca: Path, certificate: Path | None) -> dict[str, str] | None:
-    """Return the option ``tls`` of the JavaScript client."""
-    if not address.startswith("tls://"):
-        return None
-    tls = {"ca": ca.read_text()}
-    if certificate is not None:
-        tls["cert"] = tls["key"] = certificate.read_text()
-    return tls
-
-
-async def ask_in_javascript(
-    address: str, question: Question, ca: Path, certificate: Path | None, token: str
-) -> str:
-    return str(await run(ASK, address, question, read_pem(address, ca, certificate), token or None))
-
-
-@pytest.mark.parametrize("kind", [*CLIENTS, "JavaScript"])
 @pytest.mark.parametrize(("scheme", "name", "token", "question", "answer"), [
     ("tls", "proxy", "", ALICE, "true"),
     ("tls", "self", "", OWN, "false"),
@@ -315,17 +264,15 @@ async def ask_in_javascript(
     ("tcp", "proxy", "", ALICE, "TlsError: the daemon expects TLS"),
 ])  # fmt: skip
 async def test_certificate_is_the_callers_identity(
-    secured: Secured, kind: str, scheme: str, name: str | None, token: str,
+    new_client: NewClient, secured: Secured, scheme: str, name: str | None, token: str,
     question: Question, answer: str,
 ) -> None:  # fmt: skip
-    address = f"{scheme}://{secured.daemon.ready['decision_stream']}"
     certificate = None if name is None else secured.certificates[name]
-    given = (address, question, secured.ca_file, certificate, token)
-    with trio.fail_after(60):
-        if kind != "JavaScript":
-            answered = await ask_in_python(kind, *given)
-        elif NODE is None:
-            pytest.skip("the client runs on Node.js: no 'node' found")
-        else:
-            answered = await ask_in_javascript(*given)
+    files = TlsFiles(ca=secured.ca_file, certificate=certificate) if scheme == "tls" else None
+    address = f"{scheme}://{secured.daemon.ready['decision_stream']}"
+    client = new_client(address, tls=files, token=token or None)
+    try:
+        answered = str(await client.decide(question)).lower()
+    except AuthorizerdError as error:
+        answered = f"{type(error).__name__}: {error}"
     assert answered.startswith(answer)

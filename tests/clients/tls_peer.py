@@ -46,6 +46,30 @@ def write_certificates(folder: Path) -> Path:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TlsFiles:
+    """What a client of any language needs for TLS.
+
+    Attributes:
+        ca: the file of the CAs to trust; None for the system's.
+        certificate: the file of the client's certificate and key.
+        version: the newest version to speak, by Java's name; None for any.
+    """
+
+    ca: Path | None = None
+    certificate: Path | None = None
+    version: str | None = None
+
+    def new_context(self) -> ssl.SSLContext:
+        """Return the option of the Python clients."""
+        context = ssl.create_default_context(cafile=self.ca)
+        if self.version is not None:
+            context.maximum_version = ssl.TLSVersion[self.version.replace(".", "_")]
+        if self.certificate is not None:
+            context.load_cert_chain(self.certificate)
+        return context
+
+
+@dataclass(frozen=True, kw_only=True)
 class TlsFault:
     """A peer and a client that cannot agree on TLS.
 
@@ -73,6 +97,16 @@ class TlsFault:
     host: str = "127.0.0.1"
     reason: str
     remedy: str
+
+    def client_files(self, certificates: Path) -> TlsFiles | None:
+        """Return what the client presents and trusts; None for the defaults."""
+        if self.ca is None:
+            return None
+        certificate = None if self.client is None else certificates / f"{self.client}.pem"
+        version = None if self.client_version == TLS_1_3 else "TLSv1.2"
+        return TlsFiles(
+            ca=certificates / f"{self.ca}.pem", certificate=certificate, version=version
+        )
 
     @property
     def is_trusted(self) -> bool:

@@ -300,19 +300,19 @@ TOOL_MUTANTS: Final = {
         file="clients/python/src/authorizerd_client/values.py",
         text="[code == ALLOWED for",
         becomes="[code != DENIED for",
-        found_by="tests/clients/test_python_clients.py::test_only_the_decision_1_allows",
+        found_by="tests/clients/test_all_clients.py::test_only_the_decision_1_allows",
     ),
     "a client takes an unknown decision for a permission": Mutant(
         file="clients/python/src/authorizerd_client/values.py",
         text="return code == ALLOWED",
         becomes="return code != DENIED",
-        found_by="tests/clients/test_python_clients.py::test_only_the_decision_1_allows",
+        found_by="tests/clients/test_all_clients.py::test_only_the_decision_1_allows",
     ),
     "a client takes the answer to another question": Mutant(
         file="clients/python/src/authorizerd_client/protocol.py",
         text="self._in_flight[0].correlation_id != answer.correlation_id:",
         becomes="False:",
-        found_by="tests/clients/test_python_clients.py::test_invalid_answer_is_never_a_permission",
+        found_by="tests/clients/test_all_clients.py::test_invalid_answer_is_never_a_permission",
     ),
     "a client forgets the offset that it must require": Mutant(
         file="clients/python/src/authorizerd_client/client.py",
@@ -324,7 +324,7 @@ TOOL_MUTANTS: Final = {
         file="clients/python/src/authorizerd_client/tls.py",
         text="        if context is not None:\n",
         becomes="        if False:\n",
-        found_by="tests/clients/test_python_tls.py::test_context_for_a_plain_address_is_rejected",
+        found_by="tests/clients/test_python_tls.py::test_tls_for_a_plain_address_is_rejected",
     ),
     "a client's default context trusts every certificate": Mutant(
         file="clients/python/src/authorizerd_client/tls.py",
@@ -342,7 +342,7 @@ TOOL_MUTANTS: Final = {
         file="clients/javascript/lib/link.js",
         text='this.#socket.once("secureConnect", () => {',
         becomes='this.#socket.once("connect", () => {',
-        found_by="tests/clients/test_javascript_client.py::test_fault_is_named_at_once",
+        found_by="tests/clients/test_python_tls.py::test_fault_is_named_at_once",
     ),
     "a watch goes on after changes that a fault has hidden": Mutant(
         file="clients/python/src/authorizerd_client/following.py",

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tools.release.jar import build_jar
 from tools.release.packages import (
     ReleaseError,
     build_client,
@@ -43,6 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         release = read_release(ROOT, is_tagged=not untagged)
         helm = find_program("HELM", "helm", "the chart", is_trial=untagged)
         npm = find_program("NPM", "npm", "the JavaScript client", is_trial=untagged)
+        javac = find_program("JAVAC", "javac", "the Java client", is_trial=untagged)
         out = ROOT / "dist" / release.version
         with TemporaryDirectory() as folder:
             source = export_commit(ROOT, Path(folder) / "source")
@@ -54,6 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             build_client(source, out, release.epoch)
             if npm is not None:
                 pack_client(source, out, release.epoch, npm)
+            if javac is not None:
+                build_jar(source, out, release.epoch, javac)
         write_checksums(out)
     except (ReleaseError, subprocess.CalledProcessError) as error:
         sys.stderr.write(f"make release: {error}\n")

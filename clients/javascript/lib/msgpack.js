@@ -2,6 +2,7 @@
 // may append fields of any type to an answer.
 
 const DEPTH_MAX = 16;
+const OTHER = Symbol("a map or an extension");
 
 /** Return the bytes of null, a text, an integer, or an array of these. Throws TypeError. */
 export function encode(value) {
@@ -48,7 +49,7 @@ export function decode(bytes) {
 function readValue(reader) {
   const form = take(reader, 1)[0];
   if (form <= 0x7f) return form;
-  if (form <= 0x8f) return readArray(reader, 2 * (form & 0x0f));
+  if (form <= 0x8f) return readMap(reader, form & 0x0f);
   if (form <= 0x9f) return readArray(reader, form & 0x0f);
   if (form <= 0xbf) return take(reader, form & 0x1f).toString("utf8");
   if (form >= 0xe0) return form - 0x100;
@@ -64,9 +65,9 @@ const FORMS = {
   0xc4: (reader) => take(reader, number(reader, 1)),
   0xc5: (reader) => take(reader, number(reader, 2)),
   0xc6: (reader) => take(reader, number(reader, 4)),
-  0xc7: (reader) => take(reader, number(reader, 1) + 1),
-  0xc8: (reader) => take(reader, number(reader, 2) + 1),
-  0xc9: (reader) => take(reader, number(reader, 4) + 1),
+  0xc7: (reader) => readExtension(reader, number(reader, 1)),
+  0xc8: (reader) => readExtension(reader, number(reader, 2)),
+  0xc9: (reader) => readExtension(reader, number(reader, 4)),
   0xca: (reader) => take(reader, 4).readFloatBE(0),
   0xcb: (reader) => take(reader, 8).readDoubleBE(0),
   0xcc: (reader) => number(reader, 1),
@@ -77,25 +78,35 @@ const FORMS = {
   0xd1: (reader) => take(reader, 2).readInt16BE(0),
   0xd2: (reader) => take(reader, 4).readInt32BE(0),
   0xd3: (reader) => Number(take(reader, 8).readBigInt64BE(0)),
-  0xd4: (reader) => take(reader, 2),
-  0xd5: (reader) => take(reader, 3),
-  0xd6: (reader) => take(reader, 5),
-  0xd7: (reader) => take(reader, 9),
-  0xd8: (reader) => take(reader, 17),
+  0xd4: (reader) => readExtension(reader, 1),
+  0xd5: (reader) => readExtension(reader, 2),
+  0xd6: (reader) => readExtension(reader, 4),
+  0xd7: (reader) => readExtension(reader, 8),
+  0xd8: (reader) => readExtension(reader, 16),
   0xd9: (reader) => take(reader, number(reader, 1)).toString("utf8"),
   0xda: (reader) => take(reader, number(reader, 2)).toString("utf8"),
   0xdb: (reader) => take(reader, number(reader, 4)).toString("utf8"),
   0xdc: (reader) => readArray(reader, number(reader, 2)),
   0xdd: (reader) => readArray(reader, number(reader, 4)),
-  0xde: (reader) => readArray(reader, 2 * number(reader, 2)),
-  0xdf: (reader) => readArray(reader, 2 * number(reader, 4)),
+  0xde: (reader) => readMap(reader, number(reader, 2)),
+  0xdf: (reader) => readMap(reader, number(reader, 4)),
 };
 
 function number(reader, size) {
   return take(reader, size).readUIntBE(0, size);
 }
 
-// A map is read as an array of its keys and values, since the client uses no map.
+// No field of the protocol may be a map or an extension: what stands for them only has another type.
+function readMap(reader, size) {
+  readArray(reader, 2 * size);
+  return OTHER;
+}
+
+function readExtension(reader, size) {
+  take(reader, size + 1);
+  return OTHER;
+}
+
 function readArray(reader, size) {
   if (++reader.depth > DEPTH_MAX) throw new Error(`arrays are nested more than ${DEPTH_MAX} deep`);
   const array = [];

@@ -62,7 +62,7 @@ _HEAD: Final = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 _ID: Final = bytes(range(16))
 _ACL: Final = acl("User:ü", "READ", topic="a b", pattern="PREFIXED")
 _QUESTION: Final[AnyQuestion] = ("User:a", None, "READ", "TOPIC", "t")
-_COUNTS: Final = (2, 1, 3)
+COUNTS: Final = (2, 1, 3)
 """How many questions each frame asks."""
 
 _Followed = list[tuple[list[AclEvent], bytes]]
@@ -104,7 +104,7 @@ def _check_watch(data: bytes) -> Generator[None, None, None]:
 def _check_stream(data: bytes) -> None:
     """Only an answer to the questions allows anything, and it allows what it says."""
     connection = Connection(4096)
-    requests = [encode_request([_QUESTION] * count, -1, 4096) for count in _COUNTS]
+    requests = [encode_request([_QUESTION] * count, -1, 4096) for count in COUNTS]
     exchanges = [connection.ask(request)[0] for request in requests]
     settled: list[Exchange] = []
     with suppress(AuthorizerdError):
@@ -117,7 +117,7 @@ def _check_stream(data: bytes) -> None:
             decisions = exchange.get_decisions()
             said = msgspec.msgpack.decode(frames[number])
             assert said[:4] == [number, 0, decisions.offset, decisions.codes]
-            assert len(decisions.codes) == _COUNTS[number - 1]
+            assert len(decisions.codes) == COUNTS[number - 1]
             assert decisions.allowed == [code == 1 for code in said[3]]
     if settled:
         hello, _, error, *_ = msgspec.msgpack.decode(frames[0])
@@ -183,9 +183,9 @@ def _watch_seeds() -> Iterator[bytes]:
         yield listing + _END + refusal + _END + listing
 
 
-def _stream_seeds() -> Iterator[bytes]:
+def stream_seeds() -> Iterator[bytes]:
     greeting = encode_hello(ErrorCode.NONE, 7)
-    answers = (encode_answer(number, 0, 7, b"\1\0\2"[:n]) for number, n in enumerate(_COUNTS, 1))
+    answers = (encode_answer(number, 0, 7, b"\1\0\2"[:n]) for number, n in enumerate(COUNTS, 1))
     yield greeting + b"".join(answers)
     yield greeting + encode_answer(1, 0, -1, b"\3\3") + encode_answer(2, 89, 7, b"")
     yield encode_hello(ErrorCode.SASL_AUTHENTICATION_FAILED, -1)
@@ -208,6 +208,6 @@ def _feed_seeds() -> Iterator[bytes]:
 LIBRARY_TARGETS: Final = (
     reader("client-watch", _check_watch, _watch_seeds,
            words=(_END, b"\n\n", b"id: 9\n", b"event: acls\n", b'"more":false', b"0\r\n\r\n")),
-    reader("client-stream", _check_stream, _stream_seeds, weight=20),
+    reader("client-stream", _check_stream, stream_seeds, weight=20),
     reader("worker-feed", _check_feed, _feed_seeds, weight=10),
 )  # fmt: skip

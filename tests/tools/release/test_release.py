@@ -23,16 +23,18 @@ GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBr
 BUILD = """
 import sys
 from pathlib import Path
+from tools.release.jar import build_jar
 from tools.release.packages import build_client, build_packages, pack_client, write_install_files
 source, out, epoch = Path(sys.argv[1]), Path(sys.argv[2]), 1_700_000_000
 write_install_files(Path(".venv/bin/python").absolute(), source)
 build_packages(source, out, epoch)
 build_client(source, out, epoch)
 pack_client(source, out, epoch, "npm")
+build_jar(source, out, epoch, "javac")
 """
 need_tools = pytest.mark.skipif(
-    not (IS_WHOLE and TOOLS.exists() and shutil.which("npm")),
-    reason="it takes WHOLE=1, npm, and make .venv-release/.setup",
+    not (IS_WHOLE and TOOLS.exists() and shutil.which("npm") and shutil.which("javac")),
+    reason="it takes WHOLE=1, npm, javac, and make .venv-release/.setup",
 )
 
 
@@ -126,7 +128,8 @@ def test_packages_have_the_same_bytes_each_time(tmp_path: Path) -> None:
     assert built[0] == built[1]
     kinds = sorted(re.sub(r"-[0-9].*(?=\.)", "", name) for name in built[0])
     assert kinds == [
-        "authorizerd-client.tgz", "authorizerd.gz", "authorizerd.whl", "authorizerd_client.whl"
+        "authorizerd-client.jar", "authorizerd-client.tgz", "authorizerd.gz", "authorizerd.whl",
+        "authorizerd_client.whl",
     ]  # fmt: skip
     (sdist,) = (tmp_path / "out1").glob("*.tar.gz")
     (wheel,) = (tmp_path / "out1").glob("authorizerd-*.whl")
