@@ -10,6 +10,7 @@ from typing import Final
 from authorizerd.protocol.decisions.discovery import base_url_of, encode_metadata
 from authorizerd.protocol.http.messages import (
     JSON,
+    NO_STORE,
     Request,
     Response,
     method_not_allowed,
@@ -17,7 +18,6 @@ from authorizerd.protocol.http.messages import (
 )
 
 _CACHED: Final = ((b"Cache-Control", b"max-age=3600"),)
-_NOT_CACHED: Final = ((b"Cache-Control", b"no-store"),)
 """A cache that ignores Host could give others a wrong URL, to which they would send tokens."""
 
 
@@ -45,5 +45,5 @@ class DiscoveryHandler:
         if base_url is None:
             return text_response(400, "Host: expected the host and port of this server")
         body = encode_metadata(base_url, has_searches=self._has_searches)
-        headers = _CACHED if self._base_url else _NOT_CACHED
+        headers = _CACHED if self._base_url else NO_STORE
         return Response(status=200, body=body, content_type=JSON, headers=headers)

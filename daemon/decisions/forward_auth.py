@@ -27,7 +27,13 @@ from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.decisions.requester import PortRequester
 from authorizerd.daemon.decisions.route_file import FORWARD_PATH, KEY, RouteFile
 from authorizerd.daemon.errors import ForbiddenError
-from authorizerd.protocol.http.messages import Request, Response, bearer_token, text_response
+from authorizerd.protocol.http.messages import (
+    NO_STORE,
+    Request,
+    Response,
+    bearer_token,
+    text_response,
+)
 from authorizerd.protocol.http.request_head import RepeatedHeaders
 from authorizerd.protocol.http.rights import FORWARDED
 
@@ -36,8 +42,7 @@ REASON: Final = b"X-Authorizerd-Reason"
 REASON_BYTES_MAX: Final = 512
 
 # A gateway that caches answers would keep them longer than the ACLs allow.
-_UNCACHED: Final = ((b"Cache-Control", b"no-store"),)
-_ALLOWED: Final = Response(status=200, body=b"", headers=_UNCACHED)
+_ALLOWED: Final = Response(status=200, body=b"", headers=NO_STORE)
 _UNIDENTIFIED: Final = (
     "the gateway is unknown: it needs a valid token (Authorization: Bearer ID.SECRET) or a client"
     " certificate"
@@ -49,7 +54,7 @@ def refuse(status: int, reason: str) -> Response:
     shown = escape_unprintable(_shorten(reason))
     header = _shorten(shown.encode("ascii", "backslashreplace").decode()).encode()
     response = text_response(status, shown)
-    return msgspec.structs.replace(response, headers=((REASON, header), *_UNCACHED))
+    return msgspec.structs.replace(response, headers=((REASON, header), *NO_STORE))
 
 
 def _shorten(text: str) -> str:

@@ -32,6 +32,9 @@ CONNECTION_CLOSE: Final = b"Connection: close\r\n"
 KEEP_ALIVE: Final = b"Connection: keep-alive\r\n"
 """It tells HTTP/1.0 that the connection stays open. In HTTP/1.1 this is the default."""
 
+NO_STORE: Final = ((b"Cache-Control", b"no-store"),)
+"""The headers of an answer that no cache may keep. They are encoded once."""
+
 _JSON: Final = b"application/json"
 _TOKEN: Final = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _FIELD_VALUE: Final = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
@@ -128,7 +131,9 @@ def encode_response(
         ValueError: a header contains a line break, or the status does not allow a body.
     """
     start, body = _status_and_type(response.status, response.content_type), response.body
-    if response.headers:
+    if response.headers is NO_STORE:
+        connection += _NO_STORE
+    elif response.headers:
         connection += b"".join([_field(name, value) for name, value in response.headers])
     # An answer to HEAD still announces the length of the body (RFC 9110, section 9.3.2).
     sent = b"" if bodiless else body
@@ -147,3 +152,6 @@ def _field(name: bytes, value: bytes) -> bytes:
     if not _TOKEN.fullmatch(name) or not _FIELD_VALUE.fullmatch(value):
         raise ValueError(f"invalid header {name!r}: {value!r}")
     return b"%b: %b\r\n" % (name, value)
+
+
+_NO_STORE: Final = b"".join([_field(name, value) for name, value in NO_STORE])

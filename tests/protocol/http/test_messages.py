@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.protocol.http.messages import LOOPBACK_HOSTS, Response, encode_response
+from authorizerd.protocol.http.messages import LOOPBACK_HOSTS, NO_STORE, Response, encode_response
+
+
+def test_headers_that_are_encoded_once_are_written_as_others() -> None:
+    (field,) = NO_STORE
+    others = Response(status=200, body=b"", headers=(field, (b"Allow", b"GET")))
+    expected = encode_response(others).replace(b"Allow: GET\r\n", b"")
+    assert encode_response(Response(status=200, body=b"", headers=NO_STORE)) == expected
+    assert b"Cache-Control: no-store\r\n" in expected
 
 
 def test_response_is_written_with_its_length() -> None:
