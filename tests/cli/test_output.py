@@ -39,7 +39,7 @@ def test_page_says_which_command_has_the_flag_and_which_uses_the_profile() -> No
         }
         for name, actions in each_command(command_tree())
     }
-    assert said.keys() == flags.keys() - {"authorizerd", "replay"}
+    assert said.keys() == flags.keys() - {"authorizerd", "replay", "routes"}
     for name, (json_cell, profile_cell) in said.items():
         assert json_cell == "yes" if "--json" in flags[name] else json_cell.startswith("no: ")
         uses_profile = not flags[name].isdisjoint(("--bootstrap-server", "--acls"))

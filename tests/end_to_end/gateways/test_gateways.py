@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 from base64 import b64encode
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from random import Random
+from subprocess import PIPE
 from typing import Final
 
 import pytest
@@ -110,6 +112,19 @@ def test_cache_of_nginx_keeps_no_answer_unless_it_must(
         with closing(KafkaConnection(daemon.ready["listeners"]["PLAINTEXT"])) as admin:
             admin.delete_name("orders")
         assert get(rig).status == status
+
+
+def test_haproxy_judges_the_path_of_http_2_too(tmp_path: Path) -> None:
+    """To HAProxy, the URL of such a request has a scheme and a host."""
+    (haproxy,) = (each for each in GATEWAYS if each.program == "haproxy")
+    require(haproxy)
+    with running_gateway(tmp_path, haproxy) as rig, rig.daemon(ORDERS):
+        for topic, status in (("orders", b"200"), ("payments", b"403")):
+            url = f"http://{rig.address}/topics/{topic}"
+            told = ("-o", "/dev/null", "-w", "%{http_version} %{http_code}")
+            command = ("curl", "-s", "--http2-prior-knowledge", "-u", "alice:alice-secret", *told)
+            assert subprocess.run((*command, url), stdout=PIPE, check=True).stdout == b"2 " + status
+        assert [each.target for each in rig.api.take()] == [b"/topics/orders"]
 
 
 def test_error_in_the_lua_of_haproxy_lets_nothing_pass(tmp_path: Path) -> None:
