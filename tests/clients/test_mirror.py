@@ -45,7 +45,7 @@ from authorizerd_client import (
 )
 from authorizerd_client.following import Follower
 from authorizerd_client.mirror import Mirror
-from authorizerd_client.mirror.copy import Copy
+from authorizerd_client.mirror.copy import VERSIONS_MAX, Copy
 from authorizerd_client.mirror.state import DaemonState, read_state
 from authorizerd_client.values import Address, AnyQuestion
 from tests.acl.questions import questions
@@ -89,10 +89,10 @@ def list_changes(before: AclSnapshot, changes: Iterable[model.Change], offset: i
 
 
 def state_of(
-    snapshot: AclSnapshot, valid_seconds: float | None = None, *, offset: int | None = None
+    snapshot: AclSnapshot, valid_seconds: float | None = None, *, default: bool = False
 ) -> DaemonState:
-    offset = snapshot.offset if offset is None else offset
-    return DaemonState(offset, snapshot.version, AuthorizerSettings(), RULES_4_3, valid_seconds)
+    settings = AuthorizerSettings(allow_everyone_if_no_acl_found=default)
+    return DaemonState(snapshot.version, settings, RULES_4_3, valid_seconds)
 
 
 @given(
@@ -119,7 +119,7 @@ def test_copy_decides_as_the_daemon(
         if number == start:
             copy.apply(list_all(snapshot), number)
         if number >= start:
-            state = DaemonState(snapshot.offset, snapshot.version, settings, snapshot.rules, None)
+            state = DaemonState(snapshot.version, settings, snapshot.rules, None)
             copy.note_state(state, number)
             assert copy.view is not None
             assert copy.view.deadline == number + STALE
@@ -168,16 +168,14 @@ Step = tuple[float, object]
                      id="contact counts from its question, once the changes have arrived"),
         pytest.param([(0, LISTING), (2, ADDED), (1, state_of(ONE))], 11,
                      id="an answer that a change has overtaken"),
-        pytest.param([(0, LISTING), (1, ADDED), (2, state_of(ONE))], 11,
-                     id="an answer of a daemon that is behind the copy"),
-        pytest.param([(0, LISTING), (1, ADDED), (2, state_of(ONE, offset=2))], None,
-                     id="an undone change whose removal has not arrived"),
-        pytest.param([(0, LISTING), (1, state_of(ONE, offset=2)), (2, ADDED)], None,
-                     id="a change that was undone before the answer"),
-        pytest.param([(0, LISTING), (1, state_of(ONE, offset=2)), (2, ADDED), (3, REMOVED),
-                      (4, state_of(ONE, offset=2))], 14, id="an undone change, and contact"),
-        pytest.param([(0, LISTING), (1, ADDED), (12, state_of(ONE))], 11,
-                     id="a daemon that is in a state of long ago"),
+        pytest.param([(0, LISTING), (1, ADDED), (2, state_of(TWO)), (3, state_of(ONE))], 12,
+                     id="a daemon that is behind the copy"),
+        pytest.param([(0, LISTING), (1, state_of(ONE)), (2, ADDED)], 11,
+                     id="a change without an answer that names it"),
+        pytest.param([(0, LISTING), (1, ADDED), (2, REMOVED), (3, state_of(ONE))], 13,
+                     id="a change that was undone"),
+        pytest.param([(0, LISTING), (1, ADDED), (2, REMOVED), (3, ADDED), (4, state_of(TWO))], 14,
+                     id="a change that was undone and made again"),
         pytest.param([(0, LISTING), (1, state_of(EMPTY_SNAPSHOT))], None, id="another daemon"),
         pytest.param([(0, LISTING), (1, state_of(ONE)), (2, STOP)], None, id="suspended"),
         pytest.param([(0, LISTING), (2, STOP), (3, state_of(ONE))], None, id="while suspended"),
@@ -196,6 +194,35 @@ def test_copy_decides_until(steps: list[Step], deadline: float | None) -> None:
         else:
             copy.apply(step, at)  # type: ignore[arg-type]
     assert deadline_of(copy) == deadline
+
+
+def test_new_acls_decide_with_the_settings_of_their_answer() -> None:
+    """Otherwise a default that has ended would allow what an ACL kept from it until now."""
+    copy = Copy(STALE)
+    copy.apply(list_all(TWO), 0)
+    copy.note_state(state_of(TWO, default=True), 1)
+    copy.apply(REMOVED, 2)
+    for asked_at, answer, shown, default in (
+        (0, None, TWO, True), (3, state_of(TWO), TWO, False), (4, state_of(ONE), ONE, False),
+        (5, state_of(TWO, default=True), ONE, False),
+    ):  # fmt: skip
+        if answer is not None:
+            copy.note_state(answer, asked_at)
+        assert copy.view is not None
+        assert copy.view.snapshot.version == shown.version
+        assert copy.view.settings.allow_everyone_if_no_acl_found is default
+
+
+def test_versions_that_wait_for_an_answer_are_bounded() -> None:
+    copy = Copy(STALE)
+    copy.apply(LISTING, 0)
+    for number in range(VERSIONS_MAX + 5):
+        changes = [model.AclAdded((10 + number).to_bytes(16), acl(topic=f"t{number}"))]
+        copy.apply(list_changes(ONE, changes, number), number)
+    assert len(copy._versions) == VERSIONS_MAX
+    assert copy.is_behind
+    copy.note_state(state_of(ONE), 1)
+    assert copy.view is None
 
 
 @pytest.mark.parametrize(
@@ -223,11 +250,13 @@ def test_contradiction_ends_decisions_until_the_next_listing(changes: Changes) -
     with pytest.raises(ProtocolError, match="no listing"):
         copy.apply(ADDED, 4)
     copy.apply(list_all(TWO), 5)
-    assert deadline_of(copy) == 13
+    assert copy.view is None
+    copy.note_state(state_of(TWO), 5)
+    assert deadline_of(copy) == 15
 
 
 GOOD = {
-    "offset": 7, "version": "00", "releases": ["4.3"], "super_users": ["User:a"], "valid_ms": None,
+    "version": "00", "releases": ["4.3"], "super_users": ["User:a"], "valid_ms": None,
     "allow_everyone_if_no_acl_found": False,
 }  # fmt: skip
 
@@ -237,7 +266,7 @@ GOOD = {
     [
         b"", b"[]", b"{}", b"[" * 100_000,
         *(msgspec.json.encode(GOOD | {key: value}) for key, value in {
-            "offset": "7", "version": "0", "releases": ["4.5"], "super_users": None,
+            "version": "0", "releases": ["4.5"], "super_users": None,
             "valid_ms": "1", "allow_everyone_if_no_acl_found": 1,
         }.items()),
         msgspec.json.encode(GOOD | {"releases": []}),

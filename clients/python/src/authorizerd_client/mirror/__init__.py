@@ -34,6 +34,7 @@ from authorizerd_client.values import AnyQuestion, new_invalid_question_error
 STALE_SECONDS: Final = 10.0
 CONTACTS_PER_STALE: Final = 5
 CONTACT_SECONDS_MAX: Final = 1.0
+PAUSE_SECONDS_MIN: Final = 0.005
 RETRY_SECONDS: Final = 1.0
 _BEHIND: Final = "it has no proof yet that its ACLs are those of the daemon"
 
@@ -48,8 +49,9 @@ _TYPE_OF: Final[dict[str | int, int]] = {
 class Mirror:
     """A copy of a daemon's ACLs and settings that decides. Any number of threads may share it.
 
-    Two threads keep it current: one follows the changes of ACLs, and one asks regularly by what the
-    daemon decides. A mirror decides nothing until both have succeeded.
+    Two threads keep it current: one follows the changes of ACLs, and one asks by what the daemon
+    decides, once a second and after each change. A mirror decides only by ACLs and settings that
+    one answer has named together.
 
     Args:
         address: ``http://HOST:PORT`` or ``https://HOST:PORT`` of the decision port; or a list of
@@ -79,6 +81,7 @@ class Mirror:
         self._view: View | None = None
         self._changed: Final = threading.Condition()
         self._closing: Final = threading.Event()
+        self._news: Final = threading.Event()  # the ACLs have changed, or the mirror closes
         self._problems: Final = {"watch": "", "contact": ""}
         self._interval: Final = min(CONTACT_SECONDS_MAX, stale_seconds / CONTACTS_PER_STALE)
         self._contact: Final = Contact(addresses, token, tls, timeout_seconds=stale_seconds / 2)
@@ -142,6 +145,7 @@ class Mirror:
     def close(self) -> None:
         """Stop following. The mirror decides no more."""
         self._closing.set()
+        self._news.set()
         self._watch.close()
         with self._changed:
             self._copy.forget()
@@ -171,13 +175,15 @@ class Mirror:
                 with self._watch as events:
                     for event in events:
                         self._update("watch", partial(self._copy.apply, event, boot_time()))
+                        self._news.set()
             except Exception as error:  # noqa: BLE001 - if the thread ended, nobody would notice
                 self._problems["watch"] = str(error) or type(error).__name__
             self._closing.wait(RETRY_SECONDS)
             self._watch = self._new_watch()
 
     def _keep_contact(self) -> None:
-        """Ask regularly by what the daemon decides, until ``close``."""
+        """Ask by what the daemon decides, regularly and after each change, until ``close``."""
+        pause = 0.0
         while not self._closing.is_set():
             asked_at = boot_time()
             try:
@@ -185,7 +191,12 @@ class Mirror:
                 self._update("contact", partial(self._copy.note_state, state, asked_at))
             except Exception as error:  # noqa: BLE001 - as above
                 self._problems["contact"] = str(error) or type(error).__name__
-            self._closing.wait(self._interval)
+            # Another process of the daemon may answer, a little later than the watch.
+            pause = max(2 * pause, PAUSE_SECONDS_MIN) if self._copy.is_behind else self._interval
+            if self._news.wait(min(pause, self._interval)):
+                self._news.clear()
+                self._closing.wait(PAUSE_SECONDS_MIN)
+                pause = 0.0
         self._contact.close()
 
     def _update(self, name: str, change: Callable[[], None]) -> None:

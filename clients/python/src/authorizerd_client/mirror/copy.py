@@ -1,9 +1,8 @@
 """The copy of a daemon's ACLs, and until when it may decide. Nothing here has a clock or a socket.
 
-**Invariant:** the copy decides for some time after a question to the daemon was *sent*, if the
-answer names the version of the ACLs that the copy has, or has left for a later one. A change from
-before that answer ends this. So neither delays, nor changes that undo each other, nor a daemon with
-another log, can make an old copy look current.
+**Invariant:** what decides is one state of the daemon: the ACLs and the settings that one answer of
+``/v1/state`` named, for some time after the question was *sent*. So neither delays nor a daemon
+with another log can make an old copy look current, and new ACLs never meet old settings.
 """
 
 from __future__ import annotations
@@ -37,6 +36,8 @@ from authorizerd_client.watch_values import AclEvent, Changes, Listing, Resumed,
 _UNKNOWN: Final = "UNKNOWN"
 _FIRST_UNKNOWN_CODE: Final = 1000
 _ID_BYTES: Final = 16
+VERSIONS_MAX: Final = 1_000
+"""They share what is unchanged. The oldest are left out: an answer about a later one will do."""
 
 
 class View(NamedTuple):
@@ -57,17 +58,18 @@ class Copy:
     def __init__(self, stale_seconds: float) -> None:
         self.view: View | None = None
         self._stale_seconds: Final = stale_seconds
-        self._snapshot: AclSnapshot | None = None
-        self._state: DaemonState | None = None
-        self._deadline = -math.inf
+        self._versions: OrderedDict[bytes, AclSnapshot] = OrderedDict()
+        self._answer: tuple[DaemonState, float] | None = None
         self._accepts_after = -math.inf
-        self._newest: tuple[DaemonState, float] | None = None
-        self._proved_offset = -math.inf
-        self._left: OrderedDict[bytes, tuple[float, int]] = OrderedDict()
         self._unknown_codes: Final = count(_FIRST_UNKNOWN_CODE)
 
+    @property
+    def is_behind(self) -> bool:
+        """True if no answer has named the newest ACLs yet."""
+        return len(self._versions) > 1 or (self.view is None and bool(self._versions))
+
     def apply(self, event: AclEvent, now: float) -> None:
-        """Apply an event of a watch.
+        """Apply an event of a watch. New ACLs decide once an answer names them.
 
         Raises:
             ProtocolError: it contradicts the copy, which decides no more until the next listing.
@@ -80,26 +82,24 @@ class Copy:
         self._confirm()
 
     def forget(self) -> None:
-        """Decide no more until the next listing and an answer that proves it."""
-        self._snapshot, self._state, self._deadline, self.view = None, None, -math.inf, None
-        self._left.clear()
-        self._proved_offset = -math.inf
+        """Decide no more until the next listing and an answer that names it."""
+        self._versions.clear()
+        self._answer = self.view = None
 
     def note_state(self, state: DaemonState, asked_at: float) -> None:
         """Note an answer to a question that was sent at ``asked_at``."""
-        self._newest = state, asked_at
+        self._answer = state, asked_at
         self._confirm()
 
     def _apply(self, event: AclEvent, now: float) -> None:
         match event:
             case Listing(offset, acls):
-                self.forget()
-                self._accepts_after = -math.inf
                 added = [AclAdded(_read_id(each), self._read(acl)) for each, acl in acls.items()]
-                self._snapshot = build(added, offset)
+                self._versions.clear()
+                self._add(build(added, offset))
+                self._accepts_after = -math.inf
             case Changes(offset, changes):
-                before = self._snapshot
-                if before is None:
+                if not self._versions:
                     raise ValueError("there is no listing before it")
                 read = [
                     AclAdded(_read_id(each.id), self._read(each.acl))
@@ -107,51 +107,39 @@ class Copy:
                     else AclRemoved(_read_id(each.id))
                     for each in changes
                 ]
-                self._snapshot = at_offset(apply_changes(before, read), offset)
-                self._leave(before.version, now, offset)
-                if offset <= self._proved_offset:
-                    self._deadline = -math.inf
+                newest = self._versions[next(reversed(self._versions))]
+                self._add(at_offset(apply_changes(newest, read), offset))
             case Suspended():
-                self._deadline, self._accepts_after = -math.inf, math.inf
+                self._answer = self.view = None
+                self._accepts_after = math.inf
             case Resumed():
                 self._accepts_after = now
             case _:
                 assert_never(event)
 
-    def _leave(self, version: bytes, now: float, offset: int) -> None:
-        """Remember when this version was left, and forget those that were left long ago.
-
-        Args:
-            offset: that of the change after which the copy had another version.
-        """
-        self._left[version] = now, offset
-        self._left.move_to_end(version)
-        while next(iter(self._left.values()))[0] < now - self._stale_seconds:
-            self._left.popitem(last=False)
+    def _add(self, snapshot: AclSnapshot) -> None:
+        """Keep the newest ACLs, and those before that an answer may still name."""
+        version = snapshot.version
+        self._versions[version] = snapshot
+        self._versions.move_to_end(version)
+        if len(self._versions) > VERSIONS_MAX:
+            self._versions.popitem(last=False)
 
     def _confirm(self) -> None:
-        """Use the newest answer if it is about this copy, and publish the view."""
-        snapshot = self._snapshot
-        if snapshot is None:
+        """Publish the state that the newest answer names, if it has arrived."""
+        if self._answer is None:
             return
-        if self._newest is not None:
-            answer, asked_at = self._newest
-            proved_at = -math.inf
-            left_at, left_offset = self._left.get(answer.version, (-math.inf, -1))
-            if answer.version == snapshot.version:
-                proved_at = asked_at
-            elif left_offset > answer.offset:  # a change has overtaken the answer
-                proved_at = min(asked_at, left_at)
-            if proved_at > -math.inf and asked_at > self._accepts_after:
-                self._state, self._newest = answer, None
-                self._proved_offset = answer.offset
-                valid = self._stale_seconds
-                if answer.valid_seconds is not None:
-                    valid = min(valid, answer.valid_seconds)
-                self._deadline = proved_at + valid
-        state = self._state
-        if state is not None:
-            self.view = View(with_rules(snapshot, state.rules), state.settings, self._deadline)
+        state, asked_at = self._answer
+        snapshot = self._versions.get(state.version)
+        if snapshot is None or asked_at <= self._accepts_after:
+            return
+        self._answer = None
+        while next(iter(self._versions)) != state.version:
+            self._versions.popitem(last=False)
+        valid = self._stale_seconds
+        if state.valid_seconds is not None:
+            valid = min(valid, state.valid_seconds)
+        self.view = View(with_rules(snapshot, state.rules), state.settings, asked_at + valid)
 
     def _read(self, acl: ListedAcl) -> Acl:
         return Acl(

@@ -14,7 +14,6 @@ STATE_BYTES_MAX: Final = 16 * 1024 * 1024
 
 
 class _Answer(msgspec.Struct, frozen=True):
-    offset: int
     version: str
     releases: tuple[Release, ...]
     super_users: frozenset[str]
@@ -26,12 +25,10 @@ class DaemonState(msgspec.Struct, frozen=True):
     """A daemon's state.
 
     Attributes:
-        offset: the log offset of its ACLs.
         version: identifies the set of its ACLs; see ``acl.snapshot.AclSnapshot.version``.
         valid_seconds: how long it may decide without further contact; None without a limit.
     """
 
-    offset: int
     version: bytes
     settings: AuthorizerSettings
     rules: ReleaseRules
@@ -56,4 +53,4 @@ def read_state(body: bytes) -> DaemonState:
         raise ProtocolError(f"/v1/state: {error}: a mirror of another version?") from None
     settings = AuthorizerSettings(answer.super_users, answer.allow_everyone_if_no_acl_found)
     valid = None if answer.valid_ms is None else answer.valid_ms / 1000
-    return DaemonState(answer.offset, version, settings, rules, valid)
+    return DaemonState(version, settings, rules, valid)
