@@ -4,8 +4,8 @@ Kafka's principal of a client certificate has the text of Java's ``X500Principal
 OpenSSL, browsers and other tools write the same name in other ways, and ACLs compare principals as
 text.
 
-**Invariant:** nothing here decides about access. A text that is not a distinguished name has no
-parts.
+**Invariant:** a text that is not a distinguished name has no parts. A principal is made only of a
+name whose text in Java is certain.
 
 Source: RFC 2253, RFC 4519; sun.security.x509.AVA of Java 25.0.3; OpenSSL X509_NAME_oneline.
 """
