@@ -193,7 +193,7 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 
 def run_stories(seed: int, stories: int, counts: Counter[str]) -> Broken | None:
     """Run stories from ``seed`` on; return the first that breaks an invariant."""
-    descriptors = _count_descriptors()
+    before = _list_descriptors()
     for number in range(seed, seed + stories):
         story = draw_story(number)
         run = StoryRun(story)
@@ -202,13 +202,20 @@ def run_stories(seed: int, stories: int, counts: Counter[str]) -> Broken | None:
             return story, error
         counts["stories"] += 1
         counts.update(run.counts + run.invariants.counts + run.disk.faults)
-    check(_count_descriptors() <= descriptors, "descriptors are left open")
+    after = _list_descriptors()
+    left = after - before
+    check(after.total() <= before.total(), f"descriptors are left open: {sorted(left.elements())}")
     return None
 
 
-def _count_descriptors() -> int:
+def _list_descriptors() -> Counter[str]:
+    """Return what the open descriptors refer to."""
     gc.collect()  # servers that were never opened are in cycles, and so are their descriptors
-    return len(os.listdir("/proc/self/fd"))
+    found = Counter[str]()
+    for name in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):  # the one that lists the others
+            found[os.readlink(f"/proc/self/fd/{name}")] += 1
+    return found
 
 
 def fault_of(story: Story, run: StoryRun | None = None) -> Exception | None:

@@ -82,12 +82,16 @@ def test_agreement_is_counted() -> None:
     ]
 
 
-@given(st.lists(random_acls(), max_size=6), st.lists(random_acls(), max_size=2), st.booleans())
+@given(
+    st.lists(random_acls(), max_size=6, unique=True),
+    st.lists(random_acls(), max_size=2, unique=True),
+    st.booleans(),
+)
 def test_differences_are_those_of_a_plain_scan(
     common: list[Acl], planted: list[Acl], is_here: bool
 ) -> None:
     """Some ACLs are on one side only. What is not visible is compared by DESCRIBE alone."""
-    more = [*common, *planted]
+    more = [*dict.fromkeys((*common, *planted))]
     theirs, ours = (common, more) if is_here else (more, common)
     cluster = AclCluster(theirs, ["a", "-b"], {"a": 0, "b": 1}, brokers=2)
     here = AclCluster(ours)
