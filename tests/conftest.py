@@ -92,10 +92,18 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if config.getoption("markexpr") == FAST and is_slow(collection_path) else None
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_runtest_teardown() -> None:
-    """Undo the log level of a daemon in this process: the next tests look for warnings."""
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown() -> Iterator[None]:
+    """Undo the log level of a daemon in this process: the next tests look for warnings.
+
+    A test that leaves the garbage collector off fails: in later tests, garbage would look like
+    leaks.
+    """
+    yield
     logging.getLogger().setLevel(logging.WARNING)
+    if not gc.isenabled():
+        gc.enable()
+        pytest.fail("the garbage collector was left off")
 
 
 @pytest.hookimpl(optionalhook=True)
