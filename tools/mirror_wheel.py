@@ -40,7 +40,7 @@ def stage(source: Path, to: Path) -> Path:
         path = path / "__init__.py" if file.name == "__init__.py" else path.with_suffix(".py")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(
-            re.sub(r"\bauthorizerd\.(?=acl\b|image\b)", f"{_COPIED}.", file.read_text())
+            re.sub(r"\bauthorizerd\.(?=acl\b|actors\b|image\b)", f"{_COPIED}.", file.read_text())
         )
     init = to / "src" / Path(*_COPIED.split(".")) / "__init__.py"
     init.write_text('"""The modules of authorizerd that decide, copied from one release."""\n')

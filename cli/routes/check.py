@@ -40,7 +40,7 @@ class CheckRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
-    """What one request asks. ``line`` is that of its route, None without a route."""
+    """The questions of one request. ``line`` is that of its route, None without a route."""
 
     method: str
     target: str

@@ -21,7 +21,7 @@ _EXPECTED = (
 
 
 class Asked(NamedTuple):
-    """What the table answers to a request: questions, or else the reason why it is denied."""
+    """The table's answer to a request: questions, or else the reason why it is denied."""
 
     questions: tuple[str, ...]
     denial: str = ""

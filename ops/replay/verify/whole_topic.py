@@ -46,7 +46,7 @@ def add_topic(client: TopicClient, tallies: Tallies) -> None:
             end = ends.get(partition, 0)
             name = name_partition(client.topic.name, partition)
             tallies.add_numbered(name, ((at, line) for _, at, line in some if at < end))
-        # The last offsets may be those of control records, which are no lines.
+        # The last offsets may be those of control records, which have no lines.
         nexts = {partition: at + 1 for partition, at, _ in records} | read.ends
         ends = {number: end for number, end in ends.items() if nexts.get(number, 0) < end}
         if nexts:

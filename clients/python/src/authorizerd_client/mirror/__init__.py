@@ -21,12 +21,12 @@ from authorizerd.acl.decision import authorize
 from authorizerd.acl.errors import InvalidQuestionError as InvalidError
 from authorizerd.acl.hosts import host_address
 from authorizerd.acl.model import OPERATIONS, RESOURCE_TYPES, Operation, ResourceType
+from authorizerd.actors.boot_clock import boot_time
 from authorizerd_client.blocking import AclWatch, watch
 from authorizerd_client.errors import (
     NOT_READY,
     NotReadyError,
 )
-from authorizerd_client.mirror.clock import boot_time
 from authorizerd_client.mirror.contact import Contact
 from authorizerd_client.mirror.copy import Copy, View
 from authorizerd_client.values import AnyQuestion, new_invalid_question_error

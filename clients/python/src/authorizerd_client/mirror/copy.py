@@ -163,11 +163,11 @@ class Copy:
 
 
 def _read_id(text: str) -> bytes:
-    """Return a uuid that is written as Kafka does. Raises ValueError if it is none."""
+    """Return a uuid from Kafka's text of it. Raises ValueError for any other text."""
     try:
         uuid = urlsafe_b64decode(f"{text}==")
     except Base64Error:
         uuid = b""
     if len(uuid) != _ID_BYTES:
-        raise ValueError(f"{text!r} is no id of an ACL")
+        raise ValueError(f"{text!r} is not the id of an ACL")
     return uuid

@@ -1,4 +1,4 @@
-"""What a daemon answers at ``/v1/state``: by what it decides now, besides the ACLs."""
+"""Read a daemon's answer at ``/v1/state``: its settings, and which ACLs it has."""
 
 from __future__ import annotations
 
