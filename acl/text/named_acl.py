@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -12,6 +13,7 @@ from authorizerd.acl.model import (
     PERMISSION_TYPE_NAMES,
     RESOURCE_TYPE_NAMES,
     Acl,
+    Code,
     Operation,
     PatternType,
     PermissionType,
@@ -53,3 +55,18 @@ def name_acl(acl: Acl) -> NamedAcl:
         OPERATION_NAMES[acl.operation],
         PERMISSION_TYPE_NAMES[acl.permission_type],
     )
+
+
+CODES: Final[Mapping[str, type[Code]]] = {
+    "resource_type": ResourceType,
+    "pattern_type": PatternType,
+    "operation": Operation,
+    "permission_type": PermissionType,
+}
+"""The fields of an ACL that are codes."""
+
+
+def parse_acl(named: NamedAcl) -> Acl:
+    """Return the ACL with these names. UNKNOWN gives the code 0, whatever the code was before."""
+    fields = msgspec.structs.asdict(named)
+    return Acl(**fields | {field: int(codes[fields[field]]) for field, codes in CODES.items()})

@@ -19,6 +19,7 @@ from authorizerd.acl.explanation.words import name_pattern, name_resource, name_
 from authorizerd.acl.known_settings import ALLOW_EVERYONE, KnownSettings, describe_unknown
 from authorizerd.acl.model import ResourceType
 from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.text.named_acl import parse_acl
 from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.cli.acl_source import AclSource
 from authorizerd.cli.change.report import Checked, describe_entry
@@ -26,7 +27,6 @@ from authorizerd.cli.errors import CommandError
 from authorizerd.cli.flags import Refuse, add_text
 from authorizerd.management.plan import traffic as plan_traffic
 from authorizerd.management.plan.document import PlanCheck
-from authorizerd.management.plan.names import parse_acl
 from authorizerd.management.plan.traffic import TrafficCause, TrafficChange, TrafficEvidence
 
 

@@ -35,13 +35,12 @@ import msgspec
 from msgspec.structs import astuple
 
 from authorizerd.acl.model import WILDCARD, Acl, Operation
-from authorizerd.acl.text.named_acl import name_acl
+from authorizerd.acl.text.named_acl import CODES, name_acl
 from authorizerd.management.formats import values
 from authorizerd.management.formats.model import AclsRead, AclsWritten, AclTextError, Scope
 from authorizerd.management.formats.parsing import parse_json, parse_yaml
 from authorizerd.management.formats.yaml_text import Node, write_yaml
 from authorizerd.management.plan.errors import PlanError
-from authorizerd.management.plan.names import CODES
 from authorizerd.management.plan.selector import Managed, check_entry
 
 MANAGES: Final = "manages"

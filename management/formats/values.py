@@ -20,10 +20,11 @@ from authorizerd.acl.model import (
     ResourceType,
 )
 from authorizerd.acl.text.letter_case import ascii_upper
+from authorizerd.acl.text.named_acl import CODES
 from authorizerd.acl.text.typos import find_similar
 from authorizerd.acl.validation import find_creation_fault
 from authorizerd.management.formats.model import AclTextError, Loss
-from authorizerd.management.plan.names import CODES, name_fields
+from authorizerd.management.plan.names import name_fields
 
 OLD_OPERATIONS: Final = tuple(
     map(Operation, range(Operation.ALL, Operation.IDEMPOTENT_WRITE + 1)),

@@ -20,12 +20,12 @@ import msgspec
 from authorizerd.acl.known_settings import ALLOW_EVERYONE, SUPER_USERS
 from authorizerd.acl.model import Acl, PermissionType
 from authorizerd.acl.snapshot import is_grant
-from authorizerd.acl.text.named_acl import NamedAcl, name_acl
+from authorizerd.acl.text.named_acl import NamedAcl, name_acl, parse_acl
 from authorizerd.acl.validation import find_creation_fault
 from authorizerd.management.formats.model import AclTextError
 from authorizerd.management.plan.changes import STEPS, AclChanges, StepName
 from authorizerd.management.plan.errors import PlanError
-from authorizerd.management.plan.names import has_known_codes, parse_acl
+from authorizerd.management.plan.names import has_known_codes
 from authorizerd.management.plan.selector import Everything, Managed, Selector, check_entry
 from authorizerd.management.plan.state import DIGEST_DIGITS, change_digest
 from authorizerd.management.plan.traffic import TrafficEvidence

@@ -1,9 +1,7 @@
-"""The names of Kafka's codes in plans, and the conversion between ACLs with names and with
-codes."""
+"""The names of Kafka's codes in plans, and the ACLs whose codes have names."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -12,13 +10,12 @@ from authorizerd.acl.model import (
     OPERATIONS,
     RESOURCE_TYPES,
     Acl,
-    Code,
     Operation,
     PatternType,
     PermissionType,
     ResourceType,
 )
-from authorizerd.acl.text.named_acl import NamedAcl
+from authorizerd.acl.text.named_acl import CODES
 
 if TYPE_CHECKING:
     ResourceTypeName: TypeAlias = str
@@ -32,24 +29,10 @@ else:
     PermissionName = Literal["ALLOW", "DENY"]
 
 
-CODES: Final[Mapping[str, type[Code]]] = {
-    "resource_type": ResourceType,
-    "pattern_type": PatternType,
-    "operation": Operation,
-    "permission_type": PermissionType,
-}
-"""The fields of an ACL that are codes."""
-
-
 def name_fields(acl: Acl) -> dict[str, str]:
     """Return the fields of an ACL, with Kafka's names for its codes, which must be known."""
     fields: dict[str, Any] = msgspec.structs.asdict(acl)
     return fields | {field: codes(fields[field]).name for field, codes in CODES.items()}
-
-
-def parse_acl(named: NamedAcl) -> Acl:
-    fields = msgspec.structs.asdict(named)
-    return Acl(**fields | {field: int(codes[fields[field]]) for field, codes in CODES.items()})
 
 
 _KNOWN: Final = (

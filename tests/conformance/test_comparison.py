@@ -1,4 +1,4 @@
-"""The other systems of docs/comparison-tried.md answer as the page shows."""
+"""The other systems of docs/comparison.md answer as the page shows."""
 
 import shutil
 from pathlib import Path
@@ -17,4 +17,4 @@ def test_other_systems_answer_as_the_page_shows(tmp_path: Path) -> None:
         if shutil.which(program) is None:
             pytest.skip(f"no {program}")
     with Shell(tmp_path, SECONDS_MAX) as shell:
-        run_page("comparison-tried.md", "tests/conformance/test_comparison.py", shell, Ports())
+        run_page("comparison.md", "tests/conformance/test_comparison.py", shell, Ports())

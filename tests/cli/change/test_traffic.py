@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from authorizerd.acl.model import Acl
+from authorizerd.acl.text.named_acl import parse_acl
 from authorizerd.management.formats.listing import format_acls
 from authorizerd.management.plan.document import Plan, PlanCheck, decode_plan
-from authorizerd.management.plan.names import parse_acl
 from authorizerd.management.plan.traffic import TrafficCount, TrafficEvidence
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.local.traffic import LogEngine

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
-from authorizerd.acl.text.named_acl import name_acl
+from authorizerd.acl.text.named_acl import name_acl, parse_acl
 from authorizerd.management.plan.changes import make_changes
 from authorizerd.management.plan.document import (
     Plan,
@@ -22,7 +22,7 @@ from authorizerd.management.plan.document import (
     name_steps,
 )
 from authorizerd.management.plan.errors import PlanError
-from authorizerd.management.plan.names import has_known_codes, parse_acl
+from authorizerd.management.plan.names import has_known_codes
 from authorizerd.management.plan.selector import Managed, Selector
 from authorizerd.management.plan.state import change_digest, digest_acls
 from tests.support.acls import acl

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from authorizerd.acl.decision import is_allowed
 from authorizerd.acl.model import Acl, Operation, Question, ResourceType
 from authorizerd.acl.releases import Release
-from authorizerd.management.plan.names import parse_acl
+from authorizerd.acl.text.named_acl import parse_acl
 from authorizerd.replay.ingest.parse.beginnings import parse_second
 from authorizerd.replay.ingest.parse.columns import EventReader
 from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, Reason

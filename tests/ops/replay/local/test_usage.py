@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from authorizerd.acl.model import Acl
-from authorizerd.management.plan.names import parse_acl
+from authorizerd.acl.text.named_acl import parse_acl
 from authorizerd.management.plan.traffic import TrafficChange, TrafficCount, TrafficEvidence
 from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.local import table

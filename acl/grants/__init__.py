@@ -1,0 +1,1 @@
+"""Grants: ACLs with an end, an author and a reason, which notes record."""
