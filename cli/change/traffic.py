@@ -1,8 +1,8 @@
 """Check a plan against recorded traffic: what it newly denies or allows, and because of which ACLs.
 
-**Invariant:** a plan breaks if it newly denies a recorded request. It also breaks if the present
-ACLs contradict the recorded traffic, which then proves nothing. The local engine is loaded only if
-a flag asks for it.
+**Invariant:** a plan breaks if it newly denies a recorded request. It also breaks if the recorded
+traffic proves nothing, such as one that the present ACLs contradict. The local engine is loaded
+only if a flag asks for it.
 """
 
 from __future__ import annotations
@@ -118,7 +118,8 @@ _PLAN: Final = "the plan"
 def check_traffic(request: TrafficRequest, source: AclSource, after: AclSnapshot) -> Checked | None:
     """Judge the recorded requests before and after the plan. It breaks if one is newly denied.
 
-    It also breaks if the present ACLs decide too many of them differently than recorded.
+    It also breaks if the record proves nothing: because the present ACLs decide too many requests
+    differently than recorded, or because no allowed request was recorded.
     """
     if not request.traffic and request.traffic_report is None:
         return None
@@ -136,15 +137,20 @@ def check_traffic(request: TrafficRequest, source: AclSource, after: AclSnapshot
         broken += [f"{_IF_OPEN}: {_describe_cause(other)}" for other in others]
         lines += [f"{_IF_OPEN}:", *_describe_changes(if_open, _PLAN)]
     # Either value of an unknown setting may be that of the brokers, so both must agree.
-    contradiction = evidence.contradiction or if_open.contradiction
-    if contradiction is not None:
-        broken.append(contradiction)
-        if evidence.contradiction is None:
-            lines.append(f"this proves nothing {_IF_OPEN}: {contradiction}")
-        summary += "; this proves nothing, because the present ACLs contradict the record"
+    contradictions = dict.fromkeys(
+        each for each in (evidence.contradiction, if_open.contradiction) if each is not None
+    )
+    broken += contradictions
+    lines += [
+        f"this proves nothing {_IF_OPEN}: {each}"
+        for each in contradictions
+        if each != evidence.contradiction
+    ]
+    if contradictions:
+        summary += "; this proves nothing"
     result = PlanCheck(
         name="traffic",
-        breaks=denied.events > 0 or denied_if_open.events > 0 or contradiction is not None,
+        breaks=denied.events > 0 or denied_if_open.events > 0 or bool(contradictions),
         summary=summary,
         counts=_counts(evidence),
         broken=tuple(broken),

@@ -95,8 +95,8 @@ class TrafficEvidence(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         first_at, last_at: the times of the first and the last event, in UTC.
         not_evaluated: the requests that no ACL can decide, by reason.
         not_reproduced: the events whose recorded answer differs from that of the present ACLs.
-            contradiction: the reason why the traffic proves nothing, as too many of these
-            differ; or null.
+        contradiction: the reason why the traffic proves nothing, as too many of these differ, or
+            no allowed request was recorded; or null.
         warnings: the limits of the evidence, as sentences.
     """
 

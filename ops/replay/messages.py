@@ -21,3 +21,4 @@ EXIT_DONE: Final = 0
 EXIT_FAULT: Final = 1
 EXIT_ARGUMENTS: Final = 2  # argparse's own; a test compares docs/command-line.md with this list
 EXIT_DENIED: Final = 3
+EXIT_NO_EVIDENCE: Final = 5

@@ -54,13 +54,19 @@ class IngestPlan(msgspec.Struct, frozen=True, kw_only=True, tag="ingest"):
 
 
 class WhatIfPlan(msgspec.Struct, frozen=True, kw_only=True, tag="whatif"):
-    """The plan of ``whatif``; without a ``baseline``, it compares with the recorded decisions."""
+    """The plan of ``whatif``; without a ``baseline``, it compares with the recorded decisions.
+
+    The record proves nothing with fewer than ``allowed_min`` allowed requests, or if none is as
+    recent as ``newest_after_ms``.
+    """
 
     events: str
     out: str
     candidate: AclSet
     baseline: AclSet | None = None
     overwrite: bool = False
+    allowed_min: int = 1
+    newest_after_ms: int | None = None
 
 
 class FollowPlan(msgspec.Struct, frozen=True, kw_only=True, tag="whatif.follow"):

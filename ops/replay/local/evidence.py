@@ -49,6 +49,7 @@ from authorizerd.replay.whatif.evaluation import (
 from authorizerd.replay.whatif.report import (
     NEWLY_ALLOWED,
     NEWLY_DENIED,
+    NOTHING_ALLOWED,
     Changed,
     Detail,
     WhatIf,
@@ -58,10 +59,6 @@ from authorizerd.replay.whatif.report import (
 CONTRADICTED_MAX: Final = 3
 HOW_TO_COMPARE: Final = (
     "run authorizerd replay whatif with --plan PLAN and the present ACLs, and pass its whatif.json"
-)
-_NOTHING_ALLOWED: Final = (
-    "the record contains no allowed request (Kafka logs them at DEBUG; the default is INFO), so it "
-    "cannot show that nobody loses access"
 )
 _SAMPLED: Final = (
     "the log is a sample of the allowed requests (authorizerd.audit.sample.allowed), so others are "
@@ -119,7 +116,7 @@ def judge_traffic(
             explanations=ingested.explanations,
             reasons=ingested.reasons,
         ),
-        contradiction=describe_contradiction(differing, judged),
+        contradiction=describe_contradiction(differing, judged) or _find_lack(ingested),
         not_reproduced=TrafficCount(
             events=sum(one.events for one in contradicted), tuples=len(contradicted)
         ),
@@ -179,7 +176,7 @@ def read_report(
         )
         * bool(denied.details_left_out),
         engine="spark",
-        contradiction=report.contradiction,
+        contradiction=report.contradiction or _find_lack(report),
         not_reproduced=TrafficCount(
             events=report.not_as_recorded.events, tuples=report.not_as_recorded.tuples
         ),
@@ -282,6 +279,10 @@ def _describe_drift(contradicted: Sequence[Change]) -> Iterator[str]:
     )
 
 
+def _find_lack(recorded: Ingested | WhatIf) -> str | None:
+    return None if recorded.allowed_events else NOTHING_ALLOWED
+
+
 def _describe_contradicted(one: Change) -> str:
     resource = name_resource(RESOURCE_TYPE_CODES[one.resource_type], one.resource_name)
     return (
@@ -292,8 +293,6 @@ def _describe_contradicted(one: Change) -> str:
 
 
 def _warnings(evidence: TrafficEvidence) -> Iterator[str]:
-    if not evidence.allowed_events:
-        yield _NOTHING_ALLOWED
     unjudged = evidence.events - evidence.judged_events
     if unjudged:
         reasons = ", ".join(

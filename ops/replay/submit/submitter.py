@@ -9,7 +9,14 @@ import os
 import sys
 from typing import Final
 
-from authorizerd.replay.messages import EXIT_DENIED, EXIT_DONE, EXIT_FAULT, MESSAGE, STOP_FILE
+from authorizerd.replay.messages import (
+    EXIT_DENIED,
+    EXIT_DONE,
+    EXIT_FAULT,
+    EXIT_NO_EVIDENCE,
+    MESSAGE,
+    STOP_FILE,
+)
 from authorizerd.replay.plans import FollowPlan, Plan
 from authorizerd.replay.submit.archive import make_archive
 from authorizerd.replay.submit.errors import SubmissionError
@@ -24,6 +31,7 @@ from authorizerd.replay.submit.prerequisites import (
 from authorizerd.replay.submit.process import Sorter, StoppedError, run_submission
 from authorizerd.replay.submit.work_directory import WorkDirectory, make_work_directory
 
+_RESULTS: Final = (EXIT_DONE, EXIT_DENIED, EXIT_NO_EVIDENCE)
 _SIGNAL_EXIT: Final = 128
 
 
@@ -89,14 +97,12 @@ def _run(
             files.remove_but_log()
         else:
             files.remove()
-    return code if code in (EXIT_DONE, EXIT_DENIED) else EXIT_FAULT
+    return code if code in _RESULTS else EXIT_FAULT
 
 
 def _report(code: int, sorter: Sorter, files: WorkDirectory) -> bool:
     """Report a fault that the job did not report itself; return True if the log explains more."""
-    is_reported = code in (EXIT_DONE, EXIT_DENIED) or (
-        code == EXIT_FAULT and sorter.is_message_seen
-    )
+    is_reported = code in _RESULTS or (code == EXIT_FAULT and sorter.is_message_seen)
     if not is_reported:
         _say(f"Spark: {sorter.cause}" if sorter.cause else f"Spark ended with exit code {code}")
     is_log_wanted = sorter.is_trace_seen or not is_reported

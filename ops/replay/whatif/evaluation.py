@@ -18,16 +18,17 @@ from typing import Final, NamedTuple
 from authorizerd.replay.judging.asking import unasked_reason
 from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.judging.report import Count, JudgedBy
-from authorizerd.replay.messages import EXIT_DENIED, EXIT_DONE
+from authorizerd.replay.messages import EXIT_DENIED, EXIT_DONE, EXIT_NO_EVIDENCE
 from authorizerd.replay.plans import WhatIfPlan
 from authorizerd.replay.recorded.agreement import Judged, find_judged
 from authorizerd.replay.recorded.rows import Rows, by_frequency
 from authorizerd.replay.recorded.tuples import Engine, RecordedTuple, Source
-from authorizerd.replay.text import encode_json, format_time
+from authorizerd.replay.text import encode_json, format_count, format_time, parse_time
 from authorizerd.replay.whatif.report import (
     LISTED_MAX,
     NEWLY_ALLOWED,
     NEWLY_DENIED,
+    NOTHING_ALLOWED,
     NOTHING_CHANGED,
     Changed,
     Detail,
@@ -90,14 +91,36 @@ class _Listed(NamedTuple):
 def run(plan: WhatIfPlan, engine: Engine) -> int:
     """Write ``whatif.json`` and ``changes``, print a summary, and return the exit code."""
     report = write_report(plan, engine)
-    for line in summary_lines(report):
+    return print_summary(plan, report)
+
+
+def print_summary(plan: WhatIfPlan, report: WhatIf) -> int:
+    """Print a summary of the report, and return the exit code.
+
+    It is 3 if anything is newly denied, or the record contradicts the baseline; else 5 if the
+    record proves nothing; else 0.
+    """
+    lack = find_lack(plan, report)
+    for line in summary_lines(report, lack):
         print(line, flush=True)
-    return exit_code_of(report)
+    if report.newly_denied.tuples or report.contradiction:
+        return EXIT_DENIED
+    return EXIT_DONE if lack is None else EXIT_NO_EVIDENCE
 
 
-def exit_code_of(report: WhatIf) -> int:
-    """Return 3 if anything is newly denied, or the record contradicts the baseline; else 0."""
-    return EXIT_DENIED if report.newly_denied.tuples or report.contradiction else EXIT_DONE
+def find_lack(plan: WhatIfPlan, report: WhatIf) -> str | None:
+    """Return why the record cannot show that nobody loses access, or None."""
+    allowed, last_at = report.allowed_events, report.last_at
+    if allowed < plan.allowed_min:
+        if not report.events:
+            return "no request was recorded"
+        if not allowed:
+            return NOTHING_ALLOWED
+        return f"{format_count(allowed, 'allowed event')}, and --min-allowed {plan.allowed_min:,}"
+    newest_after_ms = plan.newest_after_ms
+    if newest_after_ms is None or (last_at is not None and parse_time(last_at) >= newest_after_ms):
+        return None
+    return f"the newest event is of {last_at}, and --newest-within asks for a later one"
 
 
 def write_report(plan: WhatIfPlan, engine: Engine) -> WhatIf:

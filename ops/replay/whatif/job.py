@@ -14,7 +14,7 @@ from authorizerd.replay.whatif import evaluation
 
 
 def run(spark: SparkSession, plan: WhatIfPlan) -> int:
-    """Write ``whatif.json`` and ``changes``; return 3 if anything is newly denied, else 0.
+    """Write ``whatif.json`` and ``changes``; return the exit code of ``print_summary``.
 
     Raises:
         JobError: ``events`` is not the output of an accepted ingest.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import time
 from pathlib import Path
 from typing import Final
 
@@ -48,6 +49,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="with --follow: start from the earliest record in the topic",
     )
+    parser.add_argument(
+        "--min-allowed",
+        type=parse_count,
+        default=1,
+        metavar="N",
+        help="end with exit code 5 if the record has fewer allowed events, because it then cannot "
+        "show that nobody loses access; default %(default)s",
+    )
+    parser.add_argument(
+        "--newest-within",
+        type=parse_duration,
+        metavar="TIME",
+        help="end with exit code 5 if the newest event is older than this, such as 2d",
+    )
     add_acl_arguments(parser)
     parser.add_argument(
         "--plan",
@@ -75,6 +90,13 @@ def parse_duration(text: str) -> int:
     return int(found[1]) * _SECONDS[found[2]]
 
 
+def parse_count(text: str) -> int:
+    """Return a number of at least 0."""
+    if not re.fullmatch("[0-9]{1,12}", text):
+        raise argparse.ArgumentTypeError(f"expected a number such as 1000, found {text!r}")
+    return int(text)
+
+
 def make_plan(parsed: argparse.Namespace, *, is_local: bool) -> WhatIfPlan | FollowPlan:
     """Return the plan that the options describe: of a watch, with ``--follow``.
 
@@ -92,8 +114,19 @@ def make_plan(parsed: argparse.Namespace, *, is_local: bool) -> WhatIfPlan | Fol
     out = resolve_output(parsed.out, is_local=is_local, overwrite=parsed.overwrite)
     candidate, baseline = _read_sets(parsed)
     return WhatIfPlan(
-        events=events, out=out, candidate=candidate, baseline=baseline, overwrite=parsed.overwrite
+        events=events,
+        out=out,
+        candidate=candidate,
+        baseline=baseline,
+        overwrite=parsed.overwrite,
+        allowed_min=parsed.min_allowed,
+        newest_after_ms=_newest_after_ms(parsed),
     )
+
+
+def _newest_after_ms(parsed: argparse.Namespace) -> int | None:
+    within_s = parsed.newest_within
+    return None if within_s is None else round((time.time() - within_s) * 1000)
 
 
 def _make_follow_plan(parsed: argparse.Namespace, *, is_local: bool) -> FollowPlan:
@@ -110,7 +143,14 @@ def _make_follow_plan(parsed: argparse.Namespace, *, is_local: bool) -> FollowPl
     return FollowPlan(
         out=out,
         ingest=make_ingest_plan(parsed, (), table, (topic,)),
-        whatif=WhatIfPlan(events=table, out=out, candidate=candidate, baseline=baseline),
+        whatif=WhatIfPlan(
+            events=table,
+            out=out,
+            candidate=candidate,
+            baseline=baseline,
+            allowed_min=parsed.min_allowed,
+            newest_after_ms=_newest_after_ms(parsed),
+        ),
         interval_s=parsed.interval or INTERVAL_S,
         duration_s=parsed.duration,
         from_beginning=parsed.from_beginning,

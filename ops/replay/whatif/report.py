@@ -20,6 +20,10 @@ LISTED_MAX: Final = 1_000
 SHOWN_MAX: Final = 10
 NEWLY_DENIED: Final = "newly_denied"
 NEWLY_ALLOWED: Final = "newly_allowed"
+NOTHING_ALLOWED: Final = (
+    "the record contains no allowed request (Kafka logs them at DEBUG; the default is INFO), so it "
+    "cannot show that nobody loses access"
+)
 
 
 class PrincipalCount(msgspec.Struct, frozen=True):
@@ -118,8 +122,12 @@ def decode_whatif(text: str) -> WhatIf:
     return msgspec.json.decode(text, type=WhatIf)
 
 
-def summary_lines(report: WhatIf) -> Iterator[str]:
-    """Yield the lines for the console: who loses and gains access, and what was not judged."""
+def summary_lines(report: WhatIf, lack: str | None = None) -> Iterator[str]:
+    """Yield the lines for the console: who loses and gains access, and what was not judged.
+
+    Args:
+        lack: why the record cannot show that nobody loses access, if so.
+    """
     baseline = report.baseline
     times = f", from {report.first_at} to {report.last_at}" if report.events else ""
     yield (
@@ -131,14 +139,10 @@ def summary_lines(report: WhatIf) -> Iterator[str]:
             yield "identical ACLs: nothing changes"
     else:
         yield "compared with the recorded decisions"
-        if report.events and not report.allowed_events:
-            yield (
-                "the record contains no allowed request (Kafka logs them at DEBUG; the default is "
-                "INFO), so this result cannot show that nobody loses access"
-            )
     yield from report.candidate.describe_unknown()
-    if report.contradiction is not None:
-        yield f"this proves nothing: {report.contradiction}"
+    for reason in (report.contradiction, lack):
+        if reason is not None:
+            yield f"this proves nothing: {reason}"
     for reason, count in sorted(report.not_evaluated.items()):
         yield f"not evaluated, {reason}: {_counted(count.events, count.tuples)}"
     yield from _changed_lines("newly denied", report.newly_denied)

@@ -73,7 +73,8 @@ def read_report() -> WhatIf:
     ("logs/?.log", 1, 3),
     ("logs/a.log logs/../logs/a.log", 1, 3),
     ("logs/a.log --logs logs/b.log.gz --engine local", 2, 3),
-    ("logs/b.log.gz --format kafka --tz +02:00", 1, 0),
+    ("logs/b.log.gz --format kafka --tz +02:00", 1, 5),
+    ("logs/b.log.gz --min-allowed 0", 1, 0),
 ])  # fmt: skip
 def test_small_logs_are_read_here(submitted: list[Plan], logs: str, events: int, code: int) -> None:
     printed = replay(f"{WORDS} --logs {logs}", code=code)
@@ -151,7 +152,7 @@ def test_too_many_distinct_requests_are_for_spark(
 def test_table_is_evaluated_here(submitted: list[Plan], table: Path, engine: str) -> None:
     Path("out/changes").mkdir(parents=True)
     Path("out/changes/part-1.parquet").write_text("of an earlier run")
-    printed = replay(f"{WORDS} --overwrite --events table --engine {engine}")
+    printed = replay(f"{WORDS} --overwrite --events table --engine {engine}", code=5)
     assert read_report().newly_allowed.events == 1
     assert "authorizerd replay: engine: local, without Spark\n" in printed.err
     (row,) = pq.read_table("out/changes").to_pylist()

@@ -27,10 +27,10 @@ from authorizerd.replay.spark.driver_output import trace
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.files import read_text
 from authorizerd.replay.spark.topics import explain, stream_records
-from authorizerd.replay.whatif.evaluation import exit_code_of
+from authorizerd.replay.whatif.evaluation import print_summary
 from authorizerd.replay.whatif.follow.announcing import Announcer
 from authorizerd.replay.whatif.follow.batches import open_watch, read_figures, take_batch
-from authorizerd.replay.whatif.report import WhatIf, decode_whatif, summary_lines
+from authorizerd.replay.whatif.report import WhatIf, decode_whatif
 
 RECORDS_A_SECOND_MAX: Final = 100_000
 
@@ -41,7 +41,7 @@ _BATCH_SECONDS_MAX: Final = 600
 def run(spark: SparkSession, plan: FollowPlan) -> int:
     """Write ``whatif.json`` and ``ingest.json`` after each batch, until the time is up.
 
-    Return the exit code of ``exit_code_of``.
+    Return the exit code of ``print_summary``.
 
     Raises:
         JobError: ``out`` contains other files, the topic cannot be read, there are too many
@@ -51,12 +51,11 @@ def run(spark: SparkSession, plan: FollowPlan) -> int:
     open_watch(spark, plan)
     _follow(spark, plan)
     report = _read_report(spark, plan)
-    for line in summary_lines(report):
-        print(line, flush=True)
+    code = print_summary(plan.whatif, report)
     ingested = read_figures(spark, plan)
     if not ingested.accepted:
         raise JobError(why_not_accepted(ingested, plan.ingest.bad_ratio_max))
-    return exit_code_of(report)
+    return code
 
 
 def _follow(spark: SparkSession, plan: FollowPlan) -> None:

@@ -1,6 +1,7 @@
 """The changes that a candidate makes, and the report of them."""
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,10 +14,16 @@ from authorizerd.replay.acl_set import AclSet, digest_of
 from authorizerd.replay.judging.asking import unasked_reason
 from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.judging.report import Count, JudgedBy
+from authorizerd.replay.plans import WhatIfPlan
 from authorizerd.replay.recorded.rows import LocalRows
 from authorizerd.replay.recorded.tuples import Part, RecordedTuple, merge_tuples
 from authorizerd.replay.text import encode_json
-from authorizerd.replay.whatif.evaluation import Change, count_unasked, exit_code_of, find_changes
+from authorizerd.replay.whatif.evaluation import (
+    Change,
+    count_unasked,
+    find_changes,
+    print_summary,
+)
 from authorizerd.replay.whatif.report import (
     SHOWN_MAX,
     Changed,
@@ -180,12 +187,40 @@ def test_summary_says_that_nothing_changes() -> None:
     ]
 
 
+PLAN = WhatIfPlan(events="events", out="out", candidate=ACLS)
+
+
 @pytest.mark.parametrize(("differing", "code"), [(0, 0), (1, 0), (2, 3)])
 def test_record_that_the_baseline_contradicts_is_exit_code_3(differing: int, code: int) -> None:
     counts = [Count(events=events, tuples=1) for events in (20 - differing, differing)]
     report = replace(REPORT, as_recorded=counts[0], not_as_recorded=counts[1])
-    assert exit_code_of(report) == code
+    assert print_summary(PLAN, report) == code
     assert ("this proves nothing: the ACLs decide 2 of 20" in text(report)) is (code == 3)
+
+
+_LAST_MS = 1_795_226_400_000  # of REPORT.last_at
+
+
+@pytest.mark.parametrize(("recorded", "wanted", "code", "reason"), [
+    ({}, {}, 0, ""),
+    ({"allowed_events": 0}, {}, 5, "no allowed request"),
+    ({"allowed_events": 0}, {"allowed_min": 0}, 0, ""),
+    ({"events": 0, "allowed_events": 0, "last_at": None}, {}, 5, "no request was recorded"),
+    ({}, {"allowed_min": 7}, 0, ""),
+    ({}, {"allowed_min": 8}, 5, "7 allowed events, and --min-allowed 8"),
+    ({}, {"newest_after_ms": _LAST_MS}, 0, ""),
+    ({}, {"newest_after_ms": _LAST_MS + 1}, 5, "--newest-within asks for a later one"),
+    ({"newly_denied": Changed(events=1, tuples=1), "allowed_events": 0}, {}, 3, "no allowed"),
+])  # fmt: skip
+def test_a_record_that_proves_nothing_is_exit_code_5(
+    recorded: dict[str, Any], wanted: dict[str, Any], code: int, reason: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    report = replace(REPORT, **({"allowed_events": 7} | recorded))
+    assert print_summary(replace(PLAN, **wanted), report) == code
+    said = capsys.readouterr().out
+    assert ("this proves nothing" in said) is bool(reason)
+    assert reason in said
 
 
 def test_summary_says_which_settings_are_unknown() -> None:
@@ -201,13 +236,6 @@ def test_summary_says_which_settings_are_unknown() -> None:
 def test_summary_without_events_names_no_times() -> None:
     first, *_ = text(replace(REPORT, events=0, tuples=0, first_at=None, last_at=None)).splitlines()
     assert first.startswith("0 events of 0 tuples, judged by ")
-
-
-def test_summary_warns_about_a_log_of_denials() -> None:
-    assert "cannot show that nobody loses access" in text(replace(REPORT, allowed_events=0))
-    assert "cannot show" not in text(replace(REPORT, allowed_events=0, events=0))
-    with_baseline = replace(REPORT, allowed_events=0, baseline=JudgedBy.of(ACLS))
-    assert "cannot show" not in text(with_baseline)
 
 
 def test_summary_lists_the_most_frequent_changes() -> None:
