@@ -1,0 +1,344 @@
+"""Who changed an ACL: join the changes in the metadata log to the requests in audit logs.
+
+Kafka's log records no authors, and an audit line of CreateAcls or DeleteAcls has neither an ACL nor
+an offset. So an author is inferred: a request fits a change if it is of the right kind, and was
+allowed shortly before the change's batch. The daemon's own audit log also has a line for each
+request that it has written, with the offset: from it, the author is certain.
+
+**Invariant:** an author is named only if a single caller fits. ``Certainty`` says whether the logs
+are complete for that time; only then nobody else can have made the change. Time limits and clocks
+that keep ``Window`` are the condition. "Unknown" has a reason, and never means "nobody".
+
+Brokers forward both requests to the active controller, which authorizes and logs them. It is also
+the only node to which brokers send heartbeats. So a log that has an allowed heartbeat at least
+every ``gap_ms`` is the active controller's, at level DEBUG, and complete. A controller must be
+active for at least twice that time: a shorter reign might not be noticed in another one's log.
+
+Source: Kafka 4.3 KafkaApis, ControllerApis and BrokerLifecycleManager.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from operator import attrgetter
+from typing import Final, NamedTuple
+
+import msgspec
+
+from authorizerd.acl.as_of import format_time
+from authorizerd.acl.past import PastChange
+
+CREATE: Final = "CreateAcls"
+DELETE: Final = "DeleteAcls"
+HEARTBEAT: Final = "BrokerHeartbeat"
+QUIET_MS: Final = 60_000
+"""A log with allowed lines further apart than this may have been at level INFO in between."""
+
+
+class Window(msgspec.Struct, frozen=True, kw_only=True):
+    """When a request fits a change, in milliseconds.
+
+    Attributes:
+        latency_ms: the longest time from a request's audit line to the time of its batch.
+        skew_ms: how far the clocks of two nodes may differ. It also covers the time for which a
+            controller lets a batch wait for more records (25 ms).
+        gap_ms: the longest time between two heartbeats of brokers, if no line is missing. Brokers
+            send one every 2 s (``broker.heartbeat.interval.ms``).
+    """
+
+    latency_ms: int = 10_000
+    skew_ms: int = 1_000
+    gap_ms: int = 5_000
+
+
+DEFAULT_WINDOW: Final = Window()
+
+
+class AuditedRequest(msgspec.Struct, frozen=True, gc=False):
+    """An allowed request to change ACLs, in an audit line.
+
+    Attributes:
+        at_ms: the line's time, in milliseconds since 1970.
+        creates: True for CreateAcls, False for DeleteAcls.
+        by_way_of: the broker that forwarded the request, if the line names one.
+        offset: where the request was written, if the line says so.
+    """
+
+    at_ms: int
+    creates: bool
+    principal: str
+    by_way_of: str | None = None
+    offset: int | None = None
+
+
+class Span(NamedTuple):
+    """A span of time in milliseconds since 1970, with both ends."""
+
+    begin_ms: int
+    end_ms: int
+
+
+class Evidence(msgspec.Struct, frozen=True):
+    """What audit logs say about changes of ACLs. All parts are in order of time.
+
+    Attributes:
+        requests: of the readable lines, those with an ``offset`` last.
+        doubts: the times of requests whose lines cannot be read, or hide the principal.
+        logged: the times that the logs span.
+        allowed: the times for which they have allowed requests, which need level DEBUG.
+        complete: the times for which they are the active controller's, without a gap.
+        left_out: what was not read, if anything.
+    """
+
+    requests: tuple[AuditedRequest, ...] = ()
+    doubts: tuple[Span, ...] = ()
+    logged: tuple[Span, ...] = ()
+    allowed: tuple[Span, ...] = ()
+    complete: tuple[Span, ...] = ()
+    left_out: str | None = None
+
+
+class Certainty(StrEnum):
+    """How an author is known.
+
+    ``WRITTEN``: a line has the offset. ``COMPLETE``: the only caller in a complete log. ``ONLY``:
+    the only caller in the given logs, which may be incomplete. ``ONE_OF``: several callers fit.
+    """
+
+    WRITTEN = "written"
+    COMPLETE = "complete"
+    ONLY = "only"
+    ONE_OF = "one_of"
+    UNKNOWN = "unknown"
+
+
+class Author(msgspec.Struct, frozen=True):
+    """Who made a change.
+
+    Attributes:
+        principals: one, or for ``ONE_OF`` several, or for ``UNKNOWN`` none.
+        by_way_of: the broker that forwarded the request, if it is known and only one.
+        reason: why it is not certain; empty for ``WRITTEN`` and ``COMPLETE``.
+    """
+
+    certainty: Certainty
+    principals: tuple[str, ...] = ()
+    by_way_of: str | None = None
+    reason: str = ""
+
+    def __str__(self) -> str:
+        names = ", ".join(self.principals)
+        if self.by_way_of is not None:
+            names = f"{names} by way of {self.by_way_of}"
+        match self.certainty:
+            case Certainty.WRITTEN | Certainty.COMPLETE:
+                return names
+            case Certainty.ONLY:
+                return f"{names} ({self.reason})"
+            case Certainty.ONE_OF:
+                return f"one of {names}" + (f" ({self.reason})" if self.reason else "")
+            case Certainty.UNKNOWN:
+                return f"unknown: {self.reason}"
+
+
+ONLY_GIVEN: Final = "the only caller in the given logs"
+MAYBE_OTHERS: Final = "or a caller that the given logs do not have"
+UNREADABLE: Final = "a request of that time has an unreadable line, or a hidden principal"
+NO_LOG: Final = "no audit log was given"
+NOBODY: Final = "no request in the audit logs fits, although they are complete"
+NOT_ALLOWED_LEVEL: Final = (
+    "the audit logs have no allowed requests near that time: those need level DEBUG"
+)
+NOT_FOUND: Final = "no request in the audit logs fits, and they may be incomplete"
+
+
+class Authors:
+    """Find the authors of changes by the same evidence."""
+
+    def __init__(self, evidence: Evidence, window: Window = DEFAULT_WINDOW) -> None:
+        self._evidence: Final = evidence
+        self._window: Final = window
+        self._written: Final[dict[tuple[int, bool], list[AuditedRequest]]] = {}
+        self._requests: Final[dict[bool, list[AuditedRequest]]] = {True: [], False: []}
+        for each in evidence.requests:
+            if each.offset is None:
+                self._requests[each.creates].append(each)
+            else:
+                self._written.setdefault((each.offset, each.creates), []).append(each)
+        self._found: Final[dict[tuple[int, bool], Author]] = {}
+
+    def find(self, change: PastChange) -> Author:
+        """Return the author of a change. The same batch and kind have the same author."""
+        key = change.offset, change.is_added
+        author = self._found.get(key)
+        if author is None:
+            author = self._found[key] = self._find(change)
+        return author
+
+    def _find(self, change: PastChange) -> Author:
+        window, evidence = self._window, self._evidence
+        at_ms, reach_ms = change.time_ms, window.latency_ms + window.skew_ms
+        # An equal offset alone proves nothing: the line may be another log's.
+        written = [
+            each
+            for each in self._written.get((change.offset, change.is_added), ())
+            if abs(each.at_ms - at_ms) <= reach_ms
+        ]
+        if written:
+            return _name(written, Certainty.WRITTEN, "")
+        fitting = Span(at_ms - reach_ms, at_ms + window.skew_ms)
+        if _overlaps(evidence.doubts, fitting):
+            return Author(Certainty.UNKNOWN, reason=UNREADABLE)
+        # A controller that lost contact gets heartbeats until it notices, so look a bit further.
+        wide = Span(fitting.begin_ms - window.gap_ms, fitting.end_ms + window.gap_ms)
+        is_complete = _covers(evidence.complete, wide)
+        requests = self._requests[change.is_added]
+        begin = bisect_left(requests, fitting.begin_ms, key=attrgetter("at_ms"))
+        end = bisect_right(requests, fitting.end_ms, key=attrgetter("at_ms"))
+        if begin == end:
+            return Author(Certainty.UNKNOWN, reason=self._explain(fitting, is_complete))
+        if is_complete:
+            return _name(requests[begin:end], Certainty.COMPLETE, "")
+        return _name(requests[begin:end], Certainty.ONLY, ONLY_GIVEN)
+
+    def _explain(self, fitting: Span, is_complete: bool) -> str:
+        """Return why no request fits."""
+        evidence = self._evidence
+        if is_complete:
+            return NOBODY
+        if not evidence.logged:
+            return evidence.left_out or NO_LOG
+        first_ms, last_ms = evidence.logged[0].begin_ms, evidence.logged[-1].end_ms
+        if fitting.begin_ms < first_ms:
+            return evidence.left_out or f"the audit logs begin at {format_time(first_ms)}"
+        if fitting.end_ms > last_ms:
+            return f"the audit logs end at {format_time(last_ms)}"
+        if not _covers(evidence.logged, fitting):
+            return "the audit logs have a gap at that time"
+        return NOT_FOUND if _overlaps(evidence.allowed, fitting) else NOT_ALLOWED_LEVEL
+
+
+def find_authors(
+    changes: Iterable[PastChange], evidence: Evidence, window: Window = DEFAULT_WINDOW
+) -> list[Author]:
+    """Return the author of each change, in order."""
+    authors = Authors(evidence, window)
+    return [authors.find(change) for change in changes]
+
+
+def _name(requests: Sequence[AuditedRequest], certainty: Certainty, reason: str) -> Author:
+    principals = tuple(sorted({each.principal for each in requests}))
+    if len(principals) > 1:
+        others = MAYBE_OTHERS if certainty is Certainty.ONLY else ""
+        return Author(Certainty.ONE_OF, principals, reason=others)
+    # A broker's log and a controller's may have the same request; only one may name the forwarder.
+    ways = {each.by_way_of for each in requests} - {None}
+    return Author(certainty, principals, ways.pop() if len(ways) == 1 else None, reason)
+
+
+class EvidenceBuilder:
+    """Collect evidence, line by line, file by file.
+
+    Args:
+        window: its ``gap_ms`` says which heartbeats are without a gap.
+    """
+
+    def __init__(self, window: Window = DEFAULT_WINDOW) -> None:
+        self._window: Final = window
+        self._requests: Final[list[AuditedRequest]] = []
+        self._doubts: Final[list[Span]] = []
+        self._logged: Final[list[Span]] = []
+        self._allowed: Final[list[int]] = []
+        self._heartbeats: list[Span] = []
+        self._series: Final[dict[str, list[Span]]] = {}
+        self._first_ms: int | None = None
+        self._last_ms = 0
+        self._is_doubtful = False
+
+    def add_time(self, at_ms: int, *, is_allowed: bool, is_heartbeat: bool = False) -> None:
+        """Note that a readable line has this time."""
+        if self._first_ms is None:
+            self._first_ms, self._last_ms = at_ms, at_ms - QUIET_MS * self._is_doubtful
+        if self._is_doubtful:
+            # The doubtful line was written between the readable ones around it.
+            self._doubts.append(Span(min(self._last_ms, at_ms), max(self._last_ms, at_ms)))
+            self._is_doubtful = False
+        self._last_ms = at_ms
+        if is_allowed and not (self._allowed and 0 <= at_ms - self._allowed[-1] < 1000):
+            self._allowed.append(at_ms)
+        if is_heartbeat and is_allowed:
+            self._heartbeats.append(Span(at_ms, at_ms))
+
+    def add_request(self, request: AuditedRequest) -> None:
+        """Add a request; also call ``add_time`` for its line."""
+        self._requests.append(request)
+
+    def add_doubt(self) -> None:
+        """Note a line that may be a request, and cannot be read."""
+        self._is_doubtful = True
+
+    def end_file(self, log: str) -> None:
+        """Note that the next line begins another file.
+
+        Args:
+            log: the log to which the file belongs. Heartbeats of two logs do not fill each other's
+                gaps: two controllers may get some at the same time.
+        """
+        beats = self._series.setdefault(log, [])
+        beats += _merge(self._heartbeats, self._window.gap_ms)
+        self._heartbeats = []
+        if self._first_ms is not None:
+            last_ms = self._last_ms
+            if self._is_doubtful:
+                # The next line's time is unknown, so it may have been any time later.
+                self._doubts.append(Span(last_ms, last_ms + QUIET_MS))
+            self._logged.append(Span(min(self._first_ms, last_ms), max(self._first_ms, last_ms)))
+        self._first_ms, self._is_doubtful = None, False
+
+    def finish(self, left_out: str | None = None) -> Evidence:
+        """Return the evidence. The last file must have ended."""
+        return Evidence(
+            tuple(sorted(self._requests, key=attrgetter("at_ms"))),
+            _merge(self._doubts, 0),
+            _merge(self._logged, self._window.gap_ms),
+            _merge((Span(each, each) for each in self._allowed), QUIET_MS),
+            _drop_contained(
+                span
+                for beats in self._series.values()
+                for span in _merge(beats, self._window.gap_ms)
+            ),
+            left_out,
+        )
+
+
+def _merge(spans: Iterable[Span], gap_ms: int) -> tuple[Span, ...]:
+    """Return the spans in order, and join those at most ``gap_ms`` apart."""
+    merged: list[Span] = []
+    for span in sorted(spans):
+        if merged and span.begin_ms - merged[-1].end_ms <= gap_ms:
+            merged[-1] = Span(merged[-1].begin_ms, max(merged[-1].end_ms, span.end_ms))
+        else:
+            merged.append(span)
+    return tuple(merged)
+
+
+def _drop_contained(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """Return the spans in order, without those that are parts of another one."""
+    kept: list[Span] = []
+    for span in sorted(spans, key=lambda span: (span.begin_ms, -span.end_ms)):
+        if not kept or span.end_ms > kept[-1].end_ms:
+            kept.append(span)
+    return tuple(kept)
+
+
+def _overlaps(spans: Sequence[Span], span: Span) -> bool:
+    index = bisect_left(spans, span.begin_ms, key=attrgetter("end_ms"))
+    return index < len(spans) and spans[index].begin_ms <= span.end_ms
+
+
+def _covers(spans: Sequence[Span], span: Span) -> bool:
+    """Return True if one of the spans contains ``span``. None of them contains another one."""
+    index = bisect_left(spans, span.end_ms, key=attrgetter("end_ms"))
+    return index < len(spans) and spans[index].begin_ms <= span.begin_ms
