@@ -3,45 +3,30 @@
 **Invariant:** a line counts only if it has a single reading, so no name in it can fake another
 principal or answer. Names are those in the line: masked ones stay masked, and in Kafka's format,
 escapes stay escapes.
-
-``ops/replay`` also reads audit lines of brokers, in bulk, and keeps more fields of each line.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Iterable, Iterator
+from datetime import UTC
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from authorizerd.acl.audit.caller import remove_caller
-from authorizerd.acl.audit.line import AUDITED_RESOURCE_NAMES, LOGGER_NAME
+from authorizerd.acl.audit.recorded.event import Event
+from authorizerd.acl.audit.recorded.kafka_line import parse_kafka_line
 from authorizerd.acl.model import Operation, ResourceType
 from authorizerd.acl.text.decoding_errors import DECODING_ERRORS
 
 LAST_BYTES_MAX: Final = 256 * 1024
 """Maximum number of bytes read from the end of the file."""
-_LINE: Final = re.compile(
-    r"\[(?P<time>[0-9 :,-]{23})\] [A-Z]+ Principal = (?P<principal>.+)"
-    r" is (?P<answer>Allowed|Denied) operation = (?P<operation>[A-Z_]+) from host = (?P<host>\S+)"
-    r" on resource = (?P<type>[A-Za-z]+):LITERAL:(?P<name>.*) for request = (?P<request>\S+) with"
-    rf" resourceRefCount = \d+ based on rule .+ \({re.escape(LOGGER_NAME)}\)"
-)
-_MARKERS: Final = (
-    " is Denied operation = ",
-    " is Allowed operation = ",
-    " from host = ",
-    " on resource = ",
-    " for request = ",
-)
-"""The texts that end a name. A name that contains one makes the line ambiguous."""
 _SEARCHES: Final = ("SubjectSearch", "ResourceSearch", "ActionSearch")
 """Requests whose lines are searches, not decisions."""
-_TYPES: Final = {name: ResourceType(code) for code, name in AUDITED_RESOURCE_NAMES.items()}
+_TIME: Final = slice(1, 24)
+"""The position of the time, which is local, in a line in Kafka's format."""
 _TYPE_NAMES: Final = frozenset(ResourceType.__members__)
 
 
@@ -74,26 +59,18 @@ def parse_lines(lines: Iterable[bytes]) -> Iterator[Recorded | None]:
 
 
 def _parse_text(line: str) -> Recorded | None:
-    # Check this before the match, which is very slow if names contain many markers.
-    if sum(map(line.count, _MARKERS)) != len(_MARKERS) - 1:
+    event = parse_kafka_line(line, UTC)
+    if not isinstance(event, Event) or event.request is None or not _is_known(event):
         return None
-    without = remove_caller(line)
-    found = None if without is None else _LINE.match(without[0])
-    if found is None:
-        return None
-    resource_type, operation = _TYPES.get(found["type"]), found["operation"]
-    if resource_type is None or operation not in Operation.__members__:
-        return None
-    host = found["host"]
     return Recorded(
-        found["time"],
-        found["principal"],
-        None if host == "unknown" else host,
-        operation,
-        resource_type.name,
-        found["name"],
-        found["answer"] == "Allowed",
-        found["request"],
+        line[_TIME],
+        event.principal,
+        event.host,
+        event.operation,
+        event.resource_type,
+        event.resource_name,
+        event.allowed,
+        event.request,
     )
 
 
@@ -102,8 +79,11 @@ def _parse_record(line: str) -> Recorded | None:
         recorded = _decode(line)
     except DECODING_ERRORS:
         return None
-    is_known = recorded.operation in Operation.__members__ and recorded.resource_type in _TYPE_NAMES
-    return recorded if is_known else None
+    return recorded if _is_known(recorded) else None
+
+
+def _is_known(recorded: Recorded | Event) -> bool:
+    return recorded.operation in Operation.__members__ and recorded.resource_type in _TYPE_NAMES
 
 
 def read_last_lines(path: Path) -> list[bytes]:

@@ -12,21 +12,20 @@ writes last into ``out``. If ``overwrite`` is set, ``out`` may contain earlier r
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
+from authorizerd.acl.audit.recorded.event import LineFormat
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.topics import Topic
-
-LineFormat = Literal["auto", "json", "kafka"]
 
 
 class LineLayout(msgspec.Struct, frozen=True, kw_only=True):
     """How the lines of a log are read.
 
     ``time_zone`` applies to times without a zone. ``field`` is the JSON field that holds the line,
-    or None if only those of known wrappers do (``ingest.parse.wrapping``).
+    or None if only those of known wrappers do (``acl.audit.recorded.wrapping``).
     """
 
     format: LineFormat = "auto"

@@ -290,21 +290,6 @@ CALLER_MUTANTS: Final = {
         becomes="\n",
         found_by="tests/daemon/console/test_requests.py::test_used_session_ends_after_its_longest_time",
     ),
-    "a line of many markers is matched for minutes": Mutant(
-        file="daemon/audit/lines.py",
-        text=(
-            "    if sum(map(line.count, _MARKERS)) != len(_MARKERS) - 1:\n"
-            "        return None\n"
-            "    without = remove_caller(line)\n"
-            "    found = None if without is None else _LINE.match(without[0])\n"
-        ),
-        becomes=(
-            "    found = _LINE.match(line)\n"
-            "    if sum(map(line.count, _MARKERS)) != len(_MARKERS) - 1:\n"
-            "        return None\n"
-        ),
-        found_by="tests/daemon/audit/test_format.py::test_line_with_too_many_markers_is_not_matched",
-    ),
     "any number of failed log-ins waits": Mutant(
         file="daemon/console/handler.py",
         text="            if self._limit.is_reached:\n",

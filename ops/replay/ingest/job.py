@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
+from authorizerd.acl.audit.recorded.times import find_zone
 from authorizerd.replay.ingest.commit import Commit, Input, Run
 from authorizerd.replay.ingest.committing import (
     COMMITS_KEPT,
@@ -28,7 +29,6 @@ from authorizerd.replay.ingest.committing import (
 )
 from authorizerd.replay.ingest.contents import Shared, match_contents
 from authorizerd.replay.ingest.inputs import check_apart, check_sources, find_inputs, sort_inputs
-from authorizerd.replay.ingest.parse.times import find_zone
 from authorizerd.replay.ingest.report import (
     DAMAGED,
     add_up,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Final, get_args
 
-from authorizerd.replay.ingest.parse.times import find_zone
+from authorizerd.acl.audit.recorded.event import LineFormat
+from authorizerd.acl.audit.recorded.times import find_zone
 from authorizerd.replay.options import (
     parse_file,
     parse_path,
@@ -14,7 +15,7 @@ from authorizerd.replay.options import (
     resolve_input,
     resolve_output,
 )
-from authorizerd.replay.plans import IngestPlan, LineFormat, LineLayout
+from authorizerd.replay.plans import IngestPlan, LineLayout
 from authorizerd.replay.topic_options import read_client_settings
 from authorizerd.replay.topics import SCHEME, Topic, parse_topic
 

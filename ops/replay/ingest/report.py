@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from authorizerd.replay.ingest.parse.event import Reason
+from authorizerd.acl.audit.recorded.event import Reason
 from authorizerd.replay.text import format_count, format_time
 
 NO_LINE_FIELD: Final = "no line has a text in the JSON field that {flag} names"

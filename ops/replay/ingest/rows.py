@@ -16,10 +16,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import BooleanType, StringType, TimestampType
 
+from authorizerd.acl.audit.recorded.event import LINE_BYTES_MAX, UNKNOWN_LEVEL, Reason
 from authorizerd.replay.ingest.inputs import Inputs
 from authorizerd.replay.ingest.packed import packed_files, packed_rows
 from authorizerd.replay.ingest.parse.columns import EventReader
-from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, UNKNOWN_LEVEL, Reason
 from authorizerd.replay.ingest.parse.logs import read_log
 from authorizerd.replay.ingest.schemas import EVENT_COLUMNS, ROWS_SCHEMA
 from authorizerd.replay.plans import LineLayout

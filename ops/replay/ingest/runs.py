@@ -14,12 +14,12 @@ from typing import Final, NamedTuple
 from pyspark.sql import Column, DataFrame, Observation, Row, SparkSession
 from pyspark.sql import functions as sql
 
+from authorizerd.acl.audit.recorded.event import Reason
 from authorizerd.replay.ingest.commit import NO_ROWS, PARTS, Content, Digest
 from authorizerd.replay.ingest.contents import First, add_digests
 from authorizerd.replay.ingest.direct import Places, are_here, plan_tasks, write_run
 from authorizerd.replay.ingest.inputs import Inputs
 from authorizerd.replay.ingest.parse.columns import BLANK
-from authorizerd.replay.ingest.parse.event import Reason
 from authorizerd.replay.ingest.report import Ingested, count_lines
 from authorizerd.replay.ingest.schemas import EVENT_COLUMNS
 from authorizerd.replay.ingest.table import read_events

@@ -22,6 +22,8 @@ from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
+from authorizerd.acl.audit.recorded.event import Event, LineFormat, Reason
+from authorizerd.acl.audit.recorded.line import parse_line
 from authorizerd.replay.ingest.parse.beginnings import (
     CONTAINER,
     ONE_TIME,
@@ -29,10 +31,7 @@ from authorizerd.replay.ingest.parse.beginnings import (
     SECOND,
     parse_second,
 )
-from authorizerd.replay.ingest.parse.event import Event, Reason
-from authorizerd.replay.ingest.parse.line import parse_line
 from authorizerd.replay.local.errors import NeedsSparkError
-from authorizerd.replay.plans import LineFormat
 
 V = TypeVar("V")
 

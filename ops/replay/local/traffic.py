@@ -15,10 +15,10 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from authorizerd.acl.audit.recorded.event import Reason
+from authorizerd.acl.audit.recorded.times import find_zone
 from authorizerd.management.plan.traffic import TrafficFile
-from authorizerd.replay.ingest.parse.event import Reason
 from authorizerd.replay.ingest.parse.logs import DamagedArchiveError
-from authorizerd.replay.ingest.parse.times import find_zone
 from authorizerd.replay.ingest.report import (
     DAMAGED,
     Ingested,

@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from authorizerd.replay.ingest.parse.event import Reason
-from authorizerd.replay.ingest.parse.times import find_zone
+from authorizerd.acl.audit.recorded.event import Reason
+from authorizerd.acl.audit.recorded.times import find_zone
 from authorizerd.replay.local.tallies import Counted, Part, Summand, Tallies, Tally
 from authorizerd.replay.plans import LineLayout
 from authorizerd.replay.recorded.rows import KEYS_MAX

@@ -18,6 +18,9 @@ import msgspec
 import pyarrow
 
 from authorizerd.acl.audit.line import AuditLevel
+from authorizerd.acl.audit.recorded.event import Event, LineFormat, Reason
+from authorizerd.acl.audit.recorded.kafka_line import parse_kafka_line
+from authorizerd.acl.audit.recorded.line import parse_json, parse_line
 from authorizerd.acl.decision import DEFAULT_DENY, Decision, MatchingAcl
 from authorizerd.acl.model import Question
 from authorizerd.actors.audit_log import AuditEvent
@@ -25,12 +28,8 @@ from authorizerd.daemon.audit.format import format_json, format_kafka
 from authorizerd.daemon.audit.lines import parse_lines
 from authorizerd.daemon.console.denials import count_denials
 from authorizerd.replay.ingest.parse.columns import EventReader
-from authorizerd.replay.ingest.parse.event import Event, Reason
-from authorizerd.replay.ingest.parse.kafka_line import parse_kafka_line
-from authorizerd.replay.ingest.parse.line import parse_json, parse_line
 from authorizerd.replay.ingest.parse.logs import DamagedArchiveError, find_suffix, read_log
 from authorizerd.replay.local.tallies import Summand, Tallies
-from authorizerd.replay.plans import LineFormat
 from tests.fuzz.target import in_thread, reader
 from tests.support.acls import acl
 

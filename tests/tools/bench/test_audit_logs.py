@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pyarrow
 
+from authorizerd.acl.audit.recorded.event import Event
+from authorizerd.acl.audit.recorded.kafka_line import parse_kafka_line
 from authorizerd.acl.decision import AuthorizerSettings, authorize
 from authorizerd.acl.index.builder import build
 from authorizerd.acl.model import Operation, ResourceType
-from authorizerd.replay.ingest.parse.event import Event
-from authorizerd.replay.ingest.parse.kafka_line import parse_kafka_line
 from tools.bench.audit_logs import audit_lines, write_audit_log, write_audit_logs
 from tools.bench.sets import kind
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from datetime import tzinfo
 from typing import Final
 
-from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX
-from authorizerd.replay.ingest.parse.kafka_line import PRINCIPAL
-from authorizerd.replay.ingest.parse.times import LEVELS, Head
+from authorizerd.acl.audit.recorded.event import LINE_BYTES_MAX
+from authorizerd.acl.audit.recorded.kafka_line import PRINCIPAL
+from authorizerd.acl.audit.recorded.times import LEVELS, Head
 
 ONE_TIME: Final = b"[2000-01-01 00:00:00,000] "
 """Replaces a plain beginning."""

@@ -15,6 +15,9 @@ import msgspec
 import pyarrow
 import pyarrow.compute as compute
 
+from authorizerd.acl.audit.recorded.event import LINE_BYTES_MAX, Event, LineFormat, Reason
+from authorizerd.acl.audit.recorded.line import parse_line
+from authorizerd.acl.audit.recorded.times import find_zone
 from authorizerd.replay.ingest.parse.beginnings import (
     BEGINNING,
     LENGTH_MAX,
@@ -25,12 +28,9 @@ from authorizerd.replay.ingest.parse.beginnings import (
     USUAL_SECOND,
     parse_second,
 )
-from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, Event, Reason
-from authorizerd.replay.ingest.parse.line import parse_line
 from authorizerd.replay.ingest.parse.logs import DamagedArchiveError
 from authorizerd.replay.ingest.parse.plain_lines import are_plain, read_plain
-from authorizerd.replay.ingest.parse.times import find_zone
-from authorizerd.replay.plans import LineFormat, LineLayout
+from authorizerd.replay.plans import LineLayout
 
 SCHEMA: Final = pyarrow.schema(
     {

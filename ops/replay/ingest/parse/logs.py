@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from typing import IO, Final, Protocol
 
-from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX
+from authorizerd.acl.audit.recorded.event import LINE_BYTES_MAX
 
 BLOCK_BYTES: Final = 32 * 1024 * 1024
 """More than a line. In larger blocks, more lines repeat a text, which is parsed only once."""

@@ -14,9 +14,8 @@ import pyarrow
 import pyarrow.compute as compute
 
 from authorizerd.acl.audit.caller import CALLER_GROUP, SAMPLE_RATE_GROUP
-from authorizerd.replay.ingest.parse.beginnings import ONE_TIME
-from authorizerd.replay.ingest.parse.event import UNKNOWN_HOST
-from authorizerd.replay.ingest.parse.kafka_line import (
+from authorizerd.acl.audit.recorded.event import UNKNOWN_HOST
+from authorizerd.acl.audit.recorded.kafka_line import (
     COUNT,
     HOST,
     NAMED_RULE,
@@ -28,7 +27,8 @@ from authorizerd.replay.ingest.parse.kafka_line import (
     RULE,
     constant_name,
 )
-from authorizerd.replay.ingest.parse.times import LEVELS
+from authorizerd.acl.audit.recorded.times import LEVELS
+from authorizerd.replay.ingest.parse.beginnings import ONE_TIME
 
 _FIELD: Final = "[!-~]+"  # ASCII, so the bytes are valid UTF-8
 _WORD: Final = "[A-Za-z_]+"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from authorizerd.acl.audit.recorded.event import Event
+from authorizerd.acl.audit.recorded.line import parse_line
+from authorizerd.acl.audit.recorded.times import find_zone
 from authorizerd.replay.ingest.parse.beginnings import REST, SECOND, parse_second
-from authorizerd.replay.ingest.parse.event import Event
-from authorizerd.replay.ingest.parse.line import parse_line
-from authorizerd.replay.ingest.parse.times import find_zone
 from authorizerd.replay.plans import LineLayout
 
 _SECONDS_MAX: Final = 10_000

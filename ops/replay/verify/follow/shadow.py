@@ -17,13 +17,13 @@ from typing import Final, TypeAlias
 import msgspec
 from msgspec.structs import asdict, replace
 
+from authorizerd.acl.audit.recorded.times import find_zone
 from authorizerd.acl.known_settings import KnownSettings
 from authorizerd.acl.releases import Release
 from authorizerd.acl.text.printable import escape_json
 from authorizerd.metadata.storage import DISK, Storage
 from authorizerd.protocol.verification import LATEST_MAX, Counts, Disagreement, Lag
 from authorizerd.replay.acls.errors import AclSourceError
-from authorizerd.replay.ingest.parse.times import find_zone
 from authorizerd.replay.judging.index import collector_off
 from authorizerd.replay.local.tallies import Part, Summand, Tallies
 from authorizerd.replay.plans import LineLayout

@@ -19,10 +19,10 @@ import pyarrow.parquet as parquet
 import pytest
 from msgspec.structs import replace
 
+from authorizerd.acl.audit.recorded.event import Event, Reason
+from authorizerd.acl.audit.recorded.line import parse_line
 from authorizerd.replay.ingest import direct, runs
 from authorizerd.replay.ingest.commit import Commit, Input
-from authorizerd.replay.ingest.parse.event import Event, Reason
-from authorizerd.replay.ingest.parse.line import parse_line
 from authorizerd.replay.ingest.report import Ingested, add_up, decode_ingested
 from authorizerd.replay.plans import IngestPlan, LineLayout
 from authorizerd.replay.spark.errors import JobError

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, Event, Reason
-from authorizerd.replay.ingest.parse.line import parse_line
-from authorizerd.replay.ingest.parse.times import find_zone
+from authorizerd.acl.audit.recorded.event import LINE_BYTES_MAX, Event, Reason
+from authorizerd.acl.audit.recorded.line import parse_line
+from authorizerd.acl.audit.recorded.times import find_zone
 from authorizerd.replay.plans import LineLayout
 
 if TYPE_CHECKING:

@@ -20,12 +20,12 @@ import msgspec
 import pyarrow
 import pytest
 
+from authorizerd.acl.audit.recorded.event import Reason
 from authorizerd.acl.model import Acl
 from authorizerd.cli.main import main as authorizerd
 from authorizerd.management.formats.listing import format_acls
 from authorizerd.management.plan.document import decode_plan
 from authorizerd.replay.acls.reading import read_acl_source
-from authorizerd.replay.ingest.parse.event import Reason
 from authorizerd.replay.ingest.parse.logs import DamagedArchiveError
 from authorizerd.replay.ingest.report import decode_ingested
 from authorizerd.replay.local import files as files_module
@@ -35,8 +35,8 @@ from authorizerd.replay.local.traffic import LogEngine, read_traffic
 from authorizerd.replay.plans import IngestPlan, WhatIfPlan
 from authorizerd.replay.whatif import evaluation
 from authorizerd.replay.whatif.options import add_arguments, make_plan
+from tests.acl.audit.recorded.hostile_lines import BEGINNINGS, MESSAGE, PIECES
 from tests.ops.replay.acl_sets import acl_set_of, topic_read
-from tests.ops.replay.ingest.parse.hostile_lines import BEGINNINGS, MESSAGE, PIECES
 from tests.ops.replay.sessions import LOCAL
 
 if TYPE_CHECKING:

@@ -10,29 +10,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from authorizerd.acl.audit.recorded.event import LINE_BYTES_MAX, LineFormat, Reason
+from authorizerd.acl.audit.recorded.times import find_zone
 from authorizerd.acl.decision import is_allowed
 from authorizerd.acl.model import Acl, Operation, Question, ResourceType
 from authorizerd.acl.releases import Release
 from authorizerd.acl.text.named_acl import parse_acl
 from authorizerd.replay.ingest.parse.beginnings import parse_second
 from authorizerd.replay.ingest.parse.columns import EventReader
-from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, Reason
-from authorizerd.replay.ingest.parse.times import find_zone
 from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.local import tallies as tallies_module
 from authorizerd.replay.local.causes import OF_RESOURCE_MAX, ChangedAcls
 from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.local.tallies import Part, Summand, Tallies
-from authorizerd.replay.plans import LineFormat
 from authorizerd.replay.whatif.report import Detail
-from tests.ops.replay.acl_sets import acl_set_of, topic_read
-from tests.ops.replay.ingest.parse.hostile_lines import (
+from tests.acl.audit.recorded.hostile_lines import (
     BEGINNINGS,
     FIELDS,
     MESSAGE,
     bytes_lines,
     stamped_lines,
 )
+from tests.ops.replay.acl_sets import acl_set_of, topic_read
 from tests.ops.replay.recorded_calls import record_calls
 from tests.support.sizes import size
 from tests.support.strategies import acls, resource_names

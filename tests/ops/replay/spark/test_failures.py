@@ -12,7 +12,7 @@ IN_A_WORKER = """Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 
 org.apache.spark.api.python.PythonException: Traceback (most recent call last):
   File "/spark/worker.py", line 1, in main
     process()
-  File "/zip/authorizerd/replay/ingest/parse/line.py", line 7, in parse
+  File "/zip/authorizerd/acl/audit/recorded/line.py", line 7, in parse
     return at[:20
 msgspec.ValidationError: Expected `int`, got `str` - at `$.offset`
 

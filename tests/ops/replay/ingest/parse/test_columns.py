@@ -14,16 +14,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from authorizerd.acl.audit.recorded.event import LINE_BYTES_MAX, Event, LineFormat, Reason
+from authorizerd.acl.audit.recorded.line import parse_line
+from authorizerd.acl.audit.recorded.times import find_zone
 from authorizerd.replay.ingest.parse import columns
 from authorizerd.replay.ingest.parse.beginnings import ONE_TIME
 from authorizerd.replay.ingest.parse.columns import SCHEMA, EventReader
-from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, Event, Reason
-from authorizerd.replay.ingest.parse.line import parse_line
 from authorizerd.replay.ingest.parse.logs import DamagedArchiveError
 from authorizerd.replay.ingest.parse.plain_lines import are_plain, read_plain
-from authorizerd.replay.ingest.parse.times import find_zone
-from authorizerd.replay.plans import LineFormat, LineLayout
-from tests.ops.replay.ingest.parse.hostile_lines import (
+from authorizerd.replay.plans import LineLayout
+from tests.acl.audit.recorded.hostile_lines import (
     BEGINNINGS,
     CALLERS,
     FIELDS,

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from authorizerd.acl.audit.recorded.event import LINE_BYTES_MAX
 from authorizerd.replay.ingest.parse import logs
-from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX
 from authorizerd.replay.ingest.parse.logs import DamagedArchiveError, read_log, read_part
 from tests.support.programs import output_of
 

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 import msgspec
 
+from authorizerd.acl.audit.recorded.event import UNKNOWN_LEVEL, Event, Reason
+from authorizerd.acl.audit.recorded.times import find_head
 from authorizerd.acl.model import Operation, ResourceType
 from authorizerd.acl.text.decoding_errors import DECODING_ERRORS
-from authorizerd.replay.ingest.parse.event import UNKNOWN_LEVEL, Event, Reason
-from authorizerd.replay.ingest.parse.times import find_head
 
 _DECISION: Final = "io.confluent.kafka.server/authorization"
 _METHOD: Final = "kafka."

@@ -6,9 +6,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
+
+LineFormat = Literal["auto", "json", "kafka"]
+"""The format of lines; ``auto`` detects it for each line."""
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -5,7 +5,7 @@ from itertools import product
 
 from hypothesis import strategies as st
 
-from authorizerd.replay.ingest.parse.kafka_line import MARKERS
+from authorizerd.acl.audit.recorded.kafka_line import MARKERS
 
 CALLERS = (
     " (kafka.authorizer.logger) [knownBy=token caller=User:rest%20bridge address=10.0.0.1"

@@ -17,15 +17,15 @@ from functools import lru_cache
 from typing import Final
 
 from authorizerd.acl.audit.caller import remove_caller
-from authorizerd.acl.text.letter_case import ascii_upper
-from authorizerd.replay.ingest.parse.event import (
+from authorizerd.acl.audit.recorded.event import (
     SEPARATOR,
     UNKNOWN_HOST,
     UNKNOWN_LEVEL,
     Event,
     Reason,
 )
-from authorizerd.replay.ingest.parse.times import Head, find_head
+from authorizerd.acl.audit.recorded.times import Head, find_head
+from authorizerd.acl.text.letter_case import ascii_upper
 
 PRINCIPAL: Final = "Principal = "
 VERDICTS: Final = {" is Allowed ": True, " is Denied ": False}

@@ -8,16 +8,15 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from authorizerd.acl.audit.line import AuditLevel
+from authorizerd.acl.audit.recorded.event import LINE_BYTES_MAX, Event, LineFormat, Reason
+from authorizerd.acl.audit.recorded.line import parse_line
+from authorizerd.acl.audit.recorded.wrapping import DOCKER_BYTES
 from authorizerd.acl.decision import Decision, DefaultRule, MatchingAcl
 from authorizerd.acl.model import Acl, Question
 from authorizerd.actors.audit_log import AuditEvent
 from authorizerd.daemon.audit.format import format_json, format_kafka
-from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, Event, Reason
-from authorizerd.replay.ingest.parse.line import parse_line
-from authorizerd.replay.ingest.parse.wrapping import DOCKER_BYTES
 from authorizerd.replay.local.tallies import Tallies
-from authorizerd.replay.plans import LineFormat
-from tests.ops.replay.ingest.parse.hostile_lines import FORGED, bytes_lines
+from tests.acl.audit.recorded.hostile_lines import FORGED, bytes_lines
 
 ACL = Acl(2, "a b", 3, "User:ü", "*", 3, 3)
 AUDITED = AuditEvent(

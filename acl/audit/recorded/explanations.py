@@ -14,8 +14,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from authorizerd.replay.ingest.parse.kafka_line import CLASS, PARTIAL, PRINCIPAL, VERDICTS
-from authorizerd.replay.ingest.parse.times import LEVELS
+from authorizerd.acl.audit.recorded.kafka_line import CLASS, PARTIAL, PRINCIPAL, VERDICTS
+from authorizerd.acl.audit.recorded.times import LEVELS
 
 EXPLANATIONS: Final = {
     "operation = ": (" on resource = ", " from host = ", " based on acl = "),

@@ -10,20 +10,20 @@ from typing import Annotated, Final
 
 import msgspec
 
-from authorizerd.acl.text.decoding_errors import DECODING_ERRORS
-from authorizerd.replay.ingest.parse.cloud_event import parse_cloud_event
-from authorizerd.replay.ingest.parse.event import (
+from authorizerd.acl.audit.recorded.cloud_event import parse_cloud_event
+from authorizerd.acl.audit.recorded.event import (
     LINE_BYTES_MAX,
     SEPARATOR,
     UNKNOWN_LEVEL,
     Event,
+    LineFormat,
     Reason,
 )
-from authorizerd.replay.ingest.parse.explanations import is_explanation
-from authorizerd.replay.ingest.parse.kafka_line import parse_kafka_line
-from authorizerd.replay.ingest.parse.times import find_head
-from authorizerd.replay.ingest.parse.wrapping import unwrap
-from authorizerd.replay.plans import LineFormat
+from authorizerd.acl.audit.recorded.explanations import is_explanation
+from authorizerd.acl.audit.recorded.kafka_line import parse_kafka_line
+from authorizerd.acl.audit.recorded.times import find_head
+from authorizerd.acl.audit.recorded.wrapping import unwrap
+from authorizerd.acl.text.decoding_errors import DECODING_ERRORS
 
 BYTE_ORDER_MARK: Final = "\ufeff"  # at the beginning of a file
 

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from authorizerd.acl.audit.line import audit_message
+from authorizerd.acl.audit.recorded.event import Event, Reason
+from authorizerd.acl.audit.recorded.kafka_line import MARKERS, parse_kafka_line
+from authorizerd.acl.audit.recorded.times import find_head, find_zone
 from authorizerd.acl.decision import Decision, DefaultRule, MatchingAcl, Rule
 from authorizerd.acl.model import Acl, Question
-from authorizerd.replay.ingest.parse.event import Event, Reason
-from authorizerd.replay.ingest.parse.kafka_line import MARKERS, parse_kafka_line
-from authorizerd.replay.ingest.parse.times import find_head, find_zone
-from tests.ops.replay.ingest.parse.hostile_lines import names, plain_names
+from tests.acl.audit.recorded.hostile_lines import names, plain_names
 
 HEAD = "[2026-11-21 16:26:26,966] INFO "
 SAYS = "Principal = User:alice is Denied Operation = DESCRIBE from host = 10.0.0.1 on resource = "

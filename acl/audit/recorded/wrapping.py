@@ -15,11 +15,11 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
+from authorizerd.acl.audit.recorded.event import Reason
+from authorizerd.acl.audit.recorded.explanations import EXPLANATIONS
+from authorizerd.acl.audit.recorded.kafka_line import PRINCIPAL
+from authorizerd.acl.audit.recorded.times import LEVELS
 from authorizerd.acl.text.decoding_errors import DECODING_ERRORS
-from authorizerd.replay.ingest.parse.event import Reason
-from authorizerd.replay.ingest.parse.explanations import EXPLANATIONS
-from authorizerd.replay.ingest.parse.kafka_line import PRINCIPAL
-from authorizerd.replay.ingest.parse.times import LEVELS
 
 DEPTH_MAX: Final = 3
 """Nested wrappers, such as Docker's line inside Vector's inside Splunk's."""

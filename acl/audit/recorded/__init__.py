@@ -1,0 +1,1 @@
+"""Read the audit lines of Kafka, of this daemon and of Confluent, in every layout."""
