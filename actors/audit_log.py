@@ -36,11 +36,12 @@ CLOSE_SECONDS: Final = 5.0
 
 
 class AuditEvent(msgspec.Struct, frozen=True, gc=False):
-    """One decision to log.
+    """One decision to log, or one written change of ACLs.
 
     ``time_s`` is in seconds since 1970, ``offset`` is the log offset of the snapshot, and
     ``sample_rate`` the share of similar decisions that is logged. ``caller`` is the caller that
-    asked. ``releases`` are the Kafka releases by whose rules it was decided, oldest first.
+    asked. ``releases`` are the Kafka releases by whose rules it was decided, oldest first. For a
+    written change, ``written_offset`` is the last offset of the request's changes.
     """
 
     time_s: float
@@ -53,6 +54,7 @@ class AuditEvent(msgspec.Struct, frozen=True, gc=False):
     sample_rate: float = 1.0
     caller: AuditedCaller | None = None
     releases: tuple[Release, ...] = ()
+    written_offset: int | None = None
 
 
 class PartialWriteError(OSError):

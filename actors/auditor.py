@@ -11,13 +11,16 @@ from typing import Final
 
 from authorizerd.acl.audit.filter import NO_FILTER, AuditFilter, AuditRules, Sampler
 from authorizerd.acl.audit.line import AuditLevel, audit_level
-from authorizerd.acl.decision import Decision
+from authorizerd.acl.decision import Decision, NamedRule
 from authorizerd.acl.errors import NotReadyError
-from authorizerd.acl.model import Question
+from authorizerd.acl.model import CLUSTER_NAME, Operation, Question, ResourceType
 from authorizerd.actors.audit_log import AuditEvent, AuditLog
+from authorizerd.actors.authorizer import RequestContext
 from authorizerd.actors.daemon_authorizer import DecisionContext, DecisionState
 
 _DEFAULT_RULES: Final = AuditRules()
+_ALTER_CLUSTER: Final = (int(Operation.ALTER), int(ResourceType.CLUSTER), CLUSTER_NAME)
+_WRITTEN: Final = Decision(True, NamedRule("Written"))
 
 NOT_WRITTEN: Final = "the audit log is required, but cannot be written"
 
@@ -67,6 +70,25 @@ class Auditor:
         """
         if self.log.is_refusing:
             raise NotReadyError(NOT_WRITTEN)
+
+    def record_written(self, context: RequestContext, offset: int) -> None:
+        """Record that a request has changed ACLs, at any level, without filter and sampling.
+
+        Args:
+            offset: the last offset of its changes.
+        """
+        self.log.record(
+            AuditEvent(
+                self._now_s(),
+                AuditLevel.INFO,
+                Question(context.principal, context.host, *_ALTER_CLUSTER),
+                _WRITTEN,
+                context.request_name,
+                offset,
+                caller=context.audited(),
+                written_offset=offset,
+            )
+        )
 
     def audit(
         self,

@@ -15,6 +15,7 @@ Source: KIP-504 (asynchronous ACL updates), KIP-801; Kafka 4.3 QuorumController.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
 import trio
@@ -79,6 +80,8 @@ class UpdateQueue:
         new_id: returns a new 16-byte id for an ACL.
         acls_changed_at: returns the log offset of the last applied change of ACLs, or a later one.
         applied_everywhere: returns once every other deciding process has applied what is published.
+        on_written: called for each request that has changed ACLs, with the last offset of its
+            changes.
     """
 
     def __init__(
@@ -92,7 +95,9 @@ class UpdateQueue:
         new_id: Callable[[], bytes],
         acls_changed_at: Callable[[], int],
         applied_everywhere: Callable[[], Awaitable[None]] = _applied_here,
+        on_written: Callable[[RequestContext, int], None] | None = None,
     ) -> None:
+        self._on_written = on_written
         self._applied_everywhere = applied_everywhere
         self._log = log
         self._applier = applier
@@ -117,7 +122,7 @@ class UpdateQueue:
         hold), UpdateRefusedError (nothing was done) or LogWriteError (it is not known whether it
         was done).
 
-        The log does not say who made a change, so only ``context.guard`` is used.
+        The log does not say who made a change; ``on_written`` gets the context.
         """
         items = list(acls)
         return self._accept_items(
@@ -154,6 +159,8 @@ class UpdateQueue:
 
         guard = None if context is None else context.guard
         request = UpdateRequest(prepare, lambda error: (reject(error),) * count, guard)
+        if context is not None and self._on_written is not None:
+            request.on_written = partial(self._on_written, context)
         return ItemCompletions(self._accept(request), count)
 
     def change_cluster(self, plan: PlanCluster[T], on_applied: Callable[[], None]) -> Completion[T]:

@@ -34,6 +34,7 @@ class UpdateRequest(Generic[T]):
         prepare: plans it in steps, and advances the tail.
         reject: returns the answer if the condition of ``guard`` does not hold.
         on_applied: called once its changes are durable and applied.
+        on_written: called before its answer with the last offset of its changes, if it has any.
         is_of_acls: whether its changes are of ACLs.
     """
 
@@ -41,6 +42,7 @@ class UpdateRequest(Generic[T]):
     reject: Callable[[AclError], T] | None = None
     guard: ExpectedOffset | None = None
     on_applied: Callable[[], None] = _do_nothing
+    on_written: Callable[[int], None] | None = None
     completion: Completion[T] = field(default_factory=Completion)
     is_of_acls: bool = True
     plan: Plan[Any, T] | None = None
@@ -70,6 +72,8 @@ class UpdateRequest(Generic[T]):
         assert self.plan is not None, "each request of a flush is planned"
         if self.guard is not None:
             self.guard.set_written(offset)
+        if self.on_written is not None and self.plan.changes:
+            self.on_written(offset)
         self.completion.succeed(self.plan.result)
 
     def refuse(self, error: UpdateRefusedError | LogWriteError) -> None:

@@ -155,6 +155,7 @@ class DaemonServices:
             feed=self.feed,
             applier=self.applier,
             applied_everywhere=_applied_here if workers is None else workers.applied_everywhere,
+            on_written=None if self.audit is None else self.audit.auditor.record_written,
         )
         configuration = self.configuration
         if configuration.follow is None:

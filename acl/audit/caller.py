@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from typing import Final, Protocol
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import msgspec
 
@@ -35,6 +35,7 @@ SAMPLE_RATE_GROUP: Final = r"\[sampleRate=[0-9.e+-]{1,20}\]"
 _LOGGER: Final = f"({LOGGER_NAME})"
 _MARKER: Final = f"{_LOGGER} [knownBy="
 _ending: Final = re.compile(rf"( {CALLER_GROUP})(?: {SAMPLE_RATE_GROUP})?[\r\n]*")
+_caller: Final = re.compile(r" \[knownBy=([A-Za-z]+)(?: caller=(\S*))? address=")
 _plain: Final = re.compile(r"[!-$&-Z^-~]+")
 _SAFE: Final = "".join(map(chr, range(0x21, 0x7F))).translate(dict.fromkeys(map(ord, "%[]\\")))
 
@@ -79,10 +80,10 @@ def format_caller(caller: AuditedCaller) -> str:
     """Return the group, for a line in Kafka's format."""
     group = f"[knownBy={caller.known_by}"
     if caller.principal is not None:
-        group = f"{group} caller={_encode(caller.principal)}"
-    group = f"{group} address={_encode(caller.address)}"
+        group = f"{group} caller={encode_name(caller.principal)}"
+    group = f"{group} address={encode_name(caller.address)}"
     if caller.request_id is not None:
-        group = f"{group} requestId={_encode(caller.request_id)}"
+        group = f"{group} requestId={encode_name(caller.request_id)}"
     if caller.traceparent is not None:
         group = f"{group} traceparent={caller.traceparent}"
     return f"{group}]"
@@ -93,17 +94,32 @@ def remove_caller(line: str) -> tuple[str, bool] | None:
 
     Return None if a name in it may imitate a caller.
     """
-    groups = line.count(_MARKER)
-    if not groups:
+    if _MARKER not in line:
         return line, False
-    begin = line.index(_MARKER) + len(_LOGGER)
-    found = _ending.fullmatch(line, begin)
-    if groups > 1 or found is None:
+    found = _find_group(line)
+    return None if found is None else (line[: found.start()] + line[found.end(1) :], True)
+
+
+def read_caller(line: str) -> tuple[str | None, str | None]:
+    """Return ``known_by`` and ``principal`` of a line's caller; None for what the line lacks.
+
+    A caller that a name may imitate does not count.
+    """
+    group = _find_group(line)
+    found = None if group is None else _caller.match(line, group.start())
+    if found is None:
+        return None, None
+    return found[1], None if found[2] is None else unquote(found[2])
+
+
+def _find_group(line: str) -> re.Match[str] | None:
+    """Return the match of ``_ending`` if the line has one beginning of a group."""
+    if line.count(_MARKER) != 1:
         return None
-    return line[:begin] + line[found.end(1) :], True
+    return _ending.fullmatch(line, line.index(_MARKER) + len(_LOGGER))
 
 
-def _encode(text: str) -> str:
+def encode_name(text: str) -> str:
     """Percent-encode ``%``, brackets, the backslash, and all that is not visible ASCII."""
     if _plain.fullmatch(text):
         return text

@@ -19,6 +19,7 @@ import msgspec
 from authorizerd.acl.audit.caller import AuditedCaller, format_caller
 from authorizerd.acl.audit.line import LOGGER_NAME, audit_message
 from authorizerd.acl.audit.mask import Masker
+from authorizerd.acl.audit.recorded.written import WrittenRecord, format_written
 from authorizerd.acl.decision import get_acl
 from authorizerd.acl.model import Operation, ResourceType
 from authorizerd.actors.audit_log import AuditEvent
@@ -72,9 +73,12 @@ def format_kafka(event: AuditEvent) -> bytes:
     The caller and a sampled line's rate follow the logger's name, where a log4j layout may put any
     text.
     """
-    message = audit_message(
-        event.question, event.decision, event.request_name, event.resource_reference_count
-    )
+    if event.written_offset is None:
+        message = audit_message(
+            event.question, event.decision, event.request_name, event.resource_reference_count
+        )
+    else:
+        message = format_written(event.request_name, event.written_offset, event.question.principal)
     # Few messages need escapes, and the check is cheaper than a translation.
     if not message.isprintable():
         message = message.translate(KAFKA_ESCAPES)
@@ -132,6 +136,24 @@ def format_json(event: AuditEvent, masked: tuple[str, ...] = ()) -> bytes:
     """
     question, rule, caller = event.question, event.decision.rule, event.caller or _NO_CALLER
     acl = get_acl(rule)
+    if event.written_offset is not None:
+        return _escape(
+            _encode(
+                WrittenRecord(
+                    version=JSON_VERSION,
+                    time=format_utc(event.time_s),
+                    level=event.level.name,
+                    changed_by=event.request_name,
+                    changed_at=event.written_offset,
+                    principal=question.principal,
+                    host=question.host,
+                    masked=masked,
+                    caller=caller.principal,
+                    known_by=caller.known_by or None,
+                    caller_address=caller.address or None,
+                )
+            )
+        )
     line = _encode(
         _AuditRecord(
             version=JSON_VERSION,
@@ -158,6 +180,10 @@ def format_json(event: AuditEvent, masked: tuple[str, ...] = ()) -> bytes:
             kafka_releases=event.releases,
         )
     )
+    return _escape(line)
+
+
+def _escape(line: bytes) -> bytes:
     if line.isascii() and b"\x7f" not in line:
         return line
     text = line.decode()

@@ -18,6 +18,7 @@ import msgspec
 
 from authorizerd.acl.audit.recorded.event import Event
 from authorizerd.acl.audit.recorded.kafka_line import parse_kafka_line
+from authorizerd.acl.audit.recorded.written import read_written
 from authorizerd.acl.model import Operation, ResourceType
 from authorizerd.acl.text.decoding_errors import DECODING_ERRORS
 
@@ -49,11 +50,13 @@ _decode: Final = msgspec.json.Decoder(Recorded).decode
 def parse_lines(lines: Iterable[bytes]) -> Iterator[Recorded | None]:
     """Yield the decision of each line, or None for a line without a single reading.
 
-    Lines of searches are left out, because nothing was decided.
+    Lines of searches and of written changes are left out, because nothing was decided.
     """
     for line in lines:
         text = line.decode("utf-8", "replace")
         recorded = _parse_record(text) if text.startswith("{") else _parse_text(text)
+        if recorded is None and read_written(text) is not None:
+            continue
         if recorded is None or recorded.request not in _SEARCHES:
             yield recorded
 

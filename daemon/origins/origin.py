@@ -8,6 +8,7 @@ from typing import Protocol
 
 import trio
 
+from authorizerd.actors.authorizer import RequestContext
 from authorizerd.actors.record_applier import Message, RecordApplier
 from authorizerd.actors.updates import Updates
 from authorizerd.daemon.kafka.quorum import Leadership
@@ -24,11 +25,14 @@ class SourceDependencies:
         feed: leads to the applier, and to the workers if there are any.
         applied_everywhere: returns once every other deciding process has applied what the applier
             has published.
+        on_written: called for each request that has changed ACLs in the daemon's own log, with the
+            last offset of its changes; None without an audit log.
     """
 
     feed: trio.MemorySendChannel[Message]
     applier: RecordApplier
     applied_everywhere: Callable[[], Awaitable[None]]
+    on_written: Callable[[RequestContext, int], None] | None = None
 
 
 class Origin(Protocol):

@@ -81,6 +81,7 @@ class OwnLogOrigin:
             # A checkpoint has only the state at its end, not the earlier changes of ACLs.
             acls_changed_at=lambda: max(applier.acls_changed_at, progress.checkpoint_offset),
             applied_everywhere=dependencies.applied_everywhere,
+            on_written=dependencies.on_written,
         )
         checkpointer = Checkpointer(
             log_dir,

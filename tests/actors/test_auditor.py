@@ -2,6 +2,7 @@
 
 import pytest
 
+from authorizerd.acl.audit.caller import AuditedCaller
 from authorizerd.acl.audit.filter import AuditFilter, AuditRules, name_patterns
 from authorizerd.acl.audit.line import AuditLevel
 from authorizerd.acl.decision import DEFAULT_DENY, AuthorizerSettings
@@ -10,6 +11,7 @@ from authorizerd.acl.model import ResourceType
 from authorizerd.acl.releases import ANY_RELEASE, RULES_4_3, RULES_4_4, ReleaseRules
 from authorizerd.acl.snapshot import with_rules
 from authorizerd.actors.auditor import Auditor
+from authorizerd.actors.authorizer import RequestContext
 from authorizerd.actors.daemon_authorizer import DecisionContext, DecisionCounts, DecisionState
 from tests.support.acls import question, snapshot_of
 from tests.support.audit import RecordingAuditLog
@@ -100,3 +102,20 @@ def test_event_names_the_releases_that_decided(rules: ReleaseRules) -> None:
     auditor.audit(state, question("User:b"), DEFAULT_DENY, CONTEXT)
     assert isinstance(auditor.log, RecordingAuditLog)
     assert [event.releases for event in auditor.log.events] == [rules.releases]
+
+
+def test_written_change_is_recorded_at_any_level() -> None:
+    """Neither a filter nor the sampling leaves it out."""
+    excluded = AuditFilter(principals_excluded=name_patterns(["*"]), filters_denied=True)
+    auditor = new_auditor(INFO, AuditRules(filter=excluded, allowed_rate=0.01))
+    broker = RequestContext(principal="User:broker", host="10.0.0.9", request_name="Envelope")
+    context = RequestContext(
+        principal="User:a", host="10.0.0.1", request_name="CreateAcls", requester=broker
+    )
+    auditor.record_written(context, 7)
+    assert isinstance(auditor.log, RecordingAuditLog)
+    (event,) = auditor.log.events
+    assert (event.written_offset, event.question.principal, event.request_name, event.level) == (
+        7, "User:a", "CreateAcls", INFO,
+    )  # fmt: skip
+    assert event.caller == AuditedCaller("none", "User:broker", "10.0.0.9")

@@ -12,6 +12,7 @@ from authorizerd.acl.model import Acl, AclFilter, ChangeBatch
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes, at_offset
 from authorizerd.acl.updates import Deleted, Plan
 from authorizerd.actors import steps, update_queue
+from authorizerd.actors.authorizer import RequestContext
 from authorizerd.actors.completion import Completion
 from authorizerd.actors.errors import LogWriteError, UpdateRefusedError
 from authorizerd.actors.published import Published
@@ -315,3 +316,21 @@ async def test_requests_of_one_flush_build_on_each_other(running: Running) -> No
     assert newest is not None
     changes: Any = itertools.chain.from_iterable(running.log.batches)
     assert newest == at_offset(apply_changes(EMPTY_SNAPSHOT, changes), newest.offset)
+
+
+async def test_each_request_that_changes_acls_is_reported_with_its_offset(
+    nursery: trio.Nursery,
+) -> None:
+    """One that changes nothing is not, even if it is written together with others."""
+    written: list[tuple[str, int]] = []
+    running = Running(
+        9, on_written=lambda context, offset: written.append((context.principal, offset))
+    )
+    await running.start(nursery, CaughtUp(0))
+    by = {name: RequestContext(principal=name, host=None, request_name="") for name in "abc"}
+    created = running.queue.create([acl("t"), acl("u")], by["a"])
+    again = running.queue.create([acl("t")], by["b"])
+    removed = running.queue.delete([AclFilter()], by["c"])
+    assert written == []
+    await results([*created, *again, *removed])
+    assert written == [("a", 2), ("c", 4)]

@@ -38,7 +38,9 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class Reason(StrEnum):
     """Why a line was set aside; docs/replay-ingest.md says what to do for each."""
 
-    EXPLANATION = "explanation"  # from AclAuthorizer; counted separately, because no event is lost
+    # From AclAuthorizer, or the daemon's line of a written change. Counted separately, because no
+    # event is lost.
+    EXPLANATION = "explanation"
     NO_DECISION = "no_decision"  # not an audit line
     AMBIGUOUS = "ambiguous"  # a marker of the layout occurs twice, or inside a name
     UNKNOWN_LAYOUT = "unknown_layout"  # each marker at most once, but not in a known order

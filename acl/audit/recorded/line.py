@@ -23,6 +23,7 @@ from authorizerd.acl.audit.recorded.explanations import is_explanation
 from authorizerd.acl.audit.recorded.kafka_line import parse_kafka_line
 from authorizerd.acl.audit.recorded.times import find_head
 from authorizerd.acl.audit.recorded.wrapping import unwrap
+from authorizerd.acl.audit.recorded.written import read_written
 from authorizerd.acl.text.decoding_errors import DECODING_ERRORS
 
 BYTE_ORDER_MARK: Final = "\ufeff"  # at the beginning of a file
@@ -52,10 +53,13 @@ def parse_line(
     if SEPARATOR in unwrapped:
         return Reason.CONTROL_CHARACTER
     if line_format == "json" or (line_format == "auto" and unwrapped.startswith("{")):
-        return parse_json(unwrapped, zone)
-    parsed = parse_kafka_line(unwrapped, zone)
-    is_other = parsed is Reason.NO_DECISION
-    return Reason.EXPLANATION if is_other and is_explanation(unwrapped) else parsed
+        parsed = parse_json(unwrapped, zone)
+    else:
+        parsed = parse_kafka_line(unwrapped, zone)
+    is_other = parsed in (Reason.NO_DECISION, Reason.BAD_JSON)
+    if is_other and (is_explanation(unwrapped) or read_written(unwrapped) is not None):
+        return Reason.EXPLANATION
+    return parsed
 
 
 _INT_32 = msgspec.Meta(ge=-(2**31), lt=2**31)  # the type of Kafka's count, and of the column
