@@ -1,4 +1,4 @@
-"""Parsers of the audit settings: principal patterns, resource patterns, and a share.
+"""Parsers of the audit settings: principal patterns, resource patterns, a share, and a zone.
 
 **Invariant:** as in ``config.values``. Entries that can never match are rejected too, since a
 mistyped entry would silently exclude or include nothing.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from datetime import tzinfo
 
 from authorizerd.acl.audit.filter import (
     ALL_NAMES,
@@ -16,6 +17,7 @@ from authorizerd.acl.audit.filter import (
     ResourcePatterns,
     name_patterns,
 )
+from authorizerd.acl.audit.recorded.times import find_zone
 from authorizerd.acl.model import WILDCARD, ResourceType
 from authorizerd.config.values import RESOURCE_TYPES, invalid, trim
 
@@ -24,6 +26,14 @@ RATE_MIN = 1e-6
 _SEPARATED = "(semicolons separate the entries)"
 # float() would also accept nan, inf and 1e-3.
 _SHARE = re.compile(r"(?:1/([0-9]{1,7})|(0\.[0-9]{1,9}|1(?:\.0)?))")
+
+
+def time_zone(text: str) -> tzinfo:
+    """Return the time zone with this name."""
+    try:
+        return find_zone(text)
+    except ValueError as error:
+        raise invalid(text, "a time zone, such as UTC, Europe/Berlin or +02:00") from error
 
 
 def principal_patterns(text: str) -> NamePatterns:

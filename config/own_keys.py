@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import tzinfo
 
 from authorizerd.acl.audit.filter import NamePatterns, ResourcePatterns
 from authorizerd.acl.audit.line import AuditLevel
 from authorizerd.acl.audit.mask import Masking
 from authorizerd.acl.model import ResourceType
-from authorizerd.config.audit_values import principal_patterns, resource_patterns, share
+from authorizerd.config.audit_values import principal_patterns, resource_patterns, share, time_zone
 from authorizerd.config.endpoints import (
     HttpEndpoint,
     StreamEndpoint,
@@ -39,6 +40,7 @@ from authorizerd.config.values import (
     path,
     resource_types,
     subject_types,
+    words,
 )
 
 CALLERS_PREFIX = f"{OWN_PREFIX}callers."
@@ -185,6 +187,18 @@ class OwnSettings:
     audit_mask_secret_file: str | None = setting(path)
     """File with the secret (16 to 4096 bytes) that keys the hashes in audit lines. Only its owner
     and group may have access to it. SIGHUP reloads it."""
+    history_audit_files: tuple[str, ...] = setting(words, "")
+    """Comma-separated list of audit logs of the cluster's controllers: paths, directories or globs.
+    By them, answers about the past name the author of a change (docs/governance.md). The daemon's
+    own audit log is used without being listed."""
+    history_audit_timezone: tzinfo = setting(time_zone, "UTC")
+    """Time zone of times without one in authorizerd.history.audit.files, such as Europe/Berlin or
+    +02:00."""
+    history_audit_latency_ms: int = setting(IntegerParser(0, _HOUR_MS), "10000")
+    """Longest time in milliseconds from the audit line of a request to its change of ACLs. A larger
+    value names fewer authors."""
+    history_audit_skew_ms: int = setting(IntegerParser(0, _HOUR_MS), "1000")
+    """How far the clocks of two nodes may differ, in milliseconds."""
     authzen_subject_types: Mapping[str, str] = setting(subject_types, "user=User")
     """Comma-separated list of pairs: AuthZEN subject type=Kafka principal type."""
     authzen_resource_types: Mapping[str, ResourceType] = setting(

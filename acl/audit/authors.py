@@ -33,6 +33,8 @@ from authorizerd.acl.past import PastChange
 CREATE: Final = "CreateAcls"
 DELETE: Final = "DeleteAcls"
 HEARTBEAT: Final = "BrokerHeartbeat"
+NAMES_MAX: Final = 10
+"""The maximum number of names for one change."""
 QUIET_MS: Final = 60_000
 """A log with allowed lines further apart than this may have been at level INFO in between."""
 
@@ -231,8 +233,10 @@ def find_authors(
 def _name(requests: Sequence[AuditedRequest], certainty: Certainty, reason: str) -> Author:
     principals = tuple(sorted({each.principal for each in requests}))
     if len(principals) > 1:
-        others = MAYBE_OTHERS if certainty is Certainty.ONLY else ""
-        return Author(Certainty.ONE_OF, principals, reason=others)
+        more = len(principals) - NAMES_MAX
+        reasons = [f"and {more} others"] if more > 0 else []
+        reasons += [MAYBE_OTHERS] if certainty is Certainty.ONLY else []
+        return Author(Certainty.ONE_OF, principals[:NAMES_MAX], reason=", ".join(reasons))
     # A broker's log and a controller's may have the same request; only one may name the forwarder.
     ways = {each.by_way_of for each in requests} - {None}
     return Author(certainty, principals, ways.pop() if len(ways) == 1 else None, reason)

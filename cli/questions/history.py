@@ -16,6 +16,7 @@ import msgspec
 
 from authorizerd.acl import past
 from authorizerd.acl.as_of import Moment
+from authorizerd.acl.audit.authors import Authors, Certainty
 from authorizerd.acl.decision import AuthorizerSettings, is_allowed
 from authorizerd.acl.errors import SearchLimitError
 from authorizerd.acl.index.builder import build
@@ -33,10 +34,12 @@ from authorizerd.acl.search.hosts import HostAccess
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.text.kafka_acls import RESOURCE_FLAGS
 from authorizerd.acl.text.named_acl import name_acl
+from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.cli import question_words as asked
 from authorizerd.cli.acl_source import LogPlace, SourceRequest, add_log_arguments, read_log_place
 from authorizerd.cli.flags import Refuse, add_json_argument, add_text, read_request
 from authorizerd.cli.output import print_document, print_lines
+from authorizerd.cli.questions.authors import add_audit_arguments, read_authors
 from authorizerd.cli.source_settings import USE_CONFIG, describe_settings
 from authorizerd.metadata.past.history import History, read_history
 from authorizerd.metadata.past.past_log import PastLog, read_past
@@ -158,6 +161,7 @@ def add_history_arguments(parser: argparse.ArgumentParser) -> None:
     text = f"start here (default: the beginning of the log): {asked.MOMENT_HELP}"
     add_text(parser, "--since", "MOMENT", text)
     add_text(parser, "--until", "MOMENT", "end here (default: the end of the log)")
+    add_audit_arguments(parser)
     add_json_argument(parser)
     add_log_arguments(parser)
 
@@ -176,11 +180,12 @@ def _run(arguments: argparse.Namespace) -> int:
     answers = None
     if wanted.question is not None:
         answers = find_past_answers(history, wanted.settings.least, wanted.question)
+    authors = read_authors(arguments, history.changes)
     doubt = NO_DOUBT if answers is None else _doubt(history, wanted, answers)
     if arguments.json:
-        print_document(_make_document(history, wanted, answers, doubt))
+        print_document(_make_document(history, wanted, answers, doubt, authors))
     else:
-        print_lines(_describe(history, wanted, answers, place, doubt))
+        print_lines(_describe(history, wanted, answers, place, doubt, authors))
     return 0
 
 
@@ -230,6 +235,7 @@ def _describe(
     answers: PastAnswers | None,
     place: LogPlace,
     doubt: Doubt,
+    authors: Authors | None,
 ) -> Iterator[str]:
     if history.unreadable is not None:
         yield f"the history begins late, because a file is damaged: {history.unreadable}"
@@ -237,7 +243,8 @@ def _describe(
         for acl in sorted(filter(wanted.selects, history.acls.values()), key=str):
             yield f"{history.begin}: in force: {acl}"
         for change in history.changes:
-            yield f"{_moment_of(change)}: {_CHANGES[change.is_added]}: {change.acl}"
+            by = _describe_author(authors, change)
+            yield f"{_moment_of(change)}: {_CHANGES[change.is_added]}{by}: {change.acl}"
         yield f"from {history.begin} to {history.end}"
         return
     if wanted.question is not None and wanted.question.host is None:
@@ -247,11 +254,19 @@ def _describe(
     yield f"{history.begin}: {_describe_answer(answers, answers.first, None)}"
     for each in answers.changes:
         change = each.change
-        why = f"{_CHANGES[change.is_added]}: {change.acl}"
+        why = f"{_CHANGES[change.is_added]}{_describe_author(authors, change)}: {change.acl}"
         answer = _describe_answer(answers, each.allowed, change.offset)
         yield f"{_moment_of(change)}: {answer}, because this was {why}"
     yield f"from {history.begin} to {history.end}; the settings are today's"
     yield describe_settings(place.stated, USE_CONFIG)
+
+
+def _describe_author(authors: Authors | None, change: past.PastChange) -> str:
+    if authors is None:
+        return ""
+    author = authors.find(change)
+    text = escape_unprintable(str(author))
+    return f" (author {text})" if author.certainty is Certainty.UNKNOWN else f" by {text}"
 
 
 def _describe_answer(answers: PastAnswers, allowed: bool, offset: int | None) -> str:
@@ -268,20 +283,28 @@ def _moment_of(change: past.PastChange) -> Moment:
 
 
 def _make_document(
-    history: History, wanted: Selection, answers: PastAnswers | None, doubt: Doubt
+    history: History,
+    wanted: Selection,
+    answers: PastAnswers | None,
+    doubt: Doubt,
+    authors: Authors | None,
 ) -> dict[str, object]:
+    find_author = None if authors is None else authors.find
     begin = past_answers.make_moment(history.begin)
     answered = None
     if answers is not None:
         first = past_answers.AnswerChangeAnswer(answers.first, begin.offset, begin.time, None)
-        answered = (first, *map(past_answers.make_answer_change, answers.changes))
+        answered = (
+            first,
+            *(past_answers.make_answer_change(each, find_author) for each in answers.changes),
+        )
     selected = filter(wanted.selects, history.acls.values())
     answer = past_answers.HistoryAnswer(
         begin=begin,
         end=past_answers.make_moment(history.end),
         acls=tuple(name_acl(acl) for acl in sorted(selected, key=str)),
         changes=tuple(
-            past_answers.make_past_change(change)
+            past_answers.make_past_change(change, find_author)
             for change in history.changes
             if wanted.selects(change.acl)
         ),

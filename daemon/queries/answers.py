@@ -167,7 +167,7 @@ class Answering:
             return Answer((body,), (is_allowed(snapshot, settings, asked),))
         then = self._then(question)
         body = add_as_of_to_explanation(
-            _explain(then.snapshot, settings, asked), then.describe(asked)
+            _explain(then.snapshot, settings, asked), then.describe(asked, self._past.authors)
         )
         return Answer((body,), (is_allowed(then.snapshot, settings, asked),))
 
@@ -196,8 +196,13 @@ class Answering:
         found = self._past.answers_since(
             question.as_of, question.question, self._snapshot, question.settings
         )
+        authors, changes = self._past.authors, [each.change for each in found.changes]
         body = encode_answer_history(
-            found.begin, self._snapshot.offset, found.allowed, found.changes
+            found.begin,
+            self._snapshot.offset,
+            found.allowed,
+            found.changes,
+            None if authors is None else authors.read(changes),
         )
         return Answer((body,), (found.allowed,))
 

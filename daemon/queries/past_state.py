@@ -28,6 +28,7 @@ from authorizerd.acl.past import (
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.daemon.errors import PastRefusedError, PastTooFarError, PastUnavailableError
 from authorizerd.daemon.process.utc_time import now_ms
+from authorizerd.daemon.queries.change_authors import AuthorReader
 from authorizerd.metadata.errors import (
     MetadataLogError,
     PastDamagedError,
@@ -77,8 +78,11 @@ class PastState:
     moment: Moment
     changes: tuple[PastChange, ...]
 
-    def describe(self, question: Question) -> AsOfAnswer:
+    def describe(self, question: Question, authors: AuthorReader | None = None) -> AsOfAnswer:
         """Return the moment of an answer, and when the answer changed afterwards.
+
+        Args:
+            authors: finds the author of the change.
 
         Raises:
             InvalidQuestionError: the principal is ``User:*``.
@@ -87,7 +91,8 @@ class PastState:
         if before == is_allowed(self.now, self.settings, question):
             return make_as_of(self.moment)
         found = self.find_answer_changes(question)[0]
-        since = make_past_change(found.change)
+        find_author = None if authors is None else authors.read([found.change])
+        since = make_past_change(found.change, find_author)
         return make_as_of(self.moment, NowAnswer(found.allowed, self.now.offset, since))
 
     def find_answer_changes(self, question: Question) -> tuple[AnswerChange, ...]:
@@ -113,16 +118,19 @@ class PastReader:
 
     Args:
         log_dir: the log, or the copy of a followed log, from which the state comes.
+        authors: finds the authors of changes.
         now_ms: returns milliseconds since 1970.
     """
 
     def __init__(
         self,
         log_dir: Path,
+        authors: AuthorReader | None = None,
         *,
         storage: Storage = DISK,
         now_ms: Callable[[], int] = now_ms,
     ) -> None:
+        self.authors: Final = authors
         self._log_dir: Final = log_dir
         self._storage: Final = storage
         self._now_ms: Final = now_ms

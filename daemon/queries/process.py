@@ -29,6 +29,7 @@ from authorizerd.daemon.errors import BusyError
 from authorizerd.daemon.logging.setup import log_without_thread
 from authorizerd.daemon.queries.admission import LISTINGS_MAX, WAITING_MAX, AdmissionControl
 from authorizerd.daemon.queries.answers import Answering
+from authorizerd.daemon.queries.change_authors import AuthorReader
 from authorizerd.daemon.queries.children import (
     ENDED,
     EndCounts,
@@ -172,7 +173,9 @@ class QueryProcess:
                 log_without_thread(configuration.log_format)
                 self._replica = Replica(new_judge(configuration))
                 self._tokens = PageTokens(order.page_secret)
-                self._past = PastReader(Path(configuration.metadata_log_dir))
+                self._past = PastReader(
+                    Path(configuration.metadata_log_dir), AuthorReader(configuration)
+                )
                 self._watch(self._questions.fileno(), select.POLLIN, self._receive_questions)
             case TakeChanges():
                 self._replica.take_changes(order)

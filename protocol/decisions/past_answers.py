@@ -6,12 +6,14 @@ an answer about the present.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, Literal
+from collections.abc import Callable, Sequence
+from typing import Final, Literal, TypeAlias
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from authorizerd.acl.as_of import Moment, format_time
+from authorizerd.acl.audit.authors import Author
 from authorizerd.acl.past import AnswerChange, PastChange
 from authorizerd.acl.text.named_acl import NamedAcl, name_acl
 
@@ -19,13 +21,26 @@ ANSWERS_MAX: Final = 200
 """The maximum number of answers in a history, so that writing it is a short step."""
 
 
+class AuthorAnswer(msgspec.Struct, frozen=True, gc=False):
+    """Who made a change; see ``Author``."""
+
+    certainty: Literal["written", "complete", "only", "one_of", "unknown"]
+    principals: tuple[str, ...]
+    by_way_of: str | None
+    reason: str
+
+
 class PastChangeAnswer(msgspec.Struct, frozen=True, gc=False):
-    """An ACL that was added or removed. As of ``offset``, the change is visible."""
+    """An ACL that was added or removed. As of ``offset``, the change is visible.
+
+    ``by`` is absent if there is no audit log.
+    """
 
     offset: int
     time: str | None
     change: Literal["add", "remove"]
     acl: NamedAcl
+    by: AuthorAnswer | UnsetType = UNSET
 
 
 class NowAnswer(msgspec.Struct, frozen=True):
@@ -118,24 +133,42 @@ def add_as_of_to_explanation(explanation: bytes, as_of: AsOfAnswer) -> bytes:
     return b'%b,"as_of":%b}' % (explanation[:-1], _encode(as_of))
 
 
-def make_past_change(change: PastChange) -> PastChangeAnswer:
-    """Return a change with names instead of codes."""
+FindAuthor: TypeAlias = Callable[[PastChange], Author]
+
+
+def make_past_change(change: PastChange, find_author: FindAuthor | None = None) -> PastChangeAnswer:
+    """Return a change with names instead of codes.
+
+    Args:
+        find_author: None if there is no audit log.
+    """
     return PastChangeAnswer(
         change.offset,
         _time_of(change.time_ms),
         "add" if change.is_added else "remove",
         name_acl(change.acl),
+        UNSET if find_author is None else _make_author(find_author(change)),
     )
 
 
-def make_answer_change(change: AnswerChange) -> AnswerChangeAnswer:
+def _make_author(author: Author) -> AuthorAnswer:
+    return AuthorAnswer(author.certainty.value, author.principals, author.by_way_of, author.reason)
+
+
+def make_answer_change(
+    change: AnswerChange, find_author: FindAuthor | None = None
+) -> AnswerChangeAnswer:
     """Return an answer and the change that led to it, with names instead of codes."""
-    made = make_past_change(change.change)
+    made = make_past_change(change.change, find_author)
     return AnswerChangeAnswer(change.allowed, made.offset, made.time, made)
 
 
 def encode_answer_history(
-    begin: Moment, end: int, allowed: bool, changes: Sequence[AnswerChange]
+    begin: Moment,
+    end: int,
+    allowed: bool,
+    changes: Sequence[AnswerChange],
+    find_author: FindAuthor | None = None,
 ) -> bytes:
     """Return the JSON of an ``AnswerHistory``.
 
@@ -150,7 +183,7 @@ def encode_answer_history(
             begin=make_moment(begin),
             end=end,
             settings="today's",
-            answers=(first, *map(make_answer_change, reversed(shown))),
+            answers=(first, *(make_answer_change(each, find_author) for each in reversed(shown))),
             answers_left_out=len(changes) - len(shown),
         )
     )

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from authorizerd.acl.audit.authors import Authors, Certainty, Evidence, Span, Window
+from authorizerd.acl.audit.recorded import requests
 from authorizerd.acl.past import PastChange
 from authorizerd.daemon.audit import evidence
 from authorizerd.daemon.audit.evidence import LOCAL_ZONE, AuditLogs, Limits, read_evidence
@@ -151,7 +152,7 @@ def test_lines_that_only_show_the_time_are_not_all_parsed(
     log, parsed = tmp_path / "a.log", 0
     lines = [line(1, request="Metadata")] * 6400
     log.write_text("".join([*lines, line(2)]))
-    original = evidence.read_facts
+    original = requests.read_facts
 
     def read_facts(text: bytes, zone: ZoneInfo) -> object:
         nonlocal parsed
