@@ -8,6 +8,7 @@ import trio
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.published import View
 from authorizerd.daemon.queries.answers import Answering
+from authorizerd.daemon.queries.change_authors import AuthorReader
 from authorizerd.daemon.queries.client import OpenAnswer, Queries
 from authorizerd.daemon.queries.past_state import PastReader
 from authorizerd.daemon.queries.refusals import error_of
@@ -41,10 +42,11 @@ class LocalQueries(Queries):
         *,
         now_ms: Callable[[], int] = lambda: TIME_MS + 1,
         secret: bytes = bytes(32),
+        authors: AuthorReader | None = None,
     ) -> None:
         self._snapshot = snapshot
         self._image = image
-        self._past = PastReader(log_dir, now_ms=now_ms)
+        self._past = PastReader(log_dir, authors, now_ms=now_ms)
         self._tokens = PageTokens(secret)
         self.callers: list[str | None] = []
         self.on_ask: Callable[[], None] = lambda: None

@@ -4,8 +4,15 @@ from collections.abc import Sequence
 
 import trio
 
-from authorizerd.acl.audit.line import audit_message
+from authorizerd.acl.audit.caller import AuditedCaller
+from authorizerd.acl.audit.line import AuditLevel, audit_message
+from authorizerd.acl.decision import Decision, DefaultRule
+from authorizerd.acl.model import CLUSTER_NAME, Operation, Question, ResourceType
 from authorizerd.actors.audit_log import AuditEvent, AuditLog, PartialWriteError
+from authorizerd.daemon.audit.format import format_json
+
+ALTER_CLUSTER = (Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)
+"""What a change of ACLs needs, in a ``Question``."""
 
 
 class Writer:
@@ -57,3 +64,22 @@ class RecordingAuditLog(AuditLog):
             )
             for event in self.events
         ]
+
+
+def written_line(
+    offset: int, principal: str, request: str = "CreateAcls", *, at_ms: int, via: str | None = None
+) -> str:
+    """Return the daemon's line in JSON of a request that has changed ACLs, with its line break."""
+    question = Question(principal, "10.0.0.1", *ALTER_CLUSTER)
+    caller = None if via is None else AuditedCaller("certificate", via, "10.0.0.9")
+    event = AuditEvent(
+        at_ms / 1000,
+        AuditLevel.INFO,
+        question,
+        Decision(True, DefaultRule.SUPER_USER),
+        request,
+        offset,
+        caller=caller,
+        written_offset=offset,
+    )
+    return f"{format_json(event).decode()}\n"

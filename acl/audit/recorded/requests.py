@@ -70,9 +70,11 @@ def _read_request(text: str, event: Event) -> AuditedRequest | None:
         known_by, caller = record.known_by, record.caller
     else:
         known_by, caller = read_caller(text)
+        if not (caller or "").isprintable():
+            caller = None  # it may be the principal, which the line escapes
     if known_by in _QUESTIONS:
         return None
-    way = _name_forwarder(caller, event.principal)
+    way = None if caller == event.principal else caller
     return AuditedRequest(event.at_ms, event.request == CREATE, event.principal, way)
 
 
@@ -81,17 +83,12 @@ def _is_hidden(principal: str) -> bool:
     return principal.partition(":")[2] == CUT
 
 
-def _name_forwarder(caller: str | None, principal: str) -> str | None:
-    """Return the caller if it is another one. Kafka's format escapes only the principal."""
-    return None if caller == principal or not (caller or "").isprintable() else caller
-
-
 def _read_written(text: str, zone: tzinfo) -> LineFacts | None:
     record = read_written(text)
     at_ms = None if record is None else find_time(record, zone)
     if record is None or at_ms is None or record.masked or _is_hidden(record.principal):
         return None
-    way = _name_forwarder(record.caller, record.principal)
+    way = None if record.caller == record.principal else record.caller
     creates = record.changed_by == CREATE
     request = AuditedRequest(at_ms, creates, record.principal, way, record.changed_at)
     return LineFacts(at_ms, request=request)

@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 
-from authorizerd.acl.decision import AuthorizerSettings, authorize
+from authorizerd.acl.audit.line import audit_message
+from authorizerd.acl.decision import AuthorizerSettings, Decision, DefaultRule, authorize
 from authorizerd.acl.model import (
     WILDCARD_PRINCIPAL,
     Acl,
     AclAdded,
     Operation,
     PatternType,
+    Question,
     ResourceType,
 )
 from authorizerd.acl.patterns import matches
@@ -26,8 +28,10 @@ from authorizerd.metadata.log import MetadataLog
 from authorizerd.metadata.replay import Replay
 from authorizerd.protocol.records.batch import ControlType
 from tests.support.acls import KNOWN_SETTINGS, acl
+from tests.support.audit import ALTER_CLUSTER, written_line
 from tests.support.log_files import (
     METADATA_VERSION,
+    TIME_MS,
     acl_id,
     control_batch,
     data_batch,
@@ -75,6 +79,76 @@ def test_changes_of_a_principal_include_those_of_everyone(log_dir: Path) -> None
         f"offset 9 ({TIME}): removed: {EVERYONE.acl}",
         f"from offset 0 ({TIME}) to offset 9 ({TIME})",
     ]  # fmt: skip
+
+
+@pytest.fixture
+def audit_log(tmp_path: Path) -> Path:
+    """Write the daemon's lines of two changes; the requests of the others are not in it."""
+    path = tmp_path / "audit.log"
+    path.write_text(
+        written_line(3, "User:carol", at_ms=TIME_MS, via="User:broker\u202e")
+        + written_line(8, "User:dan", "DeleteAcls", at_ms=TIME_MS)
+    )
+    return path
+
+
+def test_authors_are_named_by_the_audit_logs(log_dir: Path, audit_log: Path) -> None:
+    words = ("--log-dir", log_dir, "--principal", "User:alice", "--audit", audit_log)
+    unknown = f"(author unknown: the audit logs begin at {TIME})"
+    assert print_history(*words)[:5] == [
+        f"offset 3 ({TIME}): added by User:carol by way of User:broker\\u202e: {ALICE.acl}",
+        f"offset 5 ({TIME}): added {unknown}: {PREFIX.acl}",
+        f"offset 5 ({TIME}): added {unknown}: {OTHER.acl}",
+        f"offset 6 ({TIME}): removed {unknown}: {ALICE.acl}",
+        f"offset 8 ({TIME}): removed by User:dan: {PREFIX.acl}",
+    ]
+    question = ("--topic", "orders", "--operation", "read", "--host", "10.0.0.1")
+    assert print_history(*words, *question)[1] == (
+        f"offset 3 ({TIME}): allowed, because this was added by User:carol by way of "
+        f"User:broker\\u202e: {ALICE.acl}"
+    )
+    found = document(*words, *question)
+    by = {
+        "certainty": "written", "principals": ["User:carol"], "by_way_of": "User:broker\u202e",
+        "reason": "",
+    }  # fmt: skip
+    assert found["changes"][0]["by"] == by
+    assert found["answers"][1]["change"]["by"] == by
+    assert {each["by"]["certainty"] for each in found["changes"]} == {"written", "unknown"}
+
+
+@pytest.mark.parametrize(
+    ("words", "is_named"),
+    [
+        (("--audit-tz", "Europe/Berlin"), True),
+        ((), False),
+        (("--audit-tz", "+02:00", "--audit-latency-ms", "0", "--audit-skew-ms", "0"), False),
+    ],
+)
+def test_zone_and_window_of_audit_logs_can_be_stated(
+    words: tuple[str, ...], is_named: bool, log_dir: Path
+) -> None:
+    path = log_dir / "kafka-authorizer.log"
+    question = Question("User:carol", "10.0.0.1", *ALTER_CLUSTER)
+    message = audit_message(question, Decision(True, DefaultRule.SUPER_USER), "CreateAcls")
+    path.write_text(f"[2026-10-14 19:46:39,999] DEBUG {message} (kafka.authorizer.logger)\n")
+    found = document("--log-dir", log_dir, "--principal", "User:alice", "--audit", path, *words)
+    assert found["changes"][0]["by"]["principals"] == ["User:carol"] * is_named
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "error"),
+    [
+        (("--audit", "none.log"), 1, "--audit: none.log: no such file"),
+        (("--audit", "none.log", "--audit-tz", "Mars"), 2, "unknown time zone 'Mars'"),
+        (("--audit", "none.log", "--audit-skew-ms", "-1"), 2, "expected milliseconds"),
+    ],
+)
+def test_audit_log_that_cannot_be_used_is_an_error(
+    words: tuple[str, ...], code: int, error: str, log_dir: Path
+) -> None:
+    done = run_main("history", "--log-dir", log_dir, "--cluster", *words, code=code)
+    assert error in done.err
 
 
 def test_changes_of_a_resource_are_those_of_patterns_that_match_it(log_dir: Path) -> None:

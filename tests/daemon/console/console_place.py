@@ -16,6 +16,7 @@ from authorizerd.daemon.console.setup import new_console
 from authorizerd.daemon.decision_servers import new_decision_handler
 from authorizerd.daemon.decisions.route_file import RouteFile
 from authorizerd.daemon.process.utc_time import now_ms
+from authorizerd.daemon.queries.change_authors import AuthorReader
 from authorizerd.daemon.queries.watchers import Watchers
 from authorizerd.daemon.telemetry.metric_sources import MetricSources
 from authorizerd.daemon.telemetry.readiness import Readiness
@@ -50,9 +51,12 @@ class ConsolePlace(Place):
         topics: tuple[str, ...] = (),
         log_dir: Path = Path("none"),
         configuration: Configuration = CONFIGURATION,
+        authors: AuthorReader | None = None,
     ) -> None:
         super().__init__(folder, *acls)
-        queries = LocalQueries(self.snapshot, Published(image_of(*topics)), log_dir, now_ms=now_ms)
+        queries = LocalQueries(
+            self.snapshot, Published(image_of(*topics)), log_dir, now_ms=now_ms, authors=authors
+        )
         self.decisions = new_decision_handler(
             configuration,
             self.authorizer,

@@ -5,21 +5,34 @@ import pytest
 
 from authorizerd.acl.model import AclAdded
 from authorizerd.acl.snapshot import with_acl
+from authorizerd.config.configuration import parse
+from authorizerd.daemon.queries.change_authors import AuthorReader
 from tests.daemon.console.console_place import ACLS, EXPLAIN, HISTORY, ConsolePlace
 from tests.daemon.console.page_check import check_page
 from tests.support.acls import acl, snapshot_of
-from tests.support.log_files import acl_id, removed, write_log
+from tests.support.audit import written_line
+from tests.support.log_files import TIME_MS, acl_id, removed, write_log
 
 QUESTION = {"operation": "READ", "resource_type": "TOPIC", "resource_name": "orders"}
 HOSTILE = "<script>alert(1)</script>\u202e"
 
 
 class PastPlace(ConsolePlace):
-    """A console over a log: alice may read orders at the offsets 2 and 3, bob from 3 on."""
+    """A console over a log: alice may read orders at the offsets 2 and 3, bob from 3 on.
 
-    def __init__(self, folder: Path, tokens: Path | None = None) -> None:
+    Args:
+        audit_log: has requests that changed ACLs.
+    """
+
+    def __init__(
+        self, folder: Path, tokens: Path | None = None, audit_log: Path | None = None
+    ) -> None:
         log_dir = folder / "log"
-        super().__init__(tokens, log_dir=log_dir)
+        text = "node.id=1\nlog.dirs=/log\n"
+        if audit_log is not None:
+            text += f"authorizerd.audit.log={audit_log}\n"
+        authors = AuthorReader(parse(text, source="test"))
+        super().__init__(tokens, log_dir=log_dir, authors=authors)
         alice, bob, other = (
             AclAdded(acl_id(number), acl(f"User:{name}", topic="orders"))
             for number, name in enumerate(("alice", "bob", HOSTILE), 1)
@@ -56,6 +69,23 @@ async def test_every_answer_is_shown_with_its_reason(
     assert answers_of(page) == answers
     assert ("The answer has not changed since then." in text) == (len(answers) == 1)
     assert ("removed" in text) == (principal == "User:alice")
+
+
+async def test_author_of_each_change_is_named(tmp_path: Path) -> None:
+    """If the audit log does not name one, it says why. Without audit logs, nothing is said."""
+    audit_log = tmp_path / "audit.log"
+    audit_log.write_text(written_line(2, f"User:{HOSTILE}", at_ms=TIME_MS, via="User:broker"))
+    place = PastPlace(tmp_path, audit_log=audit_log)
+    fields = QUESTION | {"principal": "User:alice", "as_of": "0"}
+    _, page = await place.get(HISTORY, **fields)
+    text = check_page(page)
+    assert "<script>alert(1)</script>\\u202e by way of User:broker" in text
+    assert "the audit logs begin at" in text
+    explained = check_page((await place.get(EXPLAIN, **fields))[1])
+    assert "Now it is" not in explained
+    explained = check_page((await place.get(EXPLAIN, **fields | {"as_of": "2"}))[1])
+    assert "removed by unknown" in explained
+    assert "By" not in await PastPlace(tmp_path).text(HISTORY, **fields)
 
 
 async def test_hostile_name_in_a_history_is_only_text(tmp_path: Path) -> None:
