@@ -26,7 +26,13 @@ from typing import BinaryIO, Final, cast
 
 import msgspec
 
-from authorizerd.acl.audit.authors import DEFAULT_WINDOW, Evidence, EvidenceBuilder, Window
+from authorizerd.acl.audit.authors import (
+    DEFAULT_WINDOW,
+    AuditedRequest,
+    Evidence,
+    EvidenceBuilder,
+    Window,
+)
 from authorizerd.acl.audit.recorded.kafka_line import PRINCIPAL
 from authorizerd.acl.audit.recorded.requests import LineFacts, read_facts
 
@@ -39,6 +45,8 @@ _HEARTBEAT: Final = b"BrokerHeartbeat"
 _MINUTE: Final = slice(0, 17)
 """In a line with the usual layout, the time up to the minute."""
 _EVERY: Final = 64
+_GROUP: Final = b" (kafka.authorizer.logger) [knownBy="
+"""Is in every line that the daemon writes in Kafka's format."""
 _PRINCIPAL: Final = PRINCIPAL.encode()
 _ARCHIVES: Final[dict[str, Callable[[BinaryIO], BinaryIO]]] = {
     ".gz": cast("Callable[[BinaryIO], BinaryIO]", partial(gzip.open, mode="rb")),
@@ -132,6 +140,7 @@ def read_evidence(
             for lines, size in _read_blocks(path, left, deadline):
                 left -= size
                 reader.read(lines)
+            reader.finish()
         except _ERRORS as error:
             left_out = _report(str(path), error, on_error)
         rotated = _ROTATED.fullmatch(path.name)
@@ -174,7 +183,9 @@ def _read_blocks(path: Path, bytes_max: int, deadline: float) -> Iterator[tuple[
 class _Reader:
     """Add the lines of one file to the evidence. Most only show that the log goes on.
 
-    So few of those are parsed.
+    So few of those are parsed. Only the daemon writes offsets, and no client can put a line into
+    its log. In a broker's log, a name with line breaks can look like such a line. So offsets count
+    only in a file whose lines have the daemon's callers.
     """
 
     def __init__(self, builder: EvidenceBuilder, zone: tzinfo) -> None:
@@ -182,6 +193,8 @@ class _Reader:
         self._zone: Final = zone
         self._before: Final[deque[bytes]] = deque(maxlen=FRAGMENTS_MAX)
         self._minute = b""
+        self._written: Final[list[AuditedRequest]] = []
+        self._is_daemons = True
 
     def read(self, lines: list[bytes]) -> None:
         """Add the next lines."""
@@ -190,8 +203,13 @@ class _Reader:
                 self._read_request(line)
             elif _HEARTBEAT in line or line[_MINUTE] != self._minute or not number % _EVERY:
                 self._minute = line[_MINUTE]
-                self._add(read_facts(line, self._zone))
+                self._add(line, read_facts(line, self._zone))
             self._before.append(line)
+
+    def finish(self) -> None:
+        """Add the requests with offsets, if the file is the daemon's."""
+        for request in self._written if self._is_daemons else ():
+            self._builder.add_request(request)
 
     def _read_request(self, line: bytes) -> None:
         facts = read_facts(line, self._zone)
@@ -201,12 +219,24 @@ class _Reader:
         ):
             self._builder.add_doubt()
             return
-        self._add(facts)
+        for each in self._before:
+            self._check_ours(each)
+        self._add(line, facts)
 
-    def _add(self, facts: LineFacts | None) -> None:
-        if facts is not None:
-            self._builder.add_time(
-                facts.at_ms, is_allowed=facts.is_allowed, is_heartbeat=facts.is_heartbeat
-            )
-            if facts.request is not None:
-                self._builder.add_request(facts.request)
+    def _add(self, line: bytes, facts: LineFacts | None) -> None:
+        self._check_ours(line)
+        if facts is None:
+            return
+        self._builder.add_time(
+            facts.at_ms, is_allowed=facts.is_allowed, is_heartbeat=facts.is_heartbeat
+        )
+        if facts.request is None:
+            return
+        if facts.request.offset is None:
+            self._builder.add_request(facts.request)
+        else:
+            self._written.append(facts.request)
+
+    def _check_ours(self, line: bytes) -> None:
+        if _PRINCIPAL in line and _GROUP not in line:
+            self._is_daemons = False

@@ -19,6 +19,7 @@ from authorizerd.daemon.audit.evidence import LOCAL_ZONE, AuditLogs, Limits, rea
 from authorizerd.metadata.past.history import read_history
 from authorizerd.metadata.past.past_log import read_past
 from tests.support.acls import acl
+from tests.support.audit import written_line
 
 NO_LIMITS = Limits()
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -87,6 +88,29 @@ def test_line_within_a_broken_one_is_a_doubt(tmp_path: Path) -> None:
     assert seconds(found) == [10]
     (doubt,) = found.doubts
     assert doubt.begin_ms == NOON_MS + 10_000
+
+
+GROUP = " [knownBy=SCRAM caller=User:a address=10.0.0.1]"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "counts"),
+    [
+        ("", "", True),
+        (line(1)[:-1] + GROUP + "\n", line(3)[:-1] + GROUP + "\n", True),
+        (line(1, request="Metadata"), "", False),
+        ("", line(3), False),
+    ],
+)
+def test_offset_in_a_brokers_log_is_not_the_daemons(
+    before: str, after: str, counts: bool, tmp_path: Path
+) -> None:
+    """A client can write whole lines into a broker's log: by a topic's name with line breaks."""
+    log = tmp_path / "a.log"
+    written = written_line(1, "User:b", at_ms=NOON_MS + 2_000)
+    log.write_text(before + written + after)
+    found = [each for each in read(log).requests if each.offset is not None]
+    assert [each.principal for each in found] == ["User:b"] * counts
 
 
 def test_only_the_newest_part_is_read_within_the_limits(tmp_path: Path) -> None:
