@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 
+from authorizerd.acl.past import PastChange
 from authorizerd.config.configuration import parse
 from authorizerd.daemon.queries.change_authors import AuthorReader
+from tests.support.acls import acl
 from tests.support.admin_client import binding, create_acls, delete_acls, new_admin
 from tests.support.daemon_process import DaemonProcess, ask_at, new_log, running, wait_until
 
+CHANGE = PastChange(1, 0, True, bytes(16), acl(topic="t"))
 QUESTION = {
     "subject": {"type": "user", "id": "alice"},
     "action": {"name": "read"},
@@ -53,4 +56,4 @@ def test_without_an_audit_log_nobody_is_looked_for() -> None:
     """A stream cannot be read again."""
     for line in ("", "authorizerd.audit.log=stdout\n"):
         configuration = parse(f"node.id=1\nlog.dirs=/log\n{line}", source="test")
-        assert AuthorReader(configuration).read([]) is None
+        assert AuthorReader(configuration).read([CHANGE]) is None
