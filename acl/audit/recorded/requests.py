@@ -14,7 +14,7 @@ from authorizerd.acl.audit.authors import CREATE, DELETE, HEARTBEAT, AuditedRequ
 from authorizerd.acl.audit.caller import read_caller
 from authorizerd.acl.audit.mask import CUT
 from authorizerd.acl.audit.recorded.event import Event, Reason
-from authorizerd.acl.audit.recorded.line import parse_line
+from authorizerd.acl.audit.recorded.line import BYTE_ORDER_MARK, parse_line
 from authorizerd.acl.audit.recorded.wrapping import unwrap
 from authorizerd.acl.audit.recorded.written import find_time, read_written
 from authorizerd.acl.model import CLUSTER_NAME
@@ -96,6 +96,6 @@ def _read_written(text: str, zone: tzinfo) -> LineFacts | None:
 
 def _unwrap(line: bytes) -> str:
     """Return the text of a line that ``parse_line`` can read."""
-    text = unwrap(line.decode().strip(), None)
+    text = unwrap(line.decode().removeprefix(BYTE_ORDER_MARK).rstrip("\r\n"), None)
     assert not isinstance(text, Reason), "parse_line has unwrapped it"
     return text

@@ -31,7 +31,7 @@ _LINE: Final = re.compile(
 class WrittenRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A line in JSON. ``changed_at`` is the last offset of the changes that the request made."""
 
-    version: int
+    version: int = 1
     time: str
     level: str
     changed_by: str

@@ -17,10 +17,12 @@ from typing import Final
 import msgspec
 import pyarrow
 
+from authorizerd.acl.audit.caller import AuditedCaller
 from authorizerd.acl.audit.line import AuditLevel
 from authorizerd.acl.audit.recorded.event import Event, LineFormat, Reason
 from authorizerd.acl.audit.recorded.kafka_line import parse_kafka_line
 from authorizerd.acl.audit.recorded.line import parse_json, parse_line
+from authorizerd.acl.audit.recorded.requests import read_facts
 from authorizerd.acl.decision import DEFAULT_DENY, Decision, MatchingAcl
 from authorizerd.acl.model import Question
 from authorizerd.actors.audit_log import AuditEvent
@@ -32,6 +34,7 @@ from authorizerd.replay.ingest.parse.logs import DamagedArchiveError, find_suffi
 from authorizerd.replay.local.tallies import Summand, Tallies
 from tests.fuzz.target import in_thread, reader
 from tests.support.acls import acl
+from tests.support.audit import ALTER_CLUSTER
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _FORMATS: Final[tuple[LineFormat, ...]] = ("auto", "json", "kafka")
@@ -48,6 +51,15 @@ _WORDS: Final = (
 _NAMES: Final = (b"x.log", b"x.log.gz", b"x.bz2", b"x.xz")
 
 
+def _change(written_offset: int | None) -> AuditEvent:
+    question = Question("User:ü", None, *ALTER_CLUSTER)
+    caller = AuditedCaller("SCRAM", "User:b c", "10.0.0.9")
+    return AuditEvent(
+        1e9, AuditLevel.INFO, question, _RULE, "CreateAcls", 7, caller=caller,
+        written_offset=written_offset,
+    )  # fmt: skip
+
+
 def _event(principal: str, name: str, decision: Decision = DEFAULT_DENY) -> AuditEvent:
     question = Question(principal, None, 3, 2, name)
     return AuditEvent(1_795_278_386.966, AuditLevel.INFO, question, decision, "Fetch", 42, 3)
@@ -62,6 +74,9 @@ def _lines() -> Iterator[bytes]:
         wrapped = {"log": format_json(event).decode() + "\n", "time": "2026-11-21T17:00:00Z"}
         yield json.dumps(wrapped, separators=(",", ":")).encode()
         yield b"2026-11-21T17:00:00.9Z stdout F " + format_json(event)
+    for offset in (None, 7):
+        yield format_kafka(_change(offset))
+        yield format_json(_change(offset))
     yield (
         b"[2019-01-02 03:04:05,006] DEBUG Principal = User:a is Allowed Operation = Read from host"
         b" = 10.0.0.1 on resource = Topic:orders (kafka.authorizer.logger)"
@@ -78,6 +93,9 @@ def _check_line(data: bytes) -> None:
     for recorded in parse_lines([data]):
         if recorded is not None:
             seen.add(recorded.allowed)
+    facts = read_facts(data, UTC)
+    if facts is not None and facts.request is not None:
+        assert facts.request.offset is not None or seen == {True}, "a denied request is no author"
     assert len(seen) <= 1, "one line is read as allowed and as denied"
 
 
