@@ -213,8 +213,10 @@ class Authors:
         if not evidence.logged:
             return evidence.left_out or NO_LOG
         first_ms, last_ms = evidence.logged[0].begin_ms, evidence.logged[-1].end_ms
+        if not _covers(evidence.logged, fitting) and evidence.left_out is not None:
+            return evidence.left_out
         if fitting.begin_ms < first_ms:
-            return evidence.left_out or f"the audit logs begin at {format_time(first_ms)}"
+            return f"the audit logs begin at {format_time(first_ms)}"
         if fitting.end_ms > last_ms:
             return f"the audit logs end at {format_time(last_ms)}"
         if not _covers(evidence.logged, fitting):

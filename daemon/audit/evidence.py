@@ -17,7 +17,6 @@ import re
 import stat
 import time
 import zlib
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
@@ -33,7 +32,7 @@ from authorizerd.acl.audit.authors import (
     EvidenceBuilder,
     Window,
 )
-from authorizerd.acl.audit.recorded.kafka_line import PRINCIPAL
+from authorizerd.acl.audit.recorded.kafka_line import PRINCIPAL, REQUEST
 from authorizerd.acl.audit.recorded.requests import LineFacts, read_facts
 
 BLOCK_BYTES: Final = 1 << 20
@@ -42,12 +41,13 @@ FRAGMENTS_MAX: Final = 20
 _ACLS: Final = b"teAcls"
 """Is in every line of CreateAcls and DeleteAcls."""
 _HEARTBEAT: Final = b"BrokerHeartbeat"
-_MINUTE: Final = slice(0, 17)
-"""In a line with the usual layout, the time up to the minute."""
-_EVERY: Final = 64
+SAMPLES: Final = 128
+"""How many other lines of a block are parsed, for the times that the log spans."""
+_BEFORE_BYTES: Final = 16 * 1024
 _GROUP: Final = b" (kafka.authorizer.logger) [knownBy="
 """Is in every line that the daemon writes in Kafka's format."""
 _PRINCIPAL: Final = PRINCIPAL.encode()
+_REQUEST: Final = REQUEST.encode()
 _ARCHIVES: Final[dict[str, Callable[[BinaryIO], BinaryIO]]] = {
     ".gz": cast("Callable[[BinaryIO], BinaryIO]", partial(gzip.open, mode="rb")),
     ".bz2": cast("Callable[[BinaryIO], BinaryIO]", bz2.BZ2File),
@@ -58,12 +58,11 @@ _ERRORS: Final = (OSError, EOFError, zlib.error, lzma.LZMAError)
 
 
 class _LocalZone(tzinfo):
-    """The zone of this machine, by the C library. A time that occurs twice is the earlier one."""
+    """The zone of this machine. A time that occurs twice is the earlier one."""
 
-    def utcoffset(self, moment: datetime | None) -> timedelta:
-        assert moment is not None, "only the offset of a moment is asked for"
-        parts = (*moment.timetuple()[:8], -1)
-        return timedelta(seconds=time.localtime(time.mktime(parts)).tm_gmtoff)
+    def utcoffset(self, moment: datetime | None) -> timedelta | None:
+        # Not ``time.mktime``: which of two times it returns depends on earlier calls.
+        return None if moment is None else moment.replace(tzinfo=None).astimezone().utcoffset()
 
     def dst(self, moment: datetime | None) -> timedelta | None:
         return None
@@ -133,16 +132,18 @@ def read_evidence(
         if changed_s * 1000 < limits.since_ms - window.latency_ms - window.skew_ms:
             continue
         if left <= 0 or time.monotonic() >= deadline:
-            left_out = f"only the newest part of the audit logs was read: {_describe(limits)}"
+            left_out = _describe(limits)
             break
+        file, reader = _File(path, left, deadline), _Reader(builder, zone)
         try:
-            reader = _Reader(builder, zone)
-            for lines, size in _read_blocks(path, left, deadline):
-                left -= size
-                reader.read(lines)
-            reader.finish()
+            for block in file.blocks():
+                reader.read(block)
         except _ERRORS as error:
             left_out = _report(str(path), error, on_error)
+        reader.finish()
+        left = file.left
+        if not file.is_whole:
+            left_out = _describe(limits)
         rotated = _ROTATED.fullmatch(path.name)
         builder.end_file(str(path.with_name(rotated[1]) if rotated else path))
     return builder.finish(left_out)
@@ -156,28 +157,45 @@ def _report(name: str, error: Exception, on_error: Callable[[str, Exception], No
 
 
 def _describe(limits: Limits) -> str:
-    return f"at most {limits.bytes_max >> 20} MiB, in {limits.seconds_max:g} s"
+    return (
+        "only a part of the audit logs was read: the newest "
+        f"{limits.bytes_max >> 20} MiB at most, in {limits.seconds_max:g} s"
+    )
 
 
-def _read_blocks(path: Path, bytes_max: int, deadline: float) -> Iterator[tuple[list[bytes], int]]:
-    """Yield the whole lines at the end of a file, some at a time, and the size that was read."""
-    with open(path, "rb") as plain:
-        unpack = _ARCHIVES.get(path.suffix.lower())
-        file: BinaryIO = plain
-        rest, is_cut = b"", False
-        if unpack is None:
-            is_cut = plain.seek(0, os.SEEK_END) > bytes_max
-            plain.seek(-bytes_max if is_cut else 0, os.SEEK_END if is_cut else os.SEEK_SET)
-        else:
-            file = unpack(plain)
-        while bytes_max > 0 and time.monotonic() < deadline:
-            block = file.read(min(BLOCK_BYTES, bytes_max))
-            bytes_max -= len(block)
-            *lines, rest = (rest + block).split(b"\n")
-            yield lines[is_cut:] if block else [rest], len(block)
-            is_cut = is_cut and not lines
-            if not block:
-                return
+class _File:
+    """The whole lines at the end of a file.
+
+    Attributes:
+        left: how many more bytes may be read.
+        is_whole: False if a part was not read.
+    """
+
+    def __init__(self, path: Path, left: int, deadline: float) -> None:
+        self._path: Final = path
+        self._deadline: Final = deadline
+        self.left = left
+        self.is_whole = True
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield blocks of whole lines."""
+        with open(self._path, "rb") as plain:
+            unpack = _ARCHIVES.get(self._path.suffix.lower())
+            file: BinaryIO = plain if unpack is None else unpack(plain)
+            if unpack is None:
+                skipped = max(0, plain.seek(0, os.SEEK_END) - self.left)
+                plain.seek(skipped)
+                self.is_whole = not skipped
+            rest, is_cut = b"", not self.is_whole
+            while block := file.read(min(BLOCK_BYTES, self.left)):
+                self.left -= len(block)
+                lines, end, rest = (rest + block).rpartition(b"\n")
+                yield lines.partition(b"\n")[2] if is_cut else lines
+                is_cut = is_cut and not end
+                if self.left <= 0 or time.monotonic() >= self._deadline:
+                    self.is_whole = self.is_whole and not file.read(1)
+                    return
+            yield rest
 
 
 class _Reader:
@@ -191,35 +209,34 @@ class _Reader:
     def __init__(self, builder: EvidenceBuilder, zone: tzinfo) -> None:
         self._builder: Final = builder
         self._zone: Final = zone
-        self._before: Final[deque[bytes]] = deque(maxlen=FRAGMENTS_MAX)
-        self._minute = b""
+        self._last: list[bytes] = []
         self._written: Final[list[AuditedRequest]] = []
         self._is_daemons = True
 
-    def read(self, lines: list[bytes]) -> None:
+    def read(self, block: bytes) -> None:
         """Add the next lines."""
-        for number, line in enumerate(lines):
+        for start in _find_lines(block):
+            end = block.find(b"\n", start)
+            line = block[start:] if end < 0 else block[start:end]
             if _ACLS in line:
-                self._read_request(line)
-            elif _HEARTBEAT in line or line[_MINUTE] != self._minute or not number % _EVERY:
-                self._minute = line[_MINUTE]
+                self._read_request(line, block[max(0, start - _BEFORE_BYTES) : start])
+            else:
                 self._add(line, read_facts(line, self._zone))
-            self._before.append(line)
+        self._last = block[-_BEFORE_BYTES:].split(b"\n")
 
     def finish(self) -> None:
         """Add the requests with offsets, if the file is the daemon's."""
         for request in self._written if self._is_daemons else ():
             self._builder.add_request(request)
 
-    def _read_request(self, line: bytes) -> None:
+    def _read_request(self, line: bytes, before: bytes) -> None:
         facts = read_facts(line, self._zone)
+        lines = [*self._last, *before.split(b"\n")[:-1]][-FRAGMENTS_MAX:]
         # If a line right before is broken, this one may be a part of a name in it.
-        if facts is None or any(
-            _PRINCIPAL in each and read_facts(each, self._zone) is None for each in self._before
-        ):
+        if facts is None or any(_PRINCIPAL in each and _REQUEST not in each for each in lines):
             self._builder.add_doubt()
             return
-        for each in self._before:
+        for each in lines:
             self._check_ours(each)
         self._add(line, facts)
 
@@ -240,3 +257,17 @@ class _Reader:
     def _check_ours(self, line: bytes) -> None:
         if _PRINCIPAL in line and _GROUP not in line:
             self._is_daemons = False
+
+
+def _find_lines(block: bytes) -> list[int]:
+    """Return the positions of the lines to parse: requests, heartbeats, and a sample of the rest.
+
+    The others are not even split, which would take most of the time.
+    """
+    positions = set(range(0, len(block), max(1, len(block) // SAMPLES)))
+    for word in (_ACLS, _HEARTBEAT):
+        found = block.find(word)
+        while found >= 0:
+            positions.add(found)
+            found = block.find(word, found + len(word))
+    return sorted({block.rfind(b"\n", 0, position) + 1 for position in positions})

@@ -46,7 +46,7 @@ LOG_LINE: Final = re.compile(
     r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} (DEBUG|INFO|WARNING|ERROR) \S+: "
 )
 AUDIT_LINE: Final = re.compile(
-    r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] (INFO|DEBUG) Principal = "
+    r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] (INFO|DEBUG) (Principal = |Changed ACLs: )"
 )
 HEADER: Final = struct.Struct(">hhih")
 
