@@ -134,15 +134,10 @@ class Author(msgspec.Struct, frozen=True):
         names = ", ".join(self.principals)
         if self.by_way_of is not None:
             names = f"{names} by way of {self.by_way_of}"
-        match self.certainty:
-            case Certainty.WRITTEN | Certainty.COMPLETE:
-                return names
-            case Certainty.ONLY:
-                return f"{names} ({self.reason})"
-            case Certainty.ONE_OF:
-                return f"one of {names}" + (f" ({self.reason})" if self.reason else "")
-            case Certainty.UNKNOWN:
-                return f"unknown: {self.reason}"
+        if self.certainty is Certainty.UNKNOWN:
+            return f"unknown: {self.reason}"
+        text = f"one of {names}" if self.certainty is Certainty.ONE_OF else names
+        return f"{text} ({self.reason})" if self.reason else text
 
 
 ONLY_GIVEN: Final = "the only caller in the given logs"
@@ -189,7 +184,7 @@ class Authors:
             if abs(each.at_ms - at_ms) <= reach_ms
         ]
         if written:
-            return _name(written, Certainty.WRITTEN, "")
+            return _name(written, Certainty.WRITTEN)
         fitting = Span(at_ms - reach_ms, at_ms + window.skew_ms)
         if _overlaps(evidence.doubts, fitting):
             return Author(Certainty.UNKNOWN, reason=UNREADABLE)
@@ -201,27 +196,23 @@ class Authors:
         end = bisect_right(requests, fitting.end_ms, key=attrgetter("at_ms"))
         if begin == end:
             return Author(Certainty.UNKNOWN, reason=self._explain(fitting, is_complete))
-        if is_complete:
-            return _name(requests[begin:end], Certainty.COMPLETE, "")
-        return _name(requests[begin:end], Certainty.ONLY, ONLY_GIVEN)
+        certainty = Certainty.COMPLETE if is_complete else Certainty.ONLY
+        return _name(requests[begin:end], certainty)
 
     def _explain(self, fitting: Span, is_complete: bool) -> str:
         """Return why no request fits."""
-        evidence = self._evidence
+        evidence, logged = self._evidence, self._evidence.logged
         if is_complete:
             return NOBODY
-        if not evidence.logged:
+        if _covers(logged, fitting):
+            return NOT_FOUND if _overlaps(evidence.allowed, fitting) else NOT_ALLOWED_LEVEL
+        if evidence.left_out is not None or not logged:
             return evidence.left_out or NO_LOG
-        first_ms, last_ms = evidence.logged[0].begin_ms, evidence.logged[-1].end_ms
-        if not _covers(evidence.logged, fitting) and evidence.left_out is not None:
-            return evidence.left_out
-        if fitting.begin_ms < first_ms:
-            return f"the audit logs begin at {format_time(first_ms)}"
-        if fitting.end_ms > last_ms:
-            return f"the audit logs end at {format_time(last_ms)}"
-        if not _covers(evidence.logged, fitting):
-            return "the audit logs have a gap at that time"
-        return NOT_FOUND if _overlaps(evidence.allowed, fitting) else NOT_ALLOWED_LEVEL
+        if fitting.begin_ms < logged[0].begin_ms:
+            return f"the audit logs begin at {format_time(logged[0].begin_ms)}"
+        if fitting.end_ms > logged[-1].end_ms:
+            return f"the audit logs end at {format_time(logged[-1].end_ms)}"
+        return "the audit logs have a gap at that time"
 
 
 def find_authors(
@@ -232,7 +223,7 @@ def find_authors(
     return [authors.find(change) for change in changes]
 
 
-def _name(requests: Sequence[AuditedRequest], certainty: Certainty, reason: str) -> Author:
+def _name(requests: Sequence[AuditedRequest], certainty: Certainty) -> Author:
     principals = tuple(sorted({each.principal for each in requests}))
     if len(principals) > 1:
         more = len(principals) - NAMES_MAX
@@ -241,7 +232,8 @@ def _name(requests: Sequence[AuditedRequest], certainty: Certainty, reason: str)
         return Author(Certainty.ONE_OF, principals[:NAMES_MAX], reason=", ".join(reasons))
     # A broker's log and a controller's may have the same request; only one may name the forwarder.
     ways = {each.by_way_of for each in requests} - {None}
-    return Author(certainty, principals, ways.pop() if len(ways) == 1 else None, reason)
+    way = ways.pop() if len(ways) == 1 else None
+    return Author(certainty, principals, way, ONLY_GIVEN if certainty is Certainty.ONLY else "")
 
 
 class EvidenceBuilder:
@@ -256,9 +248,9 @@ class EvidenceBuilder:
         self._requests: Final[list[AuditedRequest]] = []
         self._doubts: Final[list[Span]] = []
         self._logged: Final[list[Span]] = []
-        self._allowed: Final[list[int]] = []
+        self._allowed: list[Span] = []
         self._heartbeats: list[Span] = []
-        self._series: Final[dict[str, list[Span]]] = {}
+        self._beats: Final[dict[str, list[Span]]] = {}
         self._first_ms: int | None = None
         self._last_ms = 0
         self._is_doubtful = False
@@ -272,10 +264,9 @@ class EvidenceBuilder:
             self._doubts.append(Span(min(self._last_ms, at_ms), max(self._last_ms, at_ms)))
             self._is_doubtful = False
         self._last_ms = at_ms
-        if is_allowed and not (self._allowed and 0 <= at_ms - self._allowed[-1] < 1000):
-            self._allowed.append(at_ms)
-        if is_heartbeat and is_allowed:
-            self._heartbeats.append(Span(at_ms, at_ms))
+        if is_allowed:
+            self._allowed.append(Span(at_ms, at_ms))
+            self._heartbeats += self._allowed[-1:] * is_heartbeat
 
     def add_request(self, request: AuditedRequest) -> None:
         """Add a request; also call ``add_time`` for its line."""
@@ -292,8 +283,7 @@ class EvidenceBuilder:
             log: the log to which the file belongs. Heartbeats of two logs do not fill each other's
                 gaps: two controllers may get some at the same time.
         """
-        beats = self._series.setdefault(log, [])
-        beats += _merge(self._heartbeats, self._window.gap_ms)
+        self._beats.setdefault(log, []).extend(self._heartbeats)
         self._heartbeats = []
         if self._first_ms is not None:
             last_ms = self._last_ms
@@ -305,16 +295,13 @@ class EvidenceBuilder:
 
     def finish(self, left_out: str | None = None) -> Evidence:
         """Return the evidence. The last file must have ended."""
+        gap_ms = self._window.gap_ms
         return Evidence(
             tuple(sorted(self._requests, key=attrgetter("at_ms"))),
             _merge(self._doubts, 0),
-            _merge(self._logged, self._window.gap_ms),
-            _merge((Span(each, each) for each in self._allowed), QUIET_MS),
-            _drop_contained(
-                span
-                for beats in self._series.values()
-                for span in _merge(beats, self._window.gap_ms)
-            ),
+            _merge(self._logged, gap_ms),
+            _merge(self._allowed, QUIET_MS),
+            tuple(span for beats in self._beats.values() for span in _merge(beats, gap_ms)),
             left_out,
         )
 
@@ -330,21 +317,11 @@ def _merge(spans: Iterable[Span], gap_ms: int) -> tuple[Span, ...]:
     return tuple(merged)
 
 
-def _drop_contained(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """Return the spans in order, without those that are parts of another one."""
-    kept: list[Span] = []
-    for span in sorted(spans, key=lambda span: (span.begin_ms, -span.end_ms)):
-        if not kept or span.end_ms > kept[-1].end_ms:
-            kept.append(span)
-    return tuple(kept)
-
-
 def _overlaps(spans: Sequence[Span], span: Span) -> bool:
     index = bisect_left(spans, span.begin_ms, key=attrgetter("end_ms"))
     return index < len(spans) and spans[index].begin_ms <= span.end_ms
 
 
-def _covers(spans: Sequence[Span], span: Span) -> bool:
-    """Return True if one of the spans contains ``span``. None of them contains another one."""
-    index = bisect_left(spans, span.end_ms, key=attrgetter("end_ms"))
-    return index < len(spans) and spans[index].begin_ms <= span.begin_ms
+def _covers(spans: Iterable[Span], span: Span) -> bool:
+    """Return True if one of the spans contains ``span``."""
+    return any(each.begin_ms <= span.begin_ms and span.end_ms <= each.end_ms for each in spans)

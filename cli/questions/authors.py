@@ -6,24 +6,12 @@ import argparse
 from collections.abc import Sequence
 from typing import NoReturn
 
-import msgspec
-
 from authorizerd.acl.audit.authors import Authors, Window
 from authorizerd.acl.audit.recorded.times import find_zone
 from authorizerd.acl.past import PastChange
 from authorizerd.cli.errors import CommandError
-from authorizerd.cli.flags import Flags, Refuse, add_text, read_request
+from authorizerd.cli.flags import Flags, Refuse, add_text
 from authorizerd.daemon.audit.evidence import AuditLogs, Limits, read_evidence
-
-
-class AuthorsRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The audit logs, and the window in which a request fits a change."""
-
-    refuse: Refuse
-    audit: tuple[str, ...]
-    audit_tz: str
-    audit_latency_ms: int
-    audit_skew_ms: int
 
 
 def add_audit_arguments(parser: Flags) -> None:
@@ -46,16 +34,16 @@ def add_audit_arguments(parser: Flags) -> None:
 
 def read_authors(arguments: argparse.Namespace, changes: Sequence[PastChange]) -> Authors | None:
     """Return the authors of changes; None without ``--audit``. Blocks on the files."""
-    request = read_request(AuthorsRequest, arguments)
-    if not request.audit:
+    if not arguments.audit:
         return None
     try:
-        zone = find_zone(request.audit_tz)
+        zone = find_zone(arguments.audit_tz)
     except ValueError as error:
-        request.refuse(f"--audit-tz: {error}")
-    window = Window(latency_ms=request.audit_latency_ms, skew_ms=request.audit_skew_ms)
+        refuse: Refuse = arguments.refuse
+        refuse(f"--audit-tz: {error}")
+    window = Window(latency_ms=arguments.audit_latency_ms, skew_ms=arguments.audit_skew_ms)
     limits = Limits(since_ms=min((change.time_ms for change in changes), default=0))
-    logs = [AuditLogs(name, zone) for name in request.audit]
+    logs = [AuditLogs(name, zone) for name in arguments.audit]
     return Authors(read_evidence(logs, limits, window, _refuse_file), window)
 
 

@@ -15,8 +15,9 @@ from authorizerd.acl.audit.caller import read_caller
 from authorizerd.acl.audit.mask import CUT
 from authorizerd.acl.audit.recorded.event import Event, Reason
 from authorizerd.acl.audit.recorded.line import BYTE_ORDER_MARK, parse_line
+from authorizerd.acl.audit.recorded.times import find_head
 from authorizerd.acl.audit.recorded.wrapping import unwrap
-from authorizerd.acl.audit.recorded.written import find_time, read_written
+from authorizerd.acl.audit.recorded.written import read_written
 from authorizerd.acl.model import CLUSTER_NAME
 from authorizerd.acl.text.decoding_errors import DECODING_ERRORS
 
@@ -85,7 +86,8 @@ def _is_hidden(principal: str) -> bool:
 
 def _read_written(text: str, zone: tzinfo) -> LineFacts | None:
     record = read_written(text)
-    at_ms = None if record is None else find_time(record, zone)
+    head = None if record is None else find_head(record.time)
+    at_ms = None if head is None else head.at_ms(zone)
     if record is None or at_ms is None or record.masked or _is_hidden(record.principal):
         return None
     way = None if record.caller == record.principal else record.caller

@@ -9,7 +9,6 @@ percent-encoded.
 from __future__ import annotations
 
 import re
-from datetime import tzinfo
 from typing import Final
 from urllib.parse import unquote
 
@@ -17,7 +16,6 @@ import msgspec
 
 from authorizerd.acl.audit.caller import CALLER_GROUP, encode_name, read_caller
 from authorizerd.acl.audit.line import LOGGER_NAME
-from authorizerd.acl.audit.recorded.times import find_head
 from authorizerd.acl.text.decoding_errors import DECODING_ERRORS
 
 _REQUESTS: Final = ("CreateAcls", "DeleteAcls")
@@ -76,9 +74,3 @@ def read_written(text: str) -> WrittenRecord | None:
         host=None,
         caller=read_caller(text)[1],
     )
-
-
-def find_time(record: WrittenRecord, zone: tzinfo) -> int | None:
-    """Return the time in milliseconds since 1970, or None if it is invalid."""
-    head = find_head(record.time)
-    return None if head is None else head.at_ms(zone)
