@@ -3,7 +3,23 @@
 import re
 from html.parser import HTMLParser
 
-FORBIDDEN = {"script", "style", "iframe", "object", "embed", "base", "img", "svg"}
+FORBIDDEN = {"script", "style", "iframe", "object", "embed", "base", "img"}
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "\"><img src=x onerror='alert(1)'>",
+    "' onfocus='alert(1)' autofocus='",
+    "{{ 7 * 7 }}{% raw %}",
+    "</title></textarea></table><h1>owned",
+    "javascript:alert(1)",
+    "\u202egnp.exe\u202c\u2066",
+    "tab\tline\nfeed\r\x00\x1b[31mred\x7f\x9b",
+    "&lt;b&gt;&amp;#x27;",
+    "x" * 2_000,
+    "\u0627\u0644\u0639\u0631\u0628\u064a\u0629",
+)
+"""Names that would run code, or change how a page looks, if they were more than text."""
+IN_PICTURES = {"svg", "title", "desc", "g", "path", "line", "rect", "text"}
+"""The only elements in a picture: none of them loads or runs anything."""
 
 
 class Checker(HTMLParser):
@@ -14,13 +30,18 @@ class Checker(HTMLParser):
         self.faults: list[str] = []
         self.texts: list[str] = []
         self._is_field = False
+        self._depth = 0  # of svg elements
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         self._is_field = tag == "textarea"  # it repeats what the visitor has typed
         named = dict(attributes)
         own = tag == "script" and (named.get("src") or "").startswith("/console/static/")
-        if tag in FORBIDDEN and not own:
+        is_picture = tag == "svg" and named.get("class") == "picture"
+        self._depth += tag == "svg" and (is_picture or self._depth > 0)
+        if (tag in FORBIDDEN and not own) or (tag == "svg" and not self._depth):
             self.faults.append(f"<{tag}>")
+        if self._depth and tag not in IN_PICTURES:
+            self.faults.append(f"<{tag}> in a picture")
         for name, value in attributes:
             if name.startswith("on") or name in ("style", "srcdoc"):
                 self.faults.append(f"{tag} {name}")
@@ -30,6 +51,7 @@ class Checker(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         self._is_field = False
+        self._depth -= tag == "svg" and self._depth > 0
 
     def handle_data(self, data: str) -> None:
         if not self._is_field:

@@ -21,24 +21,10 @@ from tests.daemon.console.console_place import (
     WHO,
     ConsolePlace,
 )
-from tests.daemon.console.page_check import check_page
+from tests.daemon.console.page_check import HOSTILE, check_page
 from tests.support.acls import acl
 from tests.support.turns import Turns
 from tests.support.verification import parse_with, write_findings
-
-HOSTILE = (
-    "<script>alert(1)</script>",
-    "\"><img src=x onerror='alert(1)'>",
-    "' onfocus='alert(1)' autofocus='",
-    "{{ 7 * 7 }}{% raw %}",
-    "</title></textarea></table><h1>owned",
-    "javascript:alert(1)",
-    "\u202egnp.exe\u202c\u2066",
-    "tab\tline\nfeed\r\x00\x1b[31mred\x7f\x9b",
-    "&lt;b&gt;&amp;#x27;",
-    "x" * 2_000,
-    "\u0627\u0644\u0639\u0631\u0628\u064a\u0629",
-)
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
