@@ -40,6 +40,7 @@ from authorizerd.config.values import (
     path,
     resource_types,
     subject_types,
+    trim,
     words,
 )
 
@@ -100,6 +101,9 @@ class OwnSettings:
     """If true, the admin port also serves the web console, at /console/ (docs/console.md). With
     authorizerd.tokens.file or client certificates, its visitors log in, even on a loopback
     address."""
+    console_name: str = setting(trim, "")
+    """Name of the cluster, such as production, that every page of the console shows beside the
+    cluster's id."""
     console_verify_state: str | None = setting(path)
     """The file of `authorizerd verify --follow --state`, whose findings the page Verify of the
     console shows. The daemon must be able to read it."""

@@ -49,6 +49,8 @@ from authorizerd.daemon.process.thread_switching import switch_threads_soon
 from authorizerd.daemon.process.threads import run_in_thread
 from authorizerd.daemon.releases import log_releases
 from authorizerd.daemon.servers import new_servers
+from authorizerd.daemon.telemetry.activity import Activity, read_totals
+from authorizerd.daemon.telemetry.metric_sources import MetricSources
 from authorizerd.daemon.telemetry.readiness import Readiness
 from authorizerd.daemon.telemetry.ready_file import (
     ReadyFile,
@@ -93,6 +95,8 @@ class Daemon:
         self._gate: ListenerGate
         self._readiness: Readiness
         self._servers: Mapping[str, ConnectionServer]
+        self._sources: MetricSources
+        self._activity = Activity()
 
     async def run(self) -> None:
         """Serve until SIGTERM or SIGINT, then drain and return.
@@ -120,13 +124,15 @@ class Daemon:
                 parts.workers,
             )
             await trio.lowlevel.checkpoint()  # so that no step takes 2 ms
-            self._servers = servers = new_servers(
+            servers, self._sources = new_servers(
                 parts,
                 cluster,
                 self._gate,
                 self._readiness,
                 {name: endpoint.address for name, endpoint in endpoints.items()},
+                self._activity,
             )
+            self._servers = servers
             parts.settings.subscribe(partial(reconfigure_servers, servers))
             parts.settings.subscribe(self._apply_settings)
             signals = stack.enter_context(trio.open_signal_receiver(*SIGNALS))
@@ -205,6 +211,7 @@ class Daemon:
             services=(
                 *(partial(self._serve, name) for name in self._servers),
                 *(() if workers is None else (partial(self._run_workers, workers),)),
+                *((self._note_activity,) if self._parts.configuration.console else ()),
                 self._load,
             ),
             end=drain,
@@ -280,6 +287,9 @@ class Daemon:
         questions = self._parts.query_process.questions.fileno()
         inherited.append(questions)
         await workers.run(places, partial(start_worker, inherited), turns, questions)
+
+    async def _note_activity(self) -> None:
+        await self._activity.run(partial(read_totals, self._sources))
 
     async def _load(self) -> None:
         """Load the log, then report that the daemon is ready."""

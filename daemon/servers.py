@@ -49,6 +49,7 @@ from authorizerd.daemon.net.connection_limits import UNLIMITED
 from authorizerd.daemon.net.connection_server import ConnectionServer
 from authorizerd.daemon.net.creation_rate import CreationRate, ListenerRates
 from authorizerd.daemon.queries.client import Queries, QueryClient
+from authorizerd.daemon.telemetry.activity import Activity
 from authorizerd.daemon.telemetry.admin import AdminHandler
 from authorizerd.daemon.telemetry.metric_sources import MetricSources
 from authorizerd.daemon.telemetry.metrics import register_metrics
@@ -73,11 +74,15 @@ def new_servers(
     gate: ListenerGate,
     readiness: Readiness,
     addresses: Mapping[str, str],
-) -> dict[str, ConnectionServer]:
-    """Return this process's servers by name. Workers, if any, serve the decision ports.
+    activity: Activity,
+) -> tuple[dict[str, ConnectionServer], MetricSources]:
+    """Return this process's servers by name, and what the metrics are read from.
+
+    Workers, if any, serve the decision ports.
 
     Args:
         addresses: the bound addresses, by endpoint name.
+        activity: what the console shows of the last hour.
     """
     configuration = parts.configuration
     registry = CollectorRegistry()
@@ -107,7 +112,9 @@ def new_servers(
     decisions = new_decision_handler(
         configuration, parts.authorizer, parts.callers, parts.watchers, queries, parts.routes
     )
-    http |= _new_health_servers(parts, registry, readiness, decisions, sources, addresses, queries)
+    http |= _new_health_servers(
+        parts, registry, readiness, decisions, sources, addresses, queries, activity
+    )
     if parts.workers is None:
         http[DECISION_HTTP] = new_decision_server(configuration, parts.callers, own_tls, decisions)
         if configuration.decision_stream is not None:
@@ -117,7 +124,7 @@ def new_servers(
     register_metrics(registry, sources)
     servers = {**http, **kafka, **streams}
     parts.certificates.on_lost_trust(partial(end_identified, servers.values()))
-    return servers
+    return servers, sources
 
 
 def _new_health_servers(
@@ -128,6 +135,7 @@ def _new_health_servers(
     sources: MetricSources,
     addresses: Mapping[str, str],
     queries: Queries,
+    activity: Activity,
 ) -> dict[str, HttpServer]:
     """Return the admin server, and the metrics server if it is configured.
 
@@ -151,7 +159,15 @@ def _new_health_servers(
         from authorizerd.daemon.console.setup import new_console
 
         console = new_console(
-            configuration, parts.callers, decisions, readiness, sources, addresses, queries
+            configuration,
+            parts.callers,
+            decisions,
+            readiness,
+            sources,
+            addresses,
+            queries,
+            activity,
+            lambda: parts.settings.layers,
         )
         handler = console.mount(handler)
         body_bytes_max = configuration.http_request_max_bytes

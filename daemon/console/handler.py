@@ -9,12 +9,13 @@ number of rows and characters; the query process bounds the questions in progres
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 import msgspec
 import trio
 
+from authorizerd.daemon.console.cluster import Cluster
 from authorizerd.daemon.console.errors import LoggedOutError, QuestionRefusedError
 from authorizerd.daemon.console.rendering import StaticFile, render
 from authorizerd.daemon.console.requests import (
@@ -80,6 +81,7 @@ class Console:
             titles.
         posted: the paths of the pages that also answer POST requests.
         log_in_only: the paths of the pages that refuse all visitors if the port needs no login.
+        describe_cluster: returns what every page says of the cluster to known callers.
         cookie: the name of the cookie.
     """
 
@@ -90,6 +92,7 @@ class Console:
         statics: Mapping[str, StaticFile],
         pages: Mapping[str, Page],
         navigation: Mapping[str, str],
+        describe_cluster: Callable[[], Cluster],
         posted: frozenset[str] = frozenset(),
         log_in_only: frozenset[str] = frozenset(),
         cookie: str = COOKIE,
@@ -100,6 +103,7 @@ class Console:
         self._anonymous_paths: Final = frozenset((*self._statics, *_REDIRECTED, LOG_OUT_PATH))
         self._pages: Final = dict(pages)
         self._navigation: Final = dict(navigation)
+        self._describe_cluster: Final = describe_cluster
         self._posted: Final = posted
         self._log_in_only: Final = log_in_only
         self._cookie: Final = cookie
@@ -240,6 +244,7 @@ class Console:
         """Return a page with the elements that all pages share."""
         context: dict[str, Any] = {
             "navigation": self._navigation if caller is not None else {},
+            "cluster": self._describe_cluster() if caller is not None else None,
             "here": request.path,
             "locked": self._log_in_only if self._callers.trusts_all else (),
             "principal": None if caller is None else caller.principal,

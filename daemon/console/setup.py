@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.config.configuration import Configuration
+from authorizerd.config.dynamic import Layers
+from authorizerd.daemon.console.cluster import describe_cluster
 from authorizerd.daemon.console.handler import ROOT_PATH, Console
 from authorizerd.daemon.console.pages.access import (
     WHAT_FIELDS,
@@ -32,6 +35,7 @@ from authorizerd.daemon.console.visits import (
 from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.queries.client import Queries
 from authorizerd.daemon.queries.question_surface import EXPLAIN_PATH, HISTORY_PATH
+from authorizerd.daemon.telemetry.activity import Activity
 from authorizerd.daemon.telemetry.metric_sources import MetricSources
 from authorizerd.daemon.telemetry.readiness import Readiness
 from authorizerd.protocol.decisions.explanations import ExplanationAnswer
@@ -89,19 +93,23 @@ def new_console(
     sources: MetricSources,
     addresses: Mapping[str, str],
     queries: Queries,
+    activity: Activity,
+    layers: Callable[[], Layers],
 ) -> Console:
     """Return the console with all its pages.
 
     Args:
         addresses: the bound addresses, by endpoint name.
         queries: the queries of the decision port.
+        activity: the last hour.
+        layers: returns the settings in force, by origin.
     """
     questions = Questions(configuration)
     who = AccessPage(questions, "who", WHO_FIELDS, ask_who)
     what = AccessPage(questions, "what", WHAT_FIELDS, ask_what)
     pages: dict[str, Page] = {
-        ROOT_PATH: OverviewPage(configuration, readiness, sources, addresses),
-        f"{ROOT_PATH}live": LivePage(configuration, sources),
+        ROOT_PATH: OverviewPage(configuration, readiness, sources, addresses, layers),
+        f"{ROOT_PATH}live": LivePage(configuration, sources, activity),
         f"{ROOT_PATH}explain": QuestionPage(questions, "explain", EXPLAIN_PATH, ExplanationAnswer),
         f"{ROOT_PATH}who": who,
         f"{ROOT_PATH}what": what,
@@ -126,6 +134,7 @@ def new_console(
         load_static_files(),
         pages,
         navigation,
+        partial(describe_cluster, configuration, sources),
         posted=frozenset((PLAN_PATH,)),
         log_in_only=frozenset(path for path, needs in NEEDS.items() if not needs.trusts),
         cookie=SECURE_COOKIE if configuration.admin_http.is_tls else COOKIE,

@@ -13,11 +13,14 @@ from authorizerd.actors.daemon_authorizer import DecisionCounts
 from authorizerd.config.configuration import Configuration
 from authorizerd.daemon.audit.setup import STANDARD_STREAMS
 from authorizerd.daemon.console.denials import Denials, read_denials
+from authorizerd.daemon.console.hour import show_hour
 from authorizerd.daemon.console.samples import Samples
 from authorizerd.daemon.console.visits import Shown, Visit
 from authorizerd.daemon.decisions.callers import Caller
 from authorizerd.daemon.errors import ForbiddenError
 from authorizerd.daemon.process.threads import run_in_thread
+from authorizerd.daemon.process.utc_time import now_ms
+from authorizerd.daemon.telemetry.activity import Activity
 from authorizerd.daemon.telemetry.metric_sources import MetricSources, Scrape
 from authorizerd.protocol.decisions.acl_filters import check_names
 from authorizerd.protocol.http.rights import DENIALS
@@ -32,8 +35,11 @@ class LivePage:
     on the machine may read it, so only visitors who log in and may read ACLs see denials.
     """
 
-    def __init__(self, configuration: Configuration, sources: MetricSources) -> None:
+    def __init__(
+        self, configuration: Configuration, sources: MetricSources, activity: Activity
+    ) -> None:
         self._sources: Final = sources
+        self._activity: Final = activity
         target = configuration.audit_log
         self._audit_file: Final = (
             None if target is None or target in STANDARD_STREAMS else Path(target)
@@ -51,11 +57,13 @@ class LivePage:
         rates = self._samples.measure(now, {**_flatten(decisions), **refused})
         status = sources.origin.source.status
         denials, no_denials = await self._find_denials(visit.caller)
+        hour = await show_hour(self._activity, now_ms())
         applier = sources.applier.statistics()
         contact = None if status is None or status.contact_time is None else status.contact_time
         return Shown(
             template="live.html.jinja",
             context={
+                **hour,
                 "seconds": rates.seconds,
                 "rates": rates.by_name,
                 "decisions": decisions,

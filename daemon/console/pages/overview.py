@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from authorizerd.config.configuration import Configuration
+from authorizerd.config.dynamic import Layers
+from authorizerd.daemon.console.cluster import describe_super_users
 from authorizerd.daemon.console.visits import Shown, Visit
 from authorizerd.daemon.telemetry.build import describe_version
 from authorizerd.daemon.telemetry.metric_sources import MetricSources
@@ -21,11 +23,13 @@ class OverviewPage:
         readiness: Readiness,
         sources: MetricSources,
         addresses: Mapping[str, str],
+        layers: Callable[[], Layers],
     ) -> None:
         self._configuration: Final = configuration
         self._readiness: Final = readiness
         self._sources: Final = sources
         self._addresses: Final = addresses
+        self._layers: Final = layers
         self._version: Final = describe_version()
 
     async def __call__(self, visit: Visit) -> Shown:
@@ -44,7 +48,8 @@ class OverviewPage:
                 "high_watermark": sources.origin.source.high_watermark,
                 "origin": None if follow is None else follow.kind.value,
                 "authorizer": configuration.authorizer_class_name,
-                "cluster_id": sources.origin.cluster_id,
+                "release_reason": sources.applier.release.newest.reason,
+                "super_users": describe_super_users(sources, self._layers, visit.caller),
                 "node_id": configuration.node_id,
                 "processes": configuration.workers,
                 "version": self._version,

@@ -8,9 +8,12 @@ from urllib.parse import urlencode
 from msgspec.structs import replace
 
 from authorizerd.acl.model import Acl
+from authorizerd.acl.release_in_force import ReleaseInForce
+from authorizerd.acl.releases import RULES_4_4
 from authorizerd.actors.acl_journal import AclJournal
 from authorizerd.actors.published import Published
 from authorizerd.config.configuration import Configuration, parse
+from authorizerd.config.dynamic import Layers
 from authorizerd.daemon.console.requests import COOKIE
 from authorizerd.daemon.console.setup import new_console
 from authorizerd.daemon.decision_servers import new_decision_handler
@@ -18,6 +21,7 @@ from authorizerd.daemon.decisions.route_file import RouteFile
 from authorizerd.daemon.process.utc_time import now_ms
 from authorizerd.daemon.queries.change_authors import AuthorReader
 from authorizerd.daemon.queries.watchers import Watchers
+from authorizerd.daemon.telemetry.activity import Activity
 from authorizerd.daemon.telemetry.metric_sources import MetricSources
 from authorizerd.daemon.telemetry.readiness import Readiness
 from authorizerd.protocol.http.messages import Response
@@ -66,10 +70,26 @@ class ConsolePlace(Place):
             RouteFile(None),
         )
         # Only the pages about the daemon itself use more; tests/end_to_end visits them.
-        measured = cast(MetricSources, SimpleNamespace(authorizer=self.authorizer))
+        release = Published(ReleaseInForce(RULES_4_4, "the test says so"))
+        measured = cast(
+            MetricSources,
+            SimpleNamespace(
+                authorizer=self.authorizer,
+                origin=SimpleNamespace(cluster_id="cluster-1"),
+                applier=SimpleNamespace(release=release),
+            ),
+        )
         no_readiness = cast(Readiness, None)
         self.console = new_console(
-            configuration, self.callers, self.decisions, no_readiness, measured, {}, queries
+            configuration,
+            self.callers,
+            self.decisions,
+            no_readiness,
+            measured,
+            {},
+            queries,
+            Activity(),
+            lambda: Layers(file=configuration.file_values),
         )
 
     async def send(

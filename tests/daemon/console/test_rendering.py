@@ -128,6 +128,7 @@ async def test_long_page_is_rendered_in_turns() -> None:
     """Each part may be followed by other tasks: with turns of no time, all of them are."""
     context = {
         "navigation": {f"/{number}": "x" for number in range(500)},
+        "cluster": None,
         "here": "",
         "locked": (),
         "principal": None,
