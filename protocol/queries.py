@@ -98,6 +98,19 @@ class ListingQuestion(msgspec.Struct, array_like=True, frozen=True, gc=False, ta
     view: View | None = None
 
 
+class ChangesQuestion(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="changes"):
+    """The changes of all ACLs: how many in each span of time, by whom, and the latest ones.
+
+    Attributes:
+        since, until: the moments between which they were made; None for the defaults.
+    """
+
+    since: AsOf | None
+    until: AsOf | None
+    settings: AuthorizerSettings
+    as_of: None = None
+
+
 class PlanQuestion(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="plan"):
     """The changes that pasted ACLs would make.
 
@@ -121,6 +134,7 @@ QueryQuestion: TypeAlias = (
     | HistoryQuestion
     | ListingQuestion
     | PlanQuestion
+    | ChangesQuestion
 )
 
 
@@ -166,9 +180,9 @@ def has_lines(question: QueryQuestion) -> bool:
 
 
 def takes_long(question: QueryQuestion) -> bool:
-    """Return True if the answer has all ACLs, or all results of a search."""
+    """Return True if the answer has all ACLs, all changes, or all results of a search."""
     match question:
-        case ListingQuestion():
+        case ListingQuestion() | ChangesQuestion():
             return True
         case SearchQuestion(view=view):
             return view is not None

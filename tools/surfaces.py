@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from authorizerd.daemon.console.setup import NAVIGATION, NEEDS, PLAN_PATH, PLAN_TITLE
+from authorizerd.daemon.console.setup import ACLS_ONLY, NAVIGATION, NEEDS
 from authorizerd.daemon.decisions.route_file import FORWARD_PATH
 from authorizerd.daemon.decisions.stream_server import NEEDS as STREAM_NEEDS
 from authorizerd.protocol.http.rights import (
@@ -59,7 +59,7 @@ def list_surfaces() -> Iterator[tuple[str, Needs]]:
     yield _EXPLAINED, EXPLANATIONS
     yield f"`{FORWARD_PATH}`, of a gateway", FORWARDED
     yield "decision stream", STREAM_NEEDS
-    for path, title in {**NAVIGATION, PLAN_PATH: PLAN_TITLE}.items():
+    for path, title in {**NAVIGATION, **ACLS_ONLY}.items():
         yield f"console: {title}", NEEDS[path]
         if title == "Live":
             yield f"console: {title}, its denials", DENIALS

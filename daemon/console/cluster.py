@@ -26,6 +26,7 @@ _NAMES: Final = {Release.KAFKA_4_3: "3.9 to 4.3", Release.KAFKA_4_4: "4.4"}
 _ORIGINS: Final = {
     ConfigSource.STATIC_BROKER: "from the configuration file",
     ConfigSource.DYNAMIC_BROKER: "set by a client since the file was read",
+    ConfigSource.DEFAULT: f"{SUPER_USERS} is not set",
 }
 
 
@@ -58,7 +59,9 @@ class SuperUsers(msgspec.Struct, frozen=True):
 def describe_cluster(configuration: Configuration, sources: MetricSources) -> Cluster:
     """Return what every page says of the cluster now."""
     possible = [_NAMES[each] for each in sources.applier.release.newest.rules.releases]
-    release = f"Kafka {' or '.join(possible)}" + (": not known which" if possible[1:] else "")
+    release = f"rules of Kafka {' or '.join(possible)}"
+    if len(possible) > 1:
+        release += ": not known which"
     return Cluster(configuration.console_name, sources.origin.cluster_id, release)
 
 
@@ -75,6 +78,5 @@ def describe_super_users(
         return SuperUsers(None, 0, f"not shown: {error}")
     found = authorizer.current_state().settings.super_users
     names = tuple(nsmallest(SUPER_USERS_MAX, found))
-    given = layers().look_up(SUPER_USERS)
-    origin = _ORIGINS[given[0].source] if given else f"{SUPER_USERS} is not set"
-    return SuperUsers(names, len(found) - len(names), origin)
+    in_force, *_ = layers().look_up(SUPER_USERS)
+    return SuperUsers(names, len(found) - len(names), _ORIGINS[in_force.source])

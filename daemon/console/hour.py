@@ -24,8 +24,8 @@ _DECISIONS: Final = Picture(
 _LATENCY: Final = Picture(
     "latency-hour",
     "Latency of Kafka requests in each ten seconds of the last hour",
-    "The solid line is the median, the dashed line the 99th percentile. There were no requests, or"
-    " there is no data, where it is grey.",
+    "The solid line is the median, the dashed line the 99th percentile. Without a line, there were"
+    " no requests. There is no data where it is grey.",
 )
 _SLOWEST_MS: Final = BOUNDS_S[-1] * 1000
 
@@ -52,9 +52,10 @@ async def show_hour(activity: Activity, at_ms: int) -> dict[str, Any]:
     )
     await trio.lowlevel.checkpoint()  # so that no step takes 2 ms
     latency = None
-    if any(values(lambda each: each.requests)):
+    requests = values(lambda each: each.requests)
+    if any(requests):
         percentiles = [values(lambda each: _cap(each.p50_s)), values(lambda each: _cap(each.p99_s))]
-        latency = draw_lines(_LATENCY, percentiles, labels, format_ms)
+        latency = draw_lines(_LATENCY, percentiles, labels, format_ms, requests)
     return {
         "decisions_picture": decisions,
         "latency_picture": latency,

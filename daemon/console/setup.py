@@ -19,6 +19,7 @@ from authorizerd.daemon.console.pages.access import (
     ask_who,
 )
 from authorizerd.daemon.console.pages.acls import AclsPage, download_acls
+from authorizerd.daemon.console.pages.changes import ChangesPage
 from authorizerd.daemon.console.pages.live import LivePage
 from authorizerd.daemon.console.pages.overview import OverviewPage
 from authorizerd.daemon.console.pages.plan import PlanPage
@@ -53,8 +54,8 @@ from authorizerd.protocol.http.rights import (
 from authorizerd.protocol.http.streamed import Handler
 
 ACLS_PATH: Final = f"{ROOT_PATH}acls"
+CHANGES_PATH: Final = f"{ROOT_PATH}changes"
 PLAN_PATH: Final = f"{ROOT_PATH}plan"
-PLAN_TITLE: Final = "What if"
 NAVIGATION: Final = {
     ROOT_PATH: "Overview",
     f"{ROOT_PATH}live": "Live",
@@ -66,6 +67,12 @@ NAVIGATION: Final = {
     f"{ROOT_PATH}verify": "Verify",
 }
 """The titles of the pages, by path, in the order of the links."""
+ACLS_ONLY: Final = {
+    CHANGES_PATH: "Changes",
+    PLAN_PATH: "What if",
+}
+"""The pages that exist only if decisions depend on the ACLs alone, as those of Kafka's own
+authorizer do."""
 NEEDS: Final[Mapping[str, Needs]] = {
     ROOT_PATH: NOTHING,
     f"{ROOT_PATH}live": NOTHING,
@@ -75,7 +82,7 @@ NEEDS: Final[Mapping[str, Needs]] = {
     ACLS_PATH: ACLS,
     f"{ROOT_PATH}history": HISTORIES,
     f"{ROOT_PATH}verify": VERIFICATION,
-    PLAN_PATH: ACLS,
+    **dict.fromkeys(ACLS_ONLY, ACLS),
 }
 """The rights that each page requires of logged-in visitors. *Live* also has ``DENIALS``."""
 
@@ -118,10 +125,10 @@ def new_console(
         f"{ROOT_PATH}verify": VerifyPage(configuration),
     }
     navigation = dict(NAVIGATION)
-    # Another authorizer's decisions do not depend on the ACLs alone.
     if isinstance(sources.authorizer, StandardAuthorizer):
         pages[PLAN_PATH] = PlanPage(configuration, sources.authorizer, queries)
-        navigation[PLAN_PATH] = PLAN_TITLE
+        pages[CHANGES_PATH] = ChangesPage(CHANGES_PATH, sources.authorizer, queries)
+        navigation |= ACLS_ONLY
     downloads: dict[str, Page] = {"who": who.download, "what": what.download, "acls": download_acls}
     pages |= {
         f"{ROOT_PATH}{name}{suffix}": page

@@ -100,16 +100,18 @@ def draw_lines(
     series: Sequence[Values],
     labels: Sequence[str],
     text: Callable[[float], str] = "{:,}".format,
+    known: Values | None = None,
 ) -> Markup:
     """Draw at most three lines: the first is solid, the second dashed, the third dotted.
 
     Args:
-        series: at least one, all equally long. Nothing is known where the first one has None.
+        series: at least one, all equally long. A line has a gap where its number is None.
         labels, text: as in ``draw_bars``.
+        known: has None where nothing is known; by default, the first line.
     """
     most = max(map(_find_most, series))
     scale = PLOT_HEIGHT / (most or 1)
-    marks = [_draw_absent(series[0])]
+    marks = [_draw_absent(series[0] if known is None else known)]
     for number, values in enumerate(series, 1):
         marks.append(
             _element("path", class_=f"line-{number}", d="".join(_draw_line(values, scale)))

@@ -59,6 +59,7 @@ from authorizerd.protocol.decisions.search_results import State
 from authorizerd.protocol.decisions.searches import encode_search_answer
 from authorizerd.protocol.queries import (
     Answer,
+    ChangesQuestion,
     ExplainQuestion,
     HistoryQuestion,
     ListingQuestion,
@@ -114,6 +115,9 @@ class Answering:
                 return self._evaluate(question), ()
             case HistoryQuestion():
                 return self._tell_history(question), ()
+            case ChangesQuestion():
+                found = self._past.read_changes(question, self._snapshot)
+                return Answer((_encode(found),), (True,)), ()
             case PlanQuestion():
                 plan = make_plan(question, self._snapshot)
                 return Answer((_encode(plan),), (True,)), ()

@@ -29,6 +29,7 @@ from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.daemon.errors import PastRefusedError, PastTooFarError, PastUnavailableError
 from authorizerd.daemon.process.utc_time import now_ms
 from authorizerd.daemon.queries.change_authors import AuthorReader
+from authorizerd.daemon.queries.changes import ChangeOverview, read_overview
 from authorizerd.metadata.errors import (
     MetadataLogError,
     PastDamagedError,
@@ -51,6 +52,7 @@ from authorizerd.protocol.decisions.past_answers import (
     make_as_of,
     make_past_change,
 )
+from authorizerd.protocol.queries import ChangesQuestion
 
 CHANGES_MAX: Final = 10_000
 """The maximum number of changes that are undone. More would take too much memory and time."""
@@ -178,6 +180,20 @@ class PastReader:
             return self._read_answers(as_of, question, now, settings)
         allowed = is_allowed(then.snapshot, settings, question)
         return AnswersSince(then.moment, allowed, then.find_answer_changes(question))
+
+    def read_changes(self, question: ChangesQuestion, now: AclSnapshot) -> ChangeOverview:
+        """Return the changes of all ACLs between two moments; raises as ``state_at``."""
+        since, until, at_ms = question.since, question.until, self._now_ms()
+
+        def read(log: PastLog) -> ChangeOverview:
+            return read_overview(
+                log, since, until, newest=now.offset, at_ms=at_ms, authors=self.authors
+            )
+
+        with named_errors():
+            if since is not None:
+                check_time(since, at_ms)
+            return self._read(read)
 
     def _read_answers(
         self, as_of: AsOf, question: Question, now: AclSnapshot, settings: AuthorizerSettings

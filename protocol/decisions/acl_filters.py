@@ -76,20 +76,20 @@ def read_filter(parameters: dict[str, str]) -> AclFilter:
     )
 
 
-def read_as_of(parameters: dict[str, str]) -> AsOf | None:
-    """Return the earlier moment that a query is about, None for now.
+def read_as_of(parameters: dict[str, str], name: str = AS_OF_PARAMETER) -> AsOf | None:
+    """Return the moment that a field of a query names, None without the field.
 
     Raises:
         QueryError: it is neither an offset nor a time with its zone.
     """
-    value = parameters.get(AS_OF_PARAMETER)
+    value = parameters.get(name)
     if value is None:
         return None
     try:
         return parse_as_of(value)
     except InvalidAsOfError as error:
         hint = "; in a URL, encode + as %2B" if _has_lost_plus(value) else ""
-        raise QueryError(f"{AS_OF_PARAMETER}: {error}{hint}") from None
+        raise QueryError(f"{name}: {error}{hint}") from None
 
 
 def _has_lost_plus(time: str) -> bool:

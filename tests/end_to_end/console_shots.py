@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from http.client import HTTPConnection
 from pathlib import Path
 from statistics import median
@@ -25,6 +26,7 @@ from authorizerd.management.formats.listing import write
 from tests.loop.running import ALICE, ROOT, token_of, write_folder
 from tests.support.acls import acl
 from tests.support.daemon_process import DaemonProcess, running
+from tests.support.log_files import added, data_batch, removed
 from tests.support.verification import STATE_KEY, write_findings
 
 _WIDTH: Final = 1200
@@ -76,7 +78,7 @@ PAGES: Final = {
     "missing": _path("other"),
 }
 _HISTORY: Final = {**_QUESTION, "principal": "User:billing", "host": "10.0.0.7"}
-DOCUMENTED: Final = ("explain-denied", "who", "history", "live")
+DOCUMENTED: Final = ("explain-denied", "who", "history", "changes", "live")
 """The pages whose pictures docs/console.md has."""
 
 
@@ -100,6 +102,37 @@ def example_acls(number: int) -> Iterator[Acl]:
         principal = "User:many" if each % 5 == 0 else f"User:service-{each % 997:03}"
         yield acl(principal, "READ", topic=f"team-{each % 89}.events-{each:06}")
     yield from shown  # last, because histories reach back 10,000 changes
+
+
+def write_changes(folder: Path, acls: int) -> None:
+    """Add changes of the last weeks to the log, and the requests for most of them to the audit log.
+
+    Some have no request there, and for some, two callers fit.
+
+    Args:
+        acls: how many ACLs ``write_folder`` has written.
+    """
+    lines: list[str] = []
+    (segment,) = (folder / "log").glob("*/*.log")
+    now_ms = time.time_ns() // 1_000_000
+    with segment.open("ab") as file:
+        for number in range(60):
+            at_ms = now_ms - (60 - number) ** 2 * 600_000
+            is_added = number % 5 < 3
+            shown = acl(f"User:app-{number % 7}", "READ", topic=f"app.events-{number}")
+            record = added(10**9 + number, shown) if is_added else removed(10**9 + number - 2)
+            offset = 4 + acls + number  # after a leader, a version and two credentials
+            file.write(data_batch(offset, [record], time_ms=at_ms))
+            callers = (["ops"], ["ops"], ["ci"], ["ci", "ops"], [])[number % 5]
+            request = "CreateAcls" if is_added else "DeleteAcls"
+            time_text = datetime.fromtimestamp(at_ms / 1000).strftime("%Y-%m-%d %H:%M:%S,000")
+            lines += (
+                f"[{time_text}] DEBUG Principal = User:{caller} is Allowed operation = ALTER from"
+                f" host = 10.0.0.1 on resource = Cluster:LITERAL:kafka-cluster for request ="
+                f" {request} with resourceRefCount = 1 based on rule SuperUser\n"
+                for caller in callers
+            )
+    (folder / "audit.log").write_text("".join(lines))
 
 
 def measure_daemon(daemon: DaemonProcess, path: str) -> float:
@@ -239,7 +272,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_folder(folder, example_acls(arguments.acls))
-        (folder / "audit.log").write_text("")
+        write_changes(folder, arguments.acls)
         settings = {
             "authorizerd.console": "true",
             "authorizerd.tokens.file": str(folder / "tokens"),
@@ -250,6 +283,8 @@ def main() -> None:
             ask_questions(daemon)
             begin = str(max(0, arguments.acls - 5000))
             pages = PAGES | {"history": _path("history", **_HISTORY, as_of=begin)}
+            day_ago = time.time_ns() // 1_000_000 - 86_400_000
+            pages["changes"] = _path("changes", since=str(day_ago))
             if arguments.times:
                 print_times(daemon, pages)
                 return

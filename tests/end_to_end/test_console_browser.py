@@ -51,6 +51,7 @@ PAGES = {
     "ACLs": "/console/acls",
     "history": f"/console/history?{urlencode(QUESTION | {'principal': 'User:a', 'as_of': '0'})}",
     "verify": "/console/verify",
+    "changes": "/console/changes?since=0",
     "what if": "/console/plan",
     "missing": "/console/other",
 }
@@ -167,7 +168,8 @@ def test_axe_finds_nothing_serious(scheme: str, browser: Browser, daemon: Daemon
 
 def test_hostile_names_run_nothing(visitor: Visitor) -> None:
     page = visitor.page
-    for path in (PAGES["ACLs"], PAGES["who"], PAGES["what"], PAGES["allowed"], PAGES["verify"]):
+    for name in ("ACLs", "who", "what", "allowed", "verify", "changes"):
+        path = PAGES[name]
         page.goto(path)
         assert "owned" not in page.title()
         assert page.locator("script:not([src^='/console/static/'])").count() == 0
@@ -215,7 +217,9 @@ def test_live_page_is_refreshed_until_it_is_paused(visitor: Visitor) -> None:
     page = visitor.page
     page.goto("/console/live")
     page.evaluate("document.getElementById('decisions').dataset.old = 'yes'")
+    page.evaluate("document.querySelector('details').open = true")
     page.locator("#decisions:not([data-old])").wait_for()
+    assert page.locator("details[open]").count() == 1
     page.get_by_role("button", name="Pause").click()
     page.get_by_text("Paused").wait_for()
     page.get_by_role("button", name="Continue").click()

@@ -20,7 +20,7 @@ import pytest
 from authorizerd.acl.model import AclFilter
 from authorizerd.config.jaas import PLAIN_LOGIN_MODULE
 from authorizerd.daemon.console.requests import SECURE_COOKIE
-from authorizerd.daemon.console.setup import NAVIGATION, PLAN_PATH
+from authorizerd.daemon.console.setup import ACLS_ONLY, NAVIGATION
 from authorizerd.protocol.kafka.acl_client import encode_describe_acls_request
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
@@ -63,7 +63,7 @@ ENDLESS: Final = "/v1/watch"
 FORM: Final[dict[str, Any]] = {"Content-Type": "application/x-www-form-urlencoded"}
 CONSOLE_PATHS: Final = (
     *NAVIGATION,
-    PLAN_PATH,
+    *ACLS_ONLY,
     "/console/acls.csv",
     "/console/who.jsonl",
     "/console/x",

@@ -26,6 +26,7 @@ function start(live) {
       const page = new DOMParser().parseFromString(await response.text(), "text/html");
       const fresh = page.getElementById("live");
       if (fresh !== null && timer !== null && !live.contains(document.activeElement)) {
+        fresh.querySelector("details").open = live.querySelector("details").open;
         live.replaceChildren(...document.importNode(fresh, true).childNodes);
       }
       if (timer !== null) show();

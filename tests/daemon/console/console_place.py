@@ -38,7 +38,7 @@ OWN_SITE = {"sec-fetch-site": "same-origin"}
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 EXPLAIN, ACLS = "/console/explain", "/console/acls"
 WHO, WHAT, HISTORY = "/console/who", "/console/what", "/console/history"
-PLAN, VERIFY = "/console/plan", "/console/verify"
+PLAN, VERIFY, CHANGES = "/console/plan", "/console/verify", "/console/changes"
 
 
 class ConsolePlace(Place):
@@ -58,7 +58,7 @@ class ConsolePlace(Place):
         authors: AuthorReader | None = None,
     ) -> None:
         super().__init__(folder, *acls)
-        queries = LocalQueries(
+        self.queries = queries = LocalQueries(
             self.snapshot, Published(image_of(*topics)), log_dir, now_ms=now_ms, authors=authors
         )
         self.decisions = new_decision_handler(

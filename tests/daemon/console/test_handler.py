@@ -10,6 +10,7 @@ import trio.testing
 from authorizerd.config.configuration import parse
 from authorizerd.daemon.console.requests import COOKIE
 from authorizerd.daemon.console.sessions import FAILED_AT_ONCE_MAX, FAILED_SECONDS
+from authorizerd.daemon.console.setup import ACLS_ONLY
 from authorizerd.protocol.http.messages import Request, Response
 from authorizerd.protocol.http.streamed import complete
 from tests.daemon.console.console_place import (
@@ -279,7 +280,7 @@ async def test_trusted_visitor_sees_which_pages_need_a_log_in(tmp_path: Path) ->
     for folder, caller in ((None, ""), (tmp_path, "root")):
         _, page = await ConsolePlace(folder, ALICE).get(EXPLAIN, caller)
         marked = re.findall(r">([^<]+)</a> <span class=\"muted\">\(needs login\)", page)
-        assert marked == (["ACLs", "Verify", "What if"] if folder is None else [])
+        assert marked == (["ACLs", "Verify", *ACLS_ONLY.values()] if folder is None else [])
     for path in (ACLS, PLAN):
         status, page = await ConsolePlace(None, ALICE).get(path)
         assert status == 403

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from authorizerd.daemon.console.setup import NAVIGATION, NEEDS, PLAN_PATH
+from authorizerd.daemon.console.setup import ACLS_ONLY, NAVIGATION, NEEDS
 from authorizerd.protocol.http.messages import GET, Response
 from authorizerd.protocol.http.rights import NOTHING, Right
 from authorizerd.protocol.http.streamed import complete
@@ -75,7 +75,7 @@ async def test_every_page_requires_its_rights(
         fields = question | {"principal": principal}
         if path == "/console/who":
             fields = question
-        elif path in ("/console/acls", "/console/verify", PLAN_PATH):
+        elif path in ("/console/acls", "/console/verify", *ACLS_ONLY):
             fields = {}
         elif path == "/console/history":
             fields["as_of"] = "0"
@@ -85,7 +85,7 @@ async def test_every_page_requires_its_rights(
 
 
 def test_every_page_declares_its_rights(tmp_path: Path) -> None:
-    assert {*NAVIGATION, PLAN_PATH} == NEEDS.keys()
+    assert {*NAVIGATION, *ACLS_ONLY} == NEEDS.keys()
     assert [path for path, needs in NEEDS.items() if needs == NOTHING] == [
         "/console/",
         "/console/live",
