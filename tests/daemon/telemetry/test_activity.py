@@ -1,6 +1,8 @@
 """Spans have exactly the decisions between two readings, and nothing else counts as known."""
 
 import math
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 import trio
@@ -8,7 +10,8 @@ import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.daemon.kafka.request_latency import BOUNDS_S, Histogram
+from authorizerd.actors.daemon_authorizer import DecisionCounts
+from authorizerd.daemon.kafka.request_latency import BOUNDS_S, Histogram, RequestTimes
 from authorizerd.daemon.telemetry import activity
 from authorizerd.daemon.telemetry.activity import (
     SPAN_MS,
@@ -17,7 +20,9 @@ from authorizerd.daemon.telemetry.activity import (
     Totals,
     find_quantile,
     list_begins,
+    read_totals,
 )
+from authorizerd.daemon.telemetry.metric_sources import MetricSources
 
 BEGIN_MS = 1_900_000_000_000
 NO_REQUESTS = (0,) * (len(BOUNDS_S) + 1)
@@ -93,3 +98,20 @@ async def test_counters_are_read_at_the_end_of_each_span(
         await found.run(lambda: Totals(next(numbers), 0, NO_REQUESTS))
     spans = found.list_spans(BEGIN_MS + 40_000)
     assert [span and span.allowed for span in spans[-4:]] == [None, 5, 5, 5]
+
+
+def test_totals_are_sums_of_all_surfaces_and_apis(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scrape adds the workers' decisions, as for /metrics."""
+    times = RequestTimes()
+    times.observe("CreateAcls", local_s=0.0001, remote_s=9.0)
+    times.observe("Fetch", local_s=0.0001, remote_s=0.0)
+    times.observe("Fetch", local_s=99.0, remote_s=0.0)
+    sources = cast(MetricSources, SimpleNamespace(times=times))
+    decisions = {"Kafka": DecisionCounts(3, 2, 9, 9), "AuthZEN": DecisionCounts(10, 20, 9, 9)}
+    monkeypatch.setattr(activity, "Scrape", lambda _: SimpleNamespace(decisions=decisions))
+    found = read_totals(sources)
+    assert (found.allowed, found.denied) == (13, 22)
+    assert (found.requests[0], found.requests[-1], sum(found.requests)) == (2, 1, 3)
+    assert read_totals(cast(MetricSources, SimpleNamespace(times=RequestTimes()))).requests == (
+        NO_REQUESTS
+    )
