@@ -25,6 +25,7 @@ from authorizerd.acl.host_ranges import find_range
 from authorizerd.acl.hosts import is_certain, never_matches
 from authorizerd.acl.model import (
     CLUSTER_NAME,
+    OPERATIONS,
     WILDCARD,
     WILDCARD_PRINCIPAL,
     Acl,
@@ -36,7 +37,7 @@ from authorizerd.acl.model import (
 )
 from authorizerd.acl.operations import SUPPORTED
 from authorizerd.acl.patterns import is_wildcard, matches
-from authorizerd.acl.releases import RULES, ReleaseRules
+from authorizerd.acl.releases import RULES
 from authorizerd.acl.snapshot import AclSnapshot, is_unjudgeable
 
 ANONYMOUS: Final = "User:ANONYMOUS"
@@ -47,9 +48,9 @@ _WRITTEN_BITS_MAX: Final = 32
 _SOME_HOST: Final = "0.0.0.0"  # noqa: S104 - nothing binds to it; no client has this address
 _SEPARATORS: Final = "._-"
 _KNOWN_TYPES: Final = frozenset(SUPPORTED)
-_KNOWN_OPERATIONS: Final = frozenset(range(Operation.ALL, max(Operation) + 1))
 _READS_ABOUT: Final = frozenset((Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS))
 """The operations that show names and settings only."""
+_USUAL: Final = frozenset((Operation.READ, Operation.WRITE, *_READS_ABOUT))
 _ON_CLUSTER: Final = MappingProxyType(
     {
         Operation.ALTER: "may change ACLs, so it can give itself everything",
@@ -93,11 +94,11 @@ class RiskKind(StrEnum):
     INTERNAL = "internal topics"
     TOKENS = "tokens of other users"
     ALL = "all operations"
-    CHANGES = "deletes or changes topics"
+    CHANGES = "changes of topics"
     SHORT_PREFIX = "very short prefix"
-    TRANSACTIONS = "transactions without an end"
+    TRANSACTIONS = "endless transactions"
     RANGE = "wide range of hosts"
-    DENIAL = "DENY that denies less than it seems"
+    DENIAL = "DENY with little effect"
     UNKNOWN = "effect not known"
 
 
@@ -119,11 +120,11 @@ def find_risks(acl: Acl, snapshot: AclSnapshot, settings: AuthorizerSettings) ->
     if is_unjudgeable(acl) or acl.permission_type != PermissionType.ALLOW:
         yield from _find_denial_risks(acl, snapshot, settings)
     elif is_certain(acl.host) and not never_matches(acl.host, snapshot.rules):
-        yield from _find_grant_risks(acl, snapshot.rules)
+        yield from _find_grant_risks(acl)
 
 
-def _find_grant_risks(acl: Acl, rules: ReleaseRules) -> Iterator[Risk]:
-    if acl.resource_type not in _KNOWN_TYPES or acl.operation not in _KNOWN_OPERATIONS:
+def _find_grant_risks(acl: Acl) -> Iterator[Risk]:
+    if acl.resource_type not in _KNOWN_TYPES or acl.operation not in OPERATIONS:
         yield Risk(
             RiskKind.UNKNOWN, Level.MEDIUM, "a later Kafka version knows what this ACL allows"
         )
@@ -146,21 +147,13 @@ def _find_grant_risks(acl: Acl, rules: ReleaseRules) -> Iterator[Risk]:
     if addresses is not None and addresses.shift >= WIDE_RANGE_BITS:
         shift = addresses.shift
         count = f"{2**shift:,}" if shift <= _WRITTEN_BITS_MAX else f"2^{shift}"
-        older = [each for each in rules.releases if not RULES[each].range_allows]
-        never = f"; Kafka {' and '.join(older)} never matches it" if older else ""
-        sentence = f"host '{acl.host}' is a range of {count} addresses{never}"
+        sentence = f"host '{acl.host}' is a range of {count} addresses"
         yield Risk(RiskKind.RANGE, Level.MEDIUM, sentence)
 
 
 def _find_cluster_risks(acl: Acl) -> Iterator[Risk]:
-    if acl.operation == Operation.ALL:
-        yield Risk(
-            RiskKind.CLUSTER,
-            Level.HIGH,
-            f"ALL on the cluster includes ALTER: the principal {_ON_CLUSTER[Operation.ALTER]}",
-        )
-        return
-    effect = _ON_CLUSTER.get(Operation.read(acl.operation))
+    is_all = acl.operation == Operation.ALL
+    effect = _ON_CLUSTER.get(Operation.ALTER if is_all else Operation.read(acl.operation))
     if effect is not None:
         level = Level.MEDIUM if acl.operation == Operation.CREATE else Level.HIGH
         sentence = f"{name_operation(acl.operation)} on the cluster: the principal {effect}"
@@ -170,17 +163,22 @@ def _find_cluster_risks(acl: Acl) -> Iterator[Risk]:
 def _find_name_risks(acl: Acl, usual: Level) -> Iterator[Risk]:
     """Yield the risks of a pattern that matches more names, or others, than it seems to."""
     name, is_prefix = acl.resource_name, acl.pattern_type != PatternType.LITERAL
-    kind = name_type(acl.resource_type)
     if is_wildcard(acl.pattern_type, name) or (is_prefix and not name):
+        kind = name_type(acl.resource_type)
         sentence = f"it applies to every {kind}, also to those that are created later"
         yield Risk(RiskKind.WILDCARD, usual, sentence)
         return  # Every name includes the internal ones.
     if is_prefix and (len(name) <= SHORT_PREFIX_CHARACTERS or not name.strip(_SEPARATORS)):
+        kind = name_type(acl.resource_type)
         sentence = f"it applies to every {kind} whose name begins with '{name}'"
         yield Risk(RiskKind.SHORT_PREFIX, Level.MEDIUM, sentence)
     if acl.resource_type != ResourceType.TOPIC or acl.operation in _READS_ABOUT:
         return
-    found = [topic for topic in INTERNAL_TOPICS if matches(acl.pattern_type, name, topic)]
+    found = [
+        topic
+        for topic in INTERNAL_TOPICS
+        if topic == name or (is_prefix and topic.startswith(name))
+    ]
     if found:
         contents = join_words([f"{topic} has {INTERNAL_TOPICS[topic]}" for topic in found])
         level = Level.MEDIUM if acl.operation == Operation.READ else Level.HIGH
@@ -197,9 +195,10 @@ def _find_operation_risks(acl: Acl) -> Iterator[Risk]:
     if kind == ResourceType.USER and (is_all or operation == Operation.CREATE_TOKENS):
         sentence = "the principal may create delegation tokens of these users, and act as them"
         yield Risk(RiskKind.TOKENS, Level.HIGH, sentence)
-    if is_all and len(SUPPORTED[kind]) > 1:
-        names = join_words([each.name for each in SUPPORTED[kind]])
-        yield Risk(RiskKind.ALL, Level.MEDIUM, f"ALL is {names}, and what a later Kafka adds")
+    strong = [each.name for each in SUPPORTED[kind] if each not in _USUAL]
+    if is_all and strong:
+        sentence = f"ALL includes {join_words(strong)}, and what a later Kafka adds"
+        yield Risk(RiskKind.ALL, Level.MEDIUM, sentence)
     elif kind == ResourceType.TOPIC and operation in _ON_TOPICS:
         sentence = f"{operation.name}: the principal {_ON_TOPICS[operation]}"
         yield Risk(RiskKind.CHANGES, Level.MEDIUM, sentence)
@@ -241,9 +240,11 @@ def _find_denial_risks(
 def _is_allowed_elsewhere(acl: Acl, snapshot: AclSnapshot, settings: AuthorizerSettings) -> bool:
     """Return True if an ALLOW from every host applies to the name of a DENY's pattern."""
     kind, operation = acl.resource_type, acl.operation
-    if acl.principal == WILDCARD_PRINCIPAL or kind not in _KNOWN_TYPES:
-        return False
-    if operation not in _KNOWN_OPERATIONS:
+    if (
+        acl.principal == WILDCARD_PRINCIPAL
+        or kind not in _KNOWN_TYPES
+        or operation not in OPERATIONS
+    ):
         return False
     operations = SUPPORTED[ResourceType(kind)] if operation == Operation.ALL else (operation,)
     return any(

@@ -107,6 +107,9 @@ class OwnSettings:
     console_verify_state: str | None = setting(path)
     """The file of `authorizerd verify --follow --state`, whose findings the page Verify of the
     console shows. The daemon must be able to read it."""
+    console_usage_file: str | None = setting(path)
+    """A `usage.json` of `authorizerd replay usage`, whose unused grants the page Risks of the
+    console shows. The daemon must be able to read it."""
     metrics_http: HttpEndpoint | None = setting(parse_optional_http_endpoint)
     """Address (http://host:port or https://host:port, on any interface) that serves /metrics,
     /healthz and /readyz to everyone and nothing else, for Prometheus and for probes

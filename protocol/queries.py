@@ -127,6 +127,43 @@ class PlanQuestion(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="
     as_of: None = None
 
 
+class MatrixQuestion(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="matrix"):
+    """Which principals may read and write beneath which prefixes of topics.
+
+    Attributes:
+        principals, topics: the beginnings of those that are asked about.
+    """
+
+    principals: str
+    topics: str
+    settings: AuthorizerSettings
+    as_of: None = None
+
+
+class ReachQuestion(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="reach"):
+    """All that ACLs allow one principal; for ``User:*``, what they allow everyone."""
+
+    principal: str
+    settings: AuthorizerSettings
+    as_of: None = None
+
+
+class RisksQuestion(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="risks"):
+    """The ACLs with a risk, and those without recorded use.
+
+    Attributes:
+        kind: the title of the only kind to list; empty for all.
+        usage_file: the path of the ``usage.json`` to read.
+    """
+
+    kind: str
+    usage_file: str | None
+    view: TableView
+    settings: AuthorizerSettings
+    as_of: None = None
+
+
+PictureQuestion: TypeAlias = MatrixQuestion | ReachQuestion | RisksQuestion
 QueryQuestion: TypeAlias = (
     SearchQuestion
     | ExplainQuestion
@@ -135,6 +172,7 @@ QueryQuestion: TypeAlias = (
     | ListingQuestion
     | PlanQuestion
     | ChangesQuestion
+    | PictureQuestion
 )
 
 
@@ -183,6 +221,8 @@ def takes_long(question: QueryQuestion) -> bool:
     """Return True if the answer has all ACLs, all changes, or all results of a search."""
     match question:
         case ListingQuestion() | ChangesQuestion():
+            return True
+        case MatrixQuestion() | ReachQuestion() | RisksQuestion():
             return True
         case SearchQuestion(view=view):
             return view is not None

@@ -22,6 +22,7 @@ from authorizerd.daemon.console.pages.acls import AclsPage, download_acls
 from authorizerd.daemon.console.pages.changes import ChangesPage
 from authorizerd.daemon.console.pages.live import LivePage
 from authorizerd.daemon.console.pages.overview import OverviewPage
+from authorizerd.daemon.console.pages.pictures import new_pages
 from authorizerd.daemon.console.pages.plan import PlanPage
 from authorizerd.daemon.console.pages.question import QuestionPage
 from authorizerd.daemon.console.pages.verify import VerifyPage
@@ -70,6 +71,9 @@ NAVIGATION: Final = {
 ACLS_ONLY: Final = {
     CHANGES_PATH: "Changes",
     PLAN_PATH: "What if",
+    f"{ROOT_PATH}matrix": "Matrix",
+    f"{ROOT_PATH}reach": "Reach",
+    f"{ROOT_PATH}risks": "Risks",
 }
 """The pages that exist only if decisions depend on the ACLs alone, as those of Kafka's own
 authorizer do."""
@@ -128,6 +132,8 @@ def new_console(
     if isinstance(sources.authorizer, StandardAuthorizer):
         pages[PLAN_PATH] = PlanPage(configuration, sources.authorizer, queries)
         pages[CHANGES_PATH] = ChangesPage(CHANGES_PATH, sources.authorizer, queries)
+        pictures = new_pages(configuration, sources.authorizer, queries)
+        pages |= {f"{ROOT_PATH}{name}": page for name, page in pictures.items()}
         navigation |= ACLS_ONLY
     downloads: dict[str, Page] = {"who": who.download, "what": what.download, "acls": download_acls}
     pages |= {

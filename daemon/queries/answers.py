@@ -23,9 +23,12 @@ from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.text.named_acl import name_acl
 from authorizerd.daemon.errors import BusyError
 from authorizerd.daemon.queries.candidates import make_plan
+from authorizerd.daemon.queries.matrix import Matrix, make_matrix
 from authorizerd.daemon.queries.past_state import PastReader, PastState
+from authorizerd.daemon.queries.reach import Reach, find_reach
 from authorizerd.daemon.queries.refusals import EXPECTED, refuse
 from authorizerd.daemon.queries.replica import ReplicatedState
+from authorizerd.daemon.queries.risk_table import RiskTable, list_risks
 from authorizerd.daemon.queries.searches import find_next_page, find_rows
 from authorizerd.daemon.queries.tables import (
     ACL_COLUMNS,
@@ -63,10 +66,14 @@ from authorizerd.protocol.queries import (
     ExplainQuestion,
     HistoryQuestion,
     ListingQuestion,
+    MatrixQuestion,
     PastEvaluations,
+    PictureQuestion,
     PlanQuestion,
     QueryQuestion,
+    ReachQuestion,
     Reply,
+    RisksQuestion,
     SearchQuestion,
     encode_frame,
 )
@@ -121,6 +128,9 @@ class Answering:
             case PlanQuestion():
                 plan = make_plan(question, self._snapshot)
                 return Answer((_encode(plan),), (True,)), ()
+            case MatrixQuestion() | ReachQuestion() | RisksQuestion():
+                picture = _look_over(question, self._snapshot)
+                return Answer((_encode(picture),), (True,)), ()
             case _:
                 assert_never(question)
 
@@ -228,6 +238,17 @@ class Answering:
                 return Answer((), (True,)), join_lines(_write_listing(snapshot, as_of, found))
             case _:
                 assert_never(question.view)
+
+
+def _look_over(question: PictureQuestion, snapshot: AclSnapshot) -> Matrix | Reach | RiskTable:
+    """Return what a page shows that is about all ACLs."""
+    match question:
+        case MatrixQuestion():
+            return make_matrix(question, snapshot)
+        case ReachQuestion():
+            return find_reach(question, snapshot)
+        case RisksQuestion():
+            return list_risks(question, snapshot)
 
 
 def _write_listing(

@@ -44,6 +44,8 @@ def risks_of(
         acl("User:a", "READ", topic="orders", host="10.0.0.9", deny=True),
         acl("User:*", "READ", topic="orders", host="10.0.0.9", deny=True),
         acl("nobody", "ALL", topic="*"),
+        acl("nobody", "READ", topic="orders", host="db.example.com"),
+        acl("User:*", "READ", topic="orders", host="2001:db8::1%eth0/32"),
         Acl(ResourceType.TOPIC, "t", 3, "User:a", "*", 99, PermissionType.DENY),
     ],
 )
@@ -61,8 +63,7 @@ def test_usual_acls_have_no_risk(usual: Acl) -> None:
         (acl("User:ANONYMOUS", "WRITE", topic="t"), RiskKind.EVERYONE, HIGH,
          "User:ANONYMOUS is everyone who connects without a login"),
         (acl("User:a", "ALL", cluster=True), RiskKind.CLUSTER, HIGH,
-         "ALL on the cluster includes ALTER: the principal may change ACLs, so it can give itself"
-         " everything"),
+         "ALL on the cluster: the principal may change ACLs, so it can give itself everything"),
         (acl("User:a", "ALTER", cluster=True), RiskKind.CLUSTER, HIGH,
          "ALTER on the cluster: the principal may change ACLs, so it can give itself everything"),
         (acl("User:a", "ALTER_CONFIGS", cluster=True), RiskKind.CLUSTER, HIGH,
@@ -97,8 +98,7 @@ def test_usual_acls_have_no_risk(usual: Acl) -> None:
         (acl("User:a", "CREATE_TOKENS", user="User:b"), RiskKind.TOKENS, HIGH,
          "the principal may create delegation tokens of these users, and act as them"),
         (acl("User:a", "ALL", group="g"), RiskKind.ALL, MEDIUM,
-         "ALL is READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS and ALTER_CONFIGS, and what a later"
-         " Kafka adds"),
+         "ALL includes DELETE and ALTER_CONFIGS, and what a later Kafka adds"),
         (acl("User:a", "ALTER_CONFIGS", topic="t"), RiskKind.CHANGES, MEDIUM,
          "ALTER_CONFIGS: the principal may shorten the retention, and so delete the topic's"
          " records"),
@@ -170,7 +170,7 @@ def test_older_releases_apply_no_range() -> None:
     allowed = acl("User:a", "READ", topic="orders", host="10.0.0.0/8")
     assert risks_of(allowed, rules=RULES_4_3) == []
     (risk,) = risks_of(allowed, rules=ANY_RELEASE)
-    assert risk.sentence.endswith("16,777,216 addresses; Kafka 4.3 never matches it")
+    assert risk.kind is RiskKind.RANGE
     (risk,) = risks_of(RANGE_DENY, rules=RULES_4_3)
     assert risk.sentence == "host '10.0.0.0/8' never matches, so this DENY has no effect"
     (risk,) = risks_of(RANGE_DENY, rules=ANY_RELEASE)

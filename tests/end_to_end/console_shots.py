@@ -75,10 +75,14 @@ PAGES: Final = {
     "acls": _path("acls"),
     "acls-search": _path("acls", search="report"),
     "verify": _path("verify"),
+    "matrix": _path("matrix"),
+    "reach": _path("reach", principal="User:billing"),
+    "reach-many": _path("reach", principal="User:many"),
+    "risks": _path("risks"),
     "missing": _path("other"),
 }
 _HISTORY: Final = {**_QUESTION, "principal": "User:billing", "host": "10.0.0.7"}
-DOCUMENTED: Final = ("explain-denied", "who", "history", "changes", "live")
+DOCUMENTED: Final = ("explain-denied", "who", "history", "changes", "live", "matrix")
 """The pages whose pictures docs/console.md has."""
 
 

@@ -53,6 +53,9 @@ PAGES = {
     "verify": "/console/verify",
     "changes": "/console/changes?since=0",
     "what if": "/console/plan",
+    "matrix": "/console/matrix",
+    "reach": "/console/reach?principal=User%3Aalice",
+    "risks": "/console/risks",
     "missing": "/console/other",
 }
 SERIOUS = {"serious", "critical"}

@@ -39,6 +39,7 @@ FORM = {"content-type": "application/x-www-form-urlencoded"}
 EXPLAIN, ACLS = "/console/explain", "/console/acls"
 WHO, WHAT, HISTORY = "/console/who", "/console/what", "/console/history"
 PLAN, VERIFY, CHANGES = "/console/plan", "/console/verify", "/console/changes"
+MATRIX, REACH, RISKS = "/console/matrix", "/console/reach", "/console/risks"
 
 
 class ConsolePlace(Place):

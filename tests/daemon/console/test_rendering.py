@@ -15,7 +15,10 @@ from authorizerd.management.formats.listing import write
 from tests.daemon.console.console_place import (
     ACLS,
     EXPLAIN,
+    MATRIX,
     PLAN,
+    REACH,
+    RISKS,
     VERIFY,
     WHAT,
     WHO,
@@ -49,6 +52,11 @@ async def test_hostile_name_is_only_text(name: str, tmp_path: Path) -> None:
         (ACLS, principal),
         (ACLS, {"search": name}),
         (VERIFY, {}),
+        (MATRIX, {}),
+        (MATRIX, {"principal": f"User:{name}", "topic": name}),
+        (REACH, principal),
+        (RISKS, {}),
+        (RISKS, {"search": name}),
     ):
         status, page = await place.get(path, "root", **fields)
         assert status == 200, page
@@ -106,6 +114,8 @@ async def test_rendering_leaves_no_garbage_in_cycles(tmp_path: Path) -> None:
         await place.get(WHO, "root", **question)
         await place.get(ACLS, "root", search="a")
         await place.submit(PLAN, "root", mode="replace", acls=candidates)
+        for path in (MATRIX, REACH, RISKS):
+            await place.get(path, "root", **({"principal": "User:a"} if path == REACH else {}))
 
     await visit()
     gc.collect()

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from authorizerd.daemon.console.setup import ACLS_ONLY, NAVIGATION, NEEDS
+from authorizerd.daemon.console.setup import ACLS_ONLY, CHANGES_PATH, NAVIGATION, NEEDS, PLAN_PATH
 from authorizerd.protocol.http.messages import GET, Response
 from authorizerd.protocol.http.rights import NOTHING, Right
 from authorizerd.protocol.http.streamed import complete
-from tests.daemon.console.console_place import ConsolePlace
+from tests.daemon.console.console_place import MATRIX, REACH, RISKS, ConsolePlace
 from tests.daemon.decision_place import PROXY, cluster_action
 from tests.support.acls import acl
 from tests.support.api_documents import DECISION_ENDPOINTS, Endpoint
@@ -75,8 +75,10 @@ async def test_every_page_requires_its_rights(
         fields = question | {"principal": principal}
         if path == "/console/who":
             fields = question
-        elif path in ("/console/acls", "/console/verify", *ACLS_ONLY):
+        elif path in ("/console/acls", "/console/verify", PLAN_PATH, CHANGES_PATH, RISKS):
             fields = {}
+        elif path in (MATRIX, REACH):
+            fields = {"principal": principal}
         elif path == "/console/history":
             fields["as_of"] = "0"
         status, _ = await place.get(path, "proxy", **fields)
