@@ -1,5 +1,7 @@
 """``authorizerd acls plan DESIRED…``: which ACLs would have to change, and what that would break.
 
+With ``--review``, the plan deletes the ACLs that the owners want to remove, and no others.
+
 Exit codes: 0 nothing to do, 1 a fault, 2 invalid arguments, 3 a check fails, 10 changes. With exit
 code 3, the plan is also written: it lists what it would break, and ``acls apply`` refuses it.
 
@@ -20,10 +22,12 @@ import msgspec
 from authorizerd.acl.listing import derive_id
 from authorizerd.acl.model import Acl, AclAdded, AclRemoved, Change
 from authorizerd.acl.snapshot import AclSnapshot, apply_changes
+from authorizerd.acl.text.named_acl import name_acl
 from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.cli.acl_file import is_log, parse_acls, read_acls, read_text
 from authorizerd.cli.acl_source import AclSource, SourceRequest, open_source
 from authorizerd.cli.change import report
+from authorizerd.cli.change.reviewing import Proposed, read_review
 from authorizerd.cli.change.traffic import TrafficRequest, check_traffic
 from authorizerd.cli.errors import CommandError
 from authorizerd.cli.output import print_lines
@@ -42,6 +46,7 @@ from authorizerd.management.plan.warnings import Proposal, find_warnings
 
 _START: Final = re.compile(rf'\s*\{{\s*"format"\s*:\s*"{re.escape(document.FORMAT)}"')
 _START_BYTES: Final = 1_024
+NO_REASONS: Final[Mapping[Acl, str]] = {}
 _FOR_NO_ACLS: Final = "if there should be no ACLs, write 'acls: []' into a .yaml file"
 _FOR_OTHERS: Final = "if this kind of file has no ACLs, leave it out, or pass --accept-losses"
 
@@ -131,6 +136,7 @@ class PlanRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The request of ``acls plan``."""
 
     desired: tuple[Path, ...]
+    review: tuple[Path, ...]
     out: Path | None
     batches: bool
     accept_losses: bool
@@ -144,15 +150,17 @@ class PlanRequest(msgspec.Struct, frozen=True, kw_only=True):
 def plan_changes(request: PlanRequest) -> int:
     if request.source.as_of is not None:
         request.source.refuse("--as-of: a plan changes the current ACLs; leave out the flag")
+    if bool(request.desired) is bool(request.review):
+        request.source.refuse("expected either files of desired ACLs, or --review")
     out = find_plan_file(request.out, _list_inputs(request))
-    accepts = request.accept_losses
-    files = {path: read_desired(path, accepts_losses=accepts) for path in request.desired}
-    selector = _read_selector(request.selection, files.values())
-    source = open_source(request.source)
-    desired = (acl for read in files.values() for acl in read.acls)
-    changes = make_changes(source.snapshot.acls.values(), desired, selector)
-    if not accepts:
-        _check_removals(files, changes.deleted)
+    proposed = (
+        read_review(request.review, request.selection, request.source)
+        if request.review
+        else _read_desired(request)
+    )
+    if proposed is None:
+        return 0
+    source, selector, changes, losses, reasons = proposed
     effect = ": then each request is atomic, but the plan is not"
     check_size(changes, batches=request.batches, effect=effect)
     after = change_snapshot(source.snapshot, changes)
@@ -165,8 +173,8 @@ def plan_changes(request: PlanRequest) -> int:
         sys.stderr.write(f"{error}\nauthorizerd: no plan was made\n")
         return EXIT_FAULT
     checked = [each for each in found if each is not None]
-    losses = [f"{path}: {loss}" for path, read in files.items() for loss in read.losses]
-    plan = propose(source, after, changes, selector, losses, [each.result for each in checked])
+    checks = [each.result for each in checked]
+    plan = propose(source, after, changes, selector, losses, checks, reasons)
     data = document.encode_plan(plan)
     if out is not None:
         path, mode = out
@@ -180,10 +188,24 @@ def plan_changes(request: PlanRequest) -> int:
     return EXIT_CHANGES if changes.count else 0
 
 
+def _read_desired(request: PlanRequest) -> Proposed:
+    accepts = request.accept_losses
+    files = {path: read_desired(path, accepts_losses=accepts) for path in request.desired}
+    selector = _read_selector(request.selection, files.values())
+    source = open_source(request.source)
+    desired = (acl for read in files.values() for acl in read.acls)
+    changes = make_changes(source.snapshot.acls.values(), desired, selector)
+    if not accepts:
+        _check_removals(files, changes.deleted)
+    losses = [f"{path}: {loss}" for path, read in files.items() for loss in read.losses]
+    return Proposed(source, selector, changes, losses, {})
+
+
 def _list_inputs(request: PlanRequest) -> Iterator[tuple[str, Path]]:
     recorded, source = request.recorded, request.source
     paths: dict[str, Iterable[Path | str | None]] = {
         "DESIRED": request.desired,
+        "--review": request.review,
         "--tests": request.tests,
         "--traffic": recorded.traffic,
         "--traffic-report": (recorded.traffic_report,),
@@ -246,8 +268,13 @@ def propose(
     selector: Selector,
     losses: Sequence[str] = (),
     checks: Sequence[document.PlanCheck] = (),
+    reasons: Mapping[Acl, str] = NO_REASONS,
 ) -> document.Plan:
-    """Return the plan for these changes, which lead to the snapshot ``after``, with warnings."""
+    """Return the plan for these changes, which lead to the snapshot ``after``, with warnings.
+
+    Args:
+        reasons: why people want a change, for some of the changed ACLs.
+    """
     proposal = Proposal(source.snapshot, after, changes, source.settings)
     warnings = [*losses, *find_warnings(proposal, source.caller)]
     acls, settings = source.snapshot.acls, source.settings
@@ -270,6 +297,11 @@ def propose(
         warnings=tuple(warnings),
         checks=tuple(checks),
         steps=document.name_steps(changes),
+        reasons=tuple(
+            document.ChangeReason(name_acl(acl), reasons[acl])
+            for acl in (*changes.created, *changes.deleted)
+            if acl in reasons
+        ),
     )
 
 
@@ -283,6 +315,7 @@ def _describe(
     yield report.summarize_changes(plan)
     yield from report.describe_managed(plan)
     yield from source.describe()
+    yield from report.describe_reasons(plan)
     for warning in plan.warnings:
         yield f"warning: {warning}"
     for each in checked:

@@ -20,7 +20,7 @@ from authorizerd.acl.explanation.model import AclChange
 from authorizerd.acl.explanation.words import count_of, name_pattern, name_type
 from authorizerd.acl.model import WILDCARD, Acl, Operation, PermissionType
 from authorizerd.acl.snapshot import AclSnapshot
-from authorizerd.acl.text.named_acl import name_acl
+from authorizerd.acl.text.named_acl import name_acl, parse_acl
 from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.cli.acl_source import AclSource
 from authorizerd.management.plan.changes import AclChanges
@@ -67,6 +67,12 @@ def describe_entry(acl: Acl) -> str:
     permission = PermissionType.read(acl.permission_type).name
     host = "any host" if acl.host == WILDCARD else acl.host
     return f"{permission} {acl.principal} {Operation.read(acl.operation).name} from {host}"
+
+
+def describe_reasons(plan: Plan) -> Iterator[str]:
+    for acl, reason in ((parse_acl(each.acl), each.reason) for each in plan.reasons):
+        pattern = name_pattern(acl.pattern_type, acl.resource_name)
+        yield f"reason: {describe_entry(acl)} on {name_type(acl.resource_type)} {pattern}: {reason}"
 
 
 def summarize_changes(plan: Plan) -> str:

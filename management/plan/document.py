@@ -109,6 +109,13 @@ class PlanCheck(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     evidence: TrafficEvidence | None = None
 
 
+class ChangeReason(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Why people want a change: the ACL of a step, and their words."""
+
+    acl: NamedAcl
+    reason: str
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A plan. It is written by ``encode_plan`` and read by ``decode_plan``.
 
@@ -118,6 +125,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         manages: what the plan manages: entries, or ``everything``.
         warnings: sentences about what a reviewer should know.
         checks: what ``--tests`` and ``--traffic`` found.
+        reasons: why people want some of the changes. Without any, the document has no such field.
     """
 
     format: Literal["authorizerd-acl-plan"] = FORMAT
@@ -129,6 +137,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     warnings: tuple[str, ...]
     checks: tuple[PlanCheck, ...]
     steps: PlanSteps
+    reasons: tuple[ChangeReason, ...] = ()
 
     @property
     def breaks(self) -> bool:
@@ -154,6 +163,8 @@ def name_steps(changes: AclChanges) -> PlanSteps:
 def encode_plan(plan: Plan) -> bytes:
     """Return the document: JSON with one ACL in each line."""
     document = msgspec.to_builtins(plan)
+    if not plan.reasons:
+        del document["reasons"]
     document[_CHECKSUM] = _compute_checksum(document)
     return f"{_lay_out(document, '')}\n".encode()
 
