@@ -70,9 +70,12 @@ def describe_entry(acl: Acl) -> str:
 
 
 def describe_reasons(plan: Plan) -> Iterator[str]:
-    for acl, reason in ((parse_acl(each.acl), each.reason) for each in plan.reasons):
-        pattern = name_pattern(acl.pattern_type, acl.resource_name)
-        yield f"reason: {describe_entry(acl)} on {name_type(acl.resource_type)} {pattern}: {reason}"
+    for each in plan.reasons[:ENTRIES_SHOWN_MAX]:
+        acl = parse_acl(each.acl)
+        on = f"{name_type(acl.resource_type)} {name_pattern(acl.pattern_type, acl.resource_name)}"
+        yield f"reason: {describe_entry(acl)} on {on}: {each.reason}"
+    if len(plan.reasons) > ENTRIES_SHOWN_MAX:
+        yield f"and {len(plan.reasons) - ENTRIES_SHOWN_MAX} more reasons, which the plan lists"
 
 
 def summarize_changes(plan: Plan) -> str:

@@ -18,7 +18,7 @@ from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.report.rendering import render_page
 from authorizerd.replay.review.evidence import Evidence
 from authorizerd.replay.review.findings import Group, Page, Reviewed, assess
-from authorizerd.replay.text import encode_json, format_time, write_file
+from authorizerd.replay.text import encode_json, format_count, format_time, write_file
 
 MANIFEST_NAME: Final = "review.json"
 VERSION: Final = 1
@@ -44,7 +44,7 @@ def write_review(
         out.mkdir(parents=True, exist_ok=True)
         for page in pages:
             findings = list(assess(page, reviewed, evidence))
-            yield f"{page.name}: {len(page.items):,} ACLs"
+            yield f"{page.name}: {format_count(len(page.items), 'ACL')}"
             yield from (f"    {finding.text}" for finding in findings)
             sheet = write_sheet(state, [item.row for item in page.items])
             groups = {

@@ -97,8 +97,11 @@ def make_pages(reviewed: Reviewed, owners: Sequence[Owner], evidence: Evidence) 
 
 
 def _number(owner: str, items: list[tuple[Item, tuple[str, ...]]]) -> Iterator[Item]:
-    groups = list(Group)
-    items.sort(key=lambda each: (groups.index(each[0].group), each[0].row["attention"] != "high"))
+    def rank(item: Item) -> tuple[int, bool, str]:
+        is_urgent = item.row["attention"] == Level.HIGH
+        return list(Group).index(item.group), not is_urgent, str(item.row["principal"])
+
+    items.sort(key=lambda each: rank(each[0]))
     for number, (item, names) in enumerate(items, 1):
         others = " ".join(name for name in names if name != owner)
         whose = {"owner": owner if names else "", "also_owned_by": others}
@@ -182,7 +185,9 @@ def assess(page: Page, reviewed: Reviewed, evidence: Evidence) -> Iterator[Findi
     if unused:
         yield Finding("use", "doubtful", f"{format_count(unused, 'ACL')} unused in the window")
     limits = (evidence.failure,) if evidence.failure else evidence.limits
-    text = f"{format_count(unknown, 'ACL')} without recorded use, whose use is not known"
+    text = "the record covers the window"
+    if unknown:
+        text = f"{format_count(unknown, 'ACL')} without recorded use, whose use is not known"
     if page.items:
         notes = (*limits, *evidence.notes)
         yield Finding("use", "doubtful" if unknown else "plain", text, notes)
