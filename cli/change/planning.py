@@ -1,6 +1,6 @@
 """``authorizerd acls plan DESIRED…``: which ACLs would have to change, and what that would break.
 
-With ``--review``, the plan deletes the ACLs that the owners want to remove, and no others.
+With ``--review``, the plan deletes the ACLs that their owners want to remove, and no others.
 
 Exit codes: 0 nothing to do, 1 a fault, 2 invalid arguments, 3 a check fails, 10 changes. With exit
 code 3, the plan is also written: it lists what it would break, and ``acls apply`` refuses it.
@@ -22,12 +22,11 @@ import msgspec
 from authorizerd.acl.listing import derive_id
 from authorizerd.acl.model import Acl, AclAdded, AclRemoved, Change
 from authorizerd.acl.snapshot import AclSnapshot, apply_changes
-from authorizerd.acl.text.named_acl import name_acl
 from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.cli.acl_file import is_log, parse_acls, read_acls, read_text
 from authorizerd.cli.acl_source import AclSource, SourceRequest, open_source
 from authorizerd.cli.change import report
-from authorizerd.cli.change.reviewing import Proposed, read_review
+from authorizerd.cli.change.reviewing import NO_REVIEW, read_review, read_sheets
 from authorizerd.cli.change.traffic import TrafficRequest, check_traffic
 from authorizerd.cli.errors import CommandError
 from authorizerd.cli.output import print_lines
@@ -46,7 +45,6 @@ from authorizerd.management.plan.warnings import Proposal, find_warnings
 
 _START: Final = re.compile(rf'\s*\{{\s*"format"\s*:\s*"{re.escape(document.FORMAT)}"')
 _START_BYTES: Final = 1_024
-NO_REASONS: Final[Mapping[Acl, str]] = {}
 _FOR_NO_ACLS: Final = "if there should be no ACLs, write 'acls: []' into a .yaml file"
 _FOR_OTHERS: Final = "if this kind of file has no ACLs, leave it out, or pass --accept-losses"
 
@@ -153,14 +151,21 @@ def plan_changes(request: PlanRequest) -> int:
     if bool(request.desired) is bool(request.review):
         request.source.refuse("expected either files of desired ACLs, or --review")
     out = find_plan_file(request.out, _list_inputs(request))
-    proposed = (
-        read_review(request.review, request.selection, request.source)
-        if request.review
-        else _read_desired(request)
-    )
-    if proposed is None:
-        return 0
-    source, selector, changes, losses, reasons = proposed
+    accepts = request.accept_losses
+    files = {path: read_desired(path, accepts_losses=accepts) for path in request.desired}
+    if request.review:
+        sheets = read_sheets(request.review, request.selection, request.source)
+        source = open_source(request.source)
+        review = read_review(sheets, source)
+        selector, desired = review.selector, review.kept
+    else:
+        review = NO_REVIEW
+        selector = _read_selector(request.selection, files.values())
+        source = open_source(request.source)
+        desired = [acl for read in files.values() for acl in read.acls]
+    changes = make_changes(source.snapshot.acls.values(), desired, selector)
+    if not accepts:
+        _check_removals(files, changes.deleted)
     effect = ": then each request is atomic, but the plan is not"
     check_size(changes, batches=request.batches, effect=effect)
     after = change_snapshot(source.snapshot, changes)
@@ -173,8 +178,10 @@ def plan_changes(request: PlanRequest) -> int:
         sys.stderr.write(f"{error}\nauthorizerd: no plan was made\n")
         return EXIT_FAULT
     checked = [each for each in found if each is not None]
+    losses = [f"{path}: {loss}" for path, read in files.items() for loss in read.losses]
+    losses += review.notes
     checks = [each.result for each in checked]
-    plan = propose(source, after, changes, selector, losses, checks, reasons)
+    plan = propose(source, after, changes, selector, losses, checks, review.reasons)
     data = document.encode_plan(plan)
     if out is not None:
         path, mode = out
@@ -186,19 +193,6 @@ def plan_changes(request: PlanRequest) -> int:
     if plan.breaks:
         return EXIT_BREAKS
     return EXIT_CHANGES if changes.count else 0
-
-
-def _read_desired(request: PlanRequest) -> Proposed:
-    accepts = request.accept_losses
-    files = {path: read_desired(path, accepts_losses=accepts) for path in request.desired}
-    selector = _read_selector(request.selection, files.values())
-    source = open_source(request.source)
-    desired = (acl for read in files.values() for acl in read.acls)
-    changes = make_changes(source.snapshot.acls.values(), desired, selector)
-    if not accepts:
-        _check_removals(files, changes.deleted)
-    losses = [f"{path}: {loss}" for path, read in files.items() for loss in read.losses]
-    return Proposed(source, selector, changes, losses, {})
 
 
 def _list_inputs(request: PlanRequest) -> Iterator[tuple[str, Path]]:
@@ -268,7 +262,7 @@ def propose(
     selector: Selector,
     losses: Sequence[str] = (),
     checks: Sequence[document.PlanCheck] = (),
-    reasons: Mapping[Acl, str] = NO_REASONS,
+    reasons: Mapping[Acl, str] = NO_REVIEW.reasons,
 ) -> document.Plan:
     """Return the plan for these changes, which lead to the snapshot ``after``, with warnings.
 
@@ -297,11 +291,7 @@ def propose(
         warnings=tuple(warnings),
         checks=tuple(checks),
         steps=document.name_steps(changes),
-        reasons=tuple(
-            document.ChangeReason(name_acl(acl), reasons[acl])
-            for acl in (*changes.created, *changes.deleted)
-            if acl in reasons
-        ),
+        reasons=document.name_reasons(changes, reasons),
     )
 
 

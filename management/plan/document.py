@@ -160,6 +160,11 @@ def name_steps(changes: AclChanges) -> PlanSteps:
     return PlanSteps(**{step: tuple(map(name_acl, changes.acls_of(step))) for step in STEPS})
 
 
+def name_reasons(changes: AclChanges, reasons: Mapping[Acl, str]) -> tuple[ChangeReason, ...]:
+    changed = (*changes.created, *changes.deleted)
+    return tuple(ChangeReason(name_acl(acl), reasons[acl]) for acl in changed if acl in reasons)
+
+
 def encode_plan(plan: Plan) -> bytes:
     """Return the document: JSON with one ACL in each line."""
     document = msgspec.to_builtins(plan)

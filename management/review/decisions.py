@@ -27,9 +27,13 @@ from authorizerd.management.review.sheet import (
 
 
 class Decisions(NamedTuple):
-    """The ACLs to remove, each with the owners' reason, and sentences about all that differs."""
+    """The ACLs to remove, each with the owners' reason, and the reviewed ones that stay.
+
+    ``notes`` are sentences about all that differs from the review.
+    """
 
     removed: dict[Acl, str]
+    kept: list[Acl]
     notes: list[str]
 
 
@@ -47,7 +51,7 @@ def decide(
         PlanError: an ACL has two decisions.
     """
     state = digest_acls(present.values())
-    decisions = Decisions({}, [])
+    decisions = Decisions({}, [], [])
     votes: defaultdict[tuple[str, ...], list[tuple[str, Row]]] = defaultdict(list)
     for name, sheet in sheets:
         for row in sheet.rows:
@@ -66,12 +70,12 @@ def decide(
                 " owners agree",
             )
         removing = [row for _, row in of_acl if row.decision == REMOVE]
-        if not removing:
-            continue
-        why = _why_not(removing, found[cells], has_ids=has_ids)
+        why = _why_not(removing, found[cells], has_ids=has_ids) if removing else ""
         if why is None:
             decisions.removed[found[cells][0][1]] = "; ".join(map(_describe, removing))
-        else:
+            continue
+        decisions.kept.extend(acl for _, acl in found[cells] if has_known_codes(acl))
+        if why:
             decisions.notes.append(f"{_name(*cells)} is not removed: {why}")
     return decisions
 

@@ -97,13 +97,14 @@ def write_sheet(state: str, rows: Sequence[Mapping[str, str | int]]) -> str:
     """
     digests = [f"row-{_digest(str(row[column]) for column in _CHECKED)}" for row in rows]
     columns = [*_DECIDED, *(rows[0] if rows else _CHECKED), *_DIGESTS]
+    review = _name_review(state, digests)
     file = io.StringIO(newline="")
     file.write("\ufeff")
     writer = csv.DictWriter(file, columns, restval="")
     writer.writeheader()
     for row, digest in zip(rows, digests, strict=True):
         cells = {column: _guard(cell) for column, cell in row.items()}
-        writer.writerow({**cells, "row": digest, "review": _name_review(state, digests)})
+        writer.writerow({**cells, "row": digest, "review": review})
     return file.getvalue()
 
 

@@ -46,7 +46,11 @@ def decided(
 def test_acls_that_all_owners_want_to_remove_are_removed(
     rows: list[tuple[str, Row]], reasons: dict[Acl, str]
 ) -> None:
-    assert decided(*rows) == Decisions(reasons, [])
+    found = decided(*rows)
+    assert (found.removed, found.notes) == (reasons, [])
+    assert set(found.kept) == {A, B}.intersection(
+        each for each in (A, B) if name_cells(each) in {row.acl for _, row in rows}
+    ).difference(reasons)
 
 
 @pytest.mark.parametrize(("rows", "present", "note"), [
@@ -60,7 +64,8 @@ def test_acls_that_all_owners_want_to_remove_are_removed(
 def test_other_acls_are_named_and_kept(
     rows: list[tuple[str, Row]], present: dict[bytes, Acl] | None, note: str
 ) -> None:
-    assert decided(*rows, present=present) == Decisions({}, [NAMED + note])
+    found = decided(*rows, present=present)
+    assert (found.removed, found.notes) == ({}, [NAMED + note])
 
 
 def test_acl_made_again_is_not_noticed_without_uuids() -> None:
@@ -89,5 +94,5 @@ def test_changed_state_is_noted() -> None:
     sheet = Sheet("ab" * 24, (row(REMOVE)[1],))
     found = decide([("x.csv", sheet)], {UUID: A}, has_ids=True)
     assert found == Decisions(
-        {A: "orders: unused"}, ["x.csv: the ACLs have changed since the review"]
+        {A: "orders: unused"}, [], ["x.csv: the ACLs have changed since the review"]
     )

@@ -12,6 +12,7 @@ from authorizerd.acl.model import Acl, AclRemoved
 from authorizerd.acl.snapshot import apply_changes
 from authorizerd.cli.offline import read_snapshot
 from authorizerd.management.formats.listing import format_acls
+from authorizerd.management.plan.document import decode_plan
 from authorizerd.management.plan.state import digest_acls
 from authorizerd.management.review.sheet import name_cells, read_sheet
 from authorizerd.protocol.records.batch import ControlType
@@ -263,12 +264,16 @@ def test_decisions_become_a_plan() -> None:
     Path("orders.csv").write_text(text)
     words = ("acls", "plan", "--review", "orders.csv", "--log-dir", "log", "--out", "plan.json",
              "--traffic", "audit.log", *KNOWN_SETTINGS)  # fmt: skip
+    undecided = run_main(*words[:3], "out/orders.csv", *words[4:])
+    assert "nothing to do: 8 ACLs, as desired" in undecided.out
     printed = run_main(*words, code=10)
+    made = decode_plan(Path("plan.json").read_bytes())
+    assert (made.changes.deleted, made.changes.created) == ((IDLE,), ())
+    assert [each.reason for each in made.reasons] == ["orders: INC-7"]
     assert "-   ALLOW User:b READ from any host" in printed.out
     assert "reason: ALLOW User:b READ from any host on topic literal `orders-1`: orders: INC-7" in (
         printed.out
     )
-    assert "TWICE" not in printed.out
     assert (
         "warning: ALLOW User:* READ on TOPIC LITERAL orders-2 is not removed: it also belongs to "
         "everyone, who did not decide to remove it" in printed.out
