@@ -67,6 +67,7 @@ def test_plan_is_shown_and_written() -> None:
     assert printed.out == REPORT
     made = written()
     assert made.settings == PlanSettings((), None)
+    assert "reasons" not in json.loads(Path("plan.json").read_bytes())
     assert made.changes == AclChanges(
         create_deny=(MALLORY,), create_allow=(CAROL,), delete_allow=(BOB,)
     )

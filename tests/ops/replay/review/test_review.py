@@ -6,8 +6,10 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from authorizerd.acl.decision import AuthorizerSettings
+from authorizerd.acl.grants.model import Grant, make_grant_note
 from authorizerd.acl.model import Acl, AclRemoved
 from authorizerd.acl.snapshot import apply_changes
 from authorizerd.cli.offline import read_snapshot
@@ -28,6 +30,7 @@ from tests.support.log_files import (
     added,
     control_batch,
     data_batch,
+    write_log,
     write_segment,
 )
 from tests.support.printed import Printed, run_main
@@ -49,15 +52,15 @@ owners:
   nobody: [{principal: "User:nobody"}]
 """
 LINE = (
-    "[{}] DEBUG Principal = User:a is {} operation = READ from host = 10.0.0.1 on resource = "
+    "[{}] DEBUG Principal = {} is {} operation = READ from host = 10.0.0.1 on resource = "
     "Topic:LITERAL:{} for request = Fetch with resourceRefCount = 1 based on rule x "
     "(kafka.authorizer.logger)\n"
 )
 
 
-def line(day: float, topic: str = "orders-1", answer: str = "Allowed") -> str:
+def line(day: float, topic: str = "orders-1", answer: str = "Allowed", who: str = "User:a") -> str:
     time = format_time(START_MS + int(day * DAY_MS)).replace("T", " ").replace(".", ",")
-    return LINE.format(time.removesuffix("Z"), answer, topic)
+    return LINE.format(time.removesuffix("Z"), who, answer, topic)
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +76,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         offset += len(records)
     write_segment(tmp_path / "log", 0, *pieces)
     (tmp_path / "team.yaml").write_text(TEAM)
-    write_record(line(10), line(20, "orders-2"), line(30, "orders-3", "Denied"), line(99.9))
+    asked_before_it_was_added = line(20, who="User:c")
+    others = line(20, "orders-2"), line(30, "orders-3", "Denied")
+    write_record(line(10), asked_before_it_was_added, *others, line(99.9))
     return tmp_path
 
 
@@ -136,6 +141,7 @@ def test_use_is_judged_if_the_record_covers_the_window() -> None:
      f"The record has no allowed request from {format_time(START_MS + DAY_MS)} to "),
     ([line(10), line(100).replace("\n", " [sampleRate=0.1]\n")], "--since 90d",
      "the record does not cover the window", "The record is a sample of the allowed requests."),
+    ([line(9), line(20)], "--since 10d", "", "no allowed request was recorded since"),
     ([line(100, "orders-3", "Denied")], "--since 90d", "",
      "all 1 recorded events are denials, so no ACL can be called unused."),
     ([line(1), line(80, "orders-3", "Denied"), line(100, "orders-3", "Denied")], "--since 30d", "",
@@ -168,6 +174,29 @@ def test_age_of_listed_acls_is_not_known_unless_it_is_assumed() -> None:
     assert rows()[name_cells(USED)]["added_at"] == "not known"
     review(f"{words} --assume-in-force", "--acls acls.txt", out="out2")
     assert rows(out="out2")[name_cells(IDLE)]["use"] == "unused"
+
+
+def test_grants_have_ends_and_notes_are_left_out() -> None:
+    grant = Grant(
+        id="g", acl=USED, begin_ms=START_MS, end_ms=START_MS + DAY_MS, author="User:root",
+        reason="INC-1",
+    )  # fmt: skip
+    late_ms = START_MS + 9 * DAY_MS
+    notes = [
+        grant,
+        replace(grant, id="later", end_ms=START_MS + 2 * DAY_MS, reason="INC-2", acl_id=bytes(16)),
+        replace(grant, id="waiting", end_ms=late_ms, is_waiting=True),
+        replace(grant, id="other", end_ms=late_ms, acl_id=b"x" * 16),
+    ]
+    records: list[MetadataRecord | bytes] = [
+        added(number, each) for number, each in enumerate([USED, *map(make_grant_note, notes)])
+    ]
+    write_log(Path("granted"), records)
+    review("", "--log-dir granted")
+    row = rows()[name_cells(USED)]
+    assert row["ends"] == format_time(START_MS + 2 * DAY_MS)
+    assert row["added_by"] == "grant of User:root: INC-2"
+    assert not rows("no-owner")
 
 
 def test_every_acl_is_on_the_page_of_each_owner_or_of_none() -> None:
@@ -240,11 +269,16 @@ def test_people_without_acls_are_named(users: str | None, said: str) -> None:
     (TEAM, "--logs none.log", 1, "none.log: no such file or directory"),
     (TEAM, "--logs audit.log --events x", 2, "not allowed with argument"),
     (TEAM, "--tz CET", 2, "--tz: expected --logs"),
+    (TEAM, "--acls plan.json", 1, "plan.json: expected a file that is read as a whole"),
     (TEAM, "--since 3", 2, "expected a time such as 30s, 5m or 24h, found '3'"),
 ])  # fmt: skip
 def test_faulty_arguments_are_rejected(team: str, words: str, code: int, error: str) -> None:
     Path("team.yaml").write_text(team)
-    assert error in review(words, code=code).err
+    unread = {"address": "a.b", "type": "redpanda_acl", "mode": "managed", "values": {}}
+    module = {"root_module": {"resources": [unread]}}
+    Path("plan.json").write_text(json.dumps({"format_version": "1.2", "planned_values": module}))
+    source = "" if "--acls" in words else "--log-dir log"
+    assert error in review(words, source, code=code).err
     assert not Path("out").exists()
 
 
