@@ -13,6 +13,7 @@ from typing import Final
 from msgspec.structs import astuple
 
 from authorizerd.acl.as_of import AsOf
+from authorizerd.acl.past import PastChange
 from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.cli.acl_file import read_text
 from authorizerd.cli.acl_source import AclSource, Place, add_source_arguments, read_source
@@ -99,16 +100,17 @@ def _open_record(parsed: argparse.Namespace, out: str) -> Source | None:
 def _date(source: AclSource) -> Reviewed:
     """Return the ACLs of a source with the times of their creation, if a log has them."""
     found, users = source.snapshot.acls, source.settings.super_users
-    times: dict[bytes, int] = {}
+    changes: list[PastChange] = []
     stamped_ms = None
     if source.place is Place.LOG and source.offset is not None and source.offset >= 0:
         until = AsOf(offset=source.offset)
         history = read_past(
             Path(source.name), lambda log: read_history(log, lambda _: True, until=until)
         )
-        times = {change.id: change.time_ms for change in history.changes if change.is_added}
+        changes = [each for each in history.changes if each.is_added and each.id in found]
         stamped_ms = history.end.time_ms
-    dated = [DatedAcl(acl, times.get(acl_id)) for acl_id, acl in found.items()]
+    times = {each.acl: each.time_ms for each in changes}
+    dated = [DatedAcl(acl, times.get(acl)) for acl in found.values()]
     where = f"as listed by {source.name}"
     if source.offset is not None:
         at = f"at log offset {source.offset}" if source.moment is None else f"as of {source.moment}"
