@@ -26,7 +26,7 @@ from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.cli.acl_file import is_log, parse_acls, read_acls, read_text
 from authorizerd.cli.acl_source import AclSource, SourceRequest, open_source
 from authorizerd.cli.change import report
-from authorizerd.cli.change.reviewing import NO_REVIEW, read_review, read_sheets
+from authorizerd.cli.change.reviewing import apply_sheets, read_sheets
 from authorizerd.cli.change.traffic import TrafficRequest, check_traffic
 from authorizerd.cli.errors import CommandError
 from authorizerd.cli.output import print_lines
@@ -42,6 +42,7 @@ from authorizerd.management.plan.names import has_known_codes
 from authorizerd.management.plan.selector import Managed, Selector, manage_one
 from authorizerd.management.plan.state import change_digest, digest_acls
 from authorizerd.management.plan.warnings import Proposal, find_warnings
+from authorizerd.management.review.decisions import NO_DECISIONS
 
 _START: Final = re.compile(rf'\s*\{{\s*"format"\s*:\s*"{re.escape(document.FORMAT)}"')
 _START_BYTES: Final = 1_024
@@ -156,10 +157,11 @@ def plan_changes(request: PlanRequest) -> int:
     if request.review:
         sheets = read_sheets(request.review, request.selection, request.source)
         source = open_source(request.source)
-        review = read_review(sheets, source)
-        selector, desired = review.selector, review.kept
+        review = apply_sheets(sheets, source)
+        selector = Selector(map(manage_one, review.managed))
+        desired = [acl for acl in review.managed if acl not in review.removed]
     else:
-        review = NO_REVIEW
+        review = NO_DECISIONS
         selector = _read_selector(request.selection, files.values())
         source = open_source(request.source)
         desired = [acl for read in files.values() for acl in read.acls]
@@ -181,7 +183,7 @@ def plan_changes(request: PlanRequest) -> int:
     losses = [f"{path}: {loss}" for path, read in files.items() for loss in read.losses]
     losses += review.notes
     checks = [each.result for each in checked]
-    plan = propose(source, after, changes, selector, losses, checks, review.reasons)
+    plan = propose(source, after, changes, selector, losses, checks, review.removed)
     data = document.encode_plan(plan)
     if out is not None:
         path, mode = out
@@ -262,7 +264,7 @@ def propose(
     selector: Selector,
     losses: Sequence[str] = (),
     checks: Sequence[document.PlanCheck] = (),
-    reasons: Mapping[Acl, str] = NO_REVIEW.reasons,
+    reasons: Mapping[Acl, str] = NO_DECISIONS.removed,
 ) -> document.Plan:
     """Return the plan for these changes, which lead to the snapshot ``after``, with warnings.
 

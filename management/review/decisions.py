@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from authorizerd.acl.explanation.words import join_words
 from authorizerd.acl.model import Acl
@@ -35,6 +35,14 @@ class Decisions(NamedTuple):
     removed: dict[Acl, str]
     kept: list[Acl]
     notes: list[str]
+
+    @property
+    def managed(self) -> list[Acl]:
+        """What a plan manages: the ACLs to remove, or if there are none, all reviewed ones."""
+        return list(self.removed) or self.kept
+
+
+NO_DECISIONS: Final = Decisions({}, [], [])
 
 
 def decide(

@@ -150,8 +150,10 @@ def _decode(data: bytes) -> str:
         if data.startswith((b"\xff\xfe", b"\xfe\xff")):
             return data.decode("utf-16")
         return decode_text(data)
-    except (UnicodeDecodeError, AclTextError) as error:
-        raise AclTextError("text", f"{error}: save it as CSV in UTF-8") from error
+    except UnicodeDecodeError as error:
+        raise AclTextError(f"byte {error.start}", "not valid UTF-16: save it as UTF-8") from error
+    except AclTextError as error:
+        raise AclTextError(error.place, f"{error.reason}: save it as CSV in UTF-8") from error
 
 
 def _read_table(text: str) -> Iterator[tuple[int, dict[str, str]]]:
@@ -161,13 +163,14 @@ def _read_table(text: str) -> Iterator[tuple[int, dict[str, str]]]:
     rows = csv.DictReader(
         io.StringIO(text, newline=""), delimiter=separator, restkey="", restval=""
     )
-    columns = list(rows.fieldnames or ())
-    missing = [each for each in (*_DECIDED, *_CHECKED, *_DIGESTS) if columns.count(each) != 1]
-    if missing:
-        reason = f"expected each of the columns {', '.join(missing)} once: {_AGAIN}"
-        raise AclTextError("line 1", reason)
-    line = rows.line_num
+    line = 0
     try:
+        columns = list(rows.fieldnames or ())
+        missing = [each for each in (*_DECIDED, *_CHECKED, *_DIGESTS) if columns.count(each) != 1]
+        if missing:
+            reason = f"expected each of the columns {', '.join(missing)} once: {_AGAIN}"
+            raise AclTextError("line 1", reason)
+        line = rows.line_num
         for row in rows:
             extra = row.pop("", ())
             if any(extra):

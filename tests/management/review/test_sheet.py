@@ -149,9 +149,10 @@ OTHER = split(sheet_of(acl("User:c", "READ", topic="t")))
     (join([[*LINES[0][:-1], "x"], *LINES[1:]]), "line 1: expected each of the columns review once"),
     (join([[*LINES[0], "id"], *LINES[1:]]), "line 1: expected each of the columns id once"),
     (join([LINES[0], [*LINES[1], "x"]]), "line 2: expected 15 cells, found 16"),
+    (b"a" * 131_073, "line 1: not CSV: field larger than field limit (131072)"),
     (b"", "line 1: expected each of the columns decision, comment, "),
     (TEXT.encode("cp1252", "ignore") + b"\xe4", "not valid UTF-8: save it as CSV in UTF-8"),
-    (b"\xff\xfex", "truncated data: save it as CSV in UTF-8"),
+    (b"\xff\xfex", "byte 2: not valid UTF-16: save it as UTF-8"),
 ])  # fmt: skip
 def test_changed_sheet_is_rejected_with_its_line(data: bytes, error: str) -> None:
     with pytest.raises(AclTextError) as raised:
