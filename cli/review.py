@@ -19,6 +19,7 @@ from authorizerd.cli.acl_file import read_text
 from authorizerd.cli.acl_source import AclSource, Place, add_source_arguments, read_source
 from authorizerd.cli.errors import CommandError
 from authorizerd.cli.output import print_lines
+from authorizerd.cli.questions.authors import add_audit_arguments, read_authors
 from authorizerd.management.formats.model import AclTextError
 from authorizerd.management.review.owners import read_owners
 from authorizerd.metadata.past.history import read_history
@@ -39,6 +40,8 @@ from authorizerd.replay.review.findings import Reviewed, make_pages
 from authorizerd.replay.whatif.options import parse_duration
 
 _SINCE: Final = "90d"
+_AUTHORS: Final = "found in the audit logs of --audit"
+_NO_AUTHORS: Final = "not known: Kafka does not record authors; pass --audit"
 
 
 def add_review_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,6 +59,7 @@ def add_review_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--assume-in-force", action="store_true", help=text)
     add_recorded_group(parser, is_required=False)
     add_reading_arguments(parser)
+    add_audit_arguments(parser)
     add_source_arguments(parser)
 
 
@@ -69,7 +73,7 @@ def _run(parsed: argparse.Namespace) -> int:
     source = read_source(parsed)
     if source.unread:
         raise CommandError(f"{source.name}: expected a file that is read as a whole")
-    reviewed = _date(source)
+    reviewed = _date(source, parsed)
     try:
         out = resolve_output(parsed.out, is_local=True, overwrite=False)
         evidence = find_evidence(
@@ -97,8 +101,8 @@ def _open_record(parsed: argparse.Namespace, out: str) -> Source | None:
     return TableEngine(resolve_input(parsed.events, is_local=True), out)
 
 
-def _date(source: AclSource) -> Reviewed:
-    """Return the ACLs of a source with the times of their creation, if a log has them."""
+def _date(source: AclSource, parsed: argparse.Namespace) -> Reviewed:
+    """Return the ACLs with the times and authors of their creation, if a log has them."""
     found, users = source.snapshot.acls, source.settings.super_users
     changes: list[PastChange] = []
     stamped_ms = None
@@ -109,6 +113,9 @@ def _date(source: AclSource) -> Reviewed:
         )
         changes = [each for each in history.changes if each.is_added and each.id in found]
         stamped_ms = history.end.time_ms
+    elif parsed.audit:
+        parsed.refuse("--audit: expected --log-dir or --config: others do not date their ACLs")
+    authors = read_authors(parsed, changes)
     times = {each.acl: each.time_ms for each in changes}
     dated = [DatedAcl(acl, times.get(acl)) for acl in found.values()]
     where = f"as listed by {source.name}"
@@ -132,4 +139,6 @@ def _date(source: AclSource) -> Reviewed:
         release=str(source.snapshot.rules),
         settings=tuple(map(str, source.stated)),
         known=source.settings,
+        authors={} if authors is None else {each.acl: str(authors.find(each)) for each in changes},
+        author_note=_NO_AUTHORS if authors is None else _AUTHORS,
     )

@@ -199,6 +199,18 @@ def test_grants_have_ends_and_notes_are_left_out() -> None:
     assert not rows("no-owner")
 
 
+def test_authors_are_named_if_the_audit_log_has_them() -> None:
+    asked = LINE.replace("READ", "ALTER").replace("Topic", "Cluster").replace("Fetch", "CreateAcls")
+    time = format_time(START_MS + 50 * DAY_MS - 500).replace("T", " ").replace(".", ",")
+    request = asked.format(time[:-1], "User:root", "Allowed", "kafka-cluster")
+    Path("acls.log").write_text("".join((line(49.999), request, line(50.001))))
+    review("--audit acls.log")
+    found = rows()
+    assert found[name_cells(NEW)]["added_by"] == "User:root (the only caller in the given logs)"
+    assert found[name_cells(USED)]["added_by"].startswith("unknown: the audit logs begin at ")
+    assert "found in the audit logs of --audit" in read("orders")
+
+
 def test_every_acl_is_on_the_page_of_each_owner_or_of_none() -> None:
     review()
     names = ("orders", "everyone", "nobody", "no-owner")
@@ -270,6 +282,7 @@ def test_people_without_acls_are_named(users: str | None, said: str) -> None:
     (TEAM, "--logs audit.log --events x", 2, "not allowed with argument"),
     (TEAM, "--tz CET", 2, "--tz: expected --logs"),
     (TEAM, "--acls plan.json", 1, "plan.json: expected a file that is read as a whole"),
+    (TEAM, "--acls none.txt --audit none.log", 2, "--audit: expected --log-dir or --config"),
     (TEAM, "--since 3", 2, "expected a time such as 30s, 5m or 24h, found '3'"),
 ])  # fmt: skip
 def test_faulty_arguments_are_rejected(team: str, words: str, code: int, error: str) -> None:
@@ -277,6 +290,7 @@ def test_faulty_arguments_are_rejected(team: str, words: str, code: int, error: 
     unread = {"address": "a.b", "type": "redpanda_acl", "mode": "managed", "values": {}}
     module = {"root_module": {"resources": [unread]}}
     Path("plan.json").write_text(json.dumps({"format_version": "1.2", "planned_values": module}))
+    Path("none.txt").write_text(format_acls([USED]))
     source = "" if "--acls" in words else "--log-dir log"
     assert error in review(words, source, code=code).err
     assert not Path("out").exists()
