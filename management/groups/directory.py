@@ -93,20 +93,23 @@ class _Reader:
         self._parse_name = parse_name
         self._ignored = {self._parse(settings.url, each) for each in settings.ignored_members}
         self.by_name: dict[str, list[Entry]] = {}
-        self._groups: dict[NameKey, str] = {}
-        for entry in groups:
+        self._groups = self._index(groups)
+        for entry in self._groups.values():
             for name in entry.get(settings.name):
                 self.by_name.setdefault(name, []).append(entry)
-                self._groups[self._parse(entry.name, entry.name)] = name
-        self._people: dict[NameKey, Entry] = {}
+        self._people = self._index(people)
         self._owners: dict[str, list[Entry]] = {}
-        for entry in people:
-            key = self._parse(entry.name, entry.name)
-            if key in self._people:
-                raise GroupsError(entry.name, f"equal to {self._people[key].name}, but for case")
-            self._people[key] = entry
+        for entry in self._people.values():
             for value in entry.get(self._attribute):
                 self._owners.setdefault(value.casefold(), []).append(entry)
+
+    def _index(self, entries: Iterable[Entry]) -> dict[NameKey, Entry]:
+        found: dict[NameKey, Entry] = {}
+        for entry in entries:
+            same = found.setdefault(self._parse(entry.name, entry.name), entry)
+            if same is not entry:
+                raise GroupsError(entry.name, f"equal to {same.name}, but for case")
+        return found
 
     def _parse(self, place: str, name: str) -> NameKey:
         try:
@@ -118,8 +121,7 @@ class _Reader:
         entry, *others = self.by_name[name]
         if others:
             raise GroupsError(entry.name, f"{others[0].name} has the same name, {name}: rename it")
-        if len(entry.get(self._settings.name)) > 1:
-            raise GroupsError(entry.name, f"expected one value of {self._settings.name}")
+        self._get_one(entry, self._settings.name)
         members = entry.get(self._settings.member)
         if self._settings.people is None:
             yield from (self._new_principal(entry, member) for member in members)
@@ -129,9 +131,19 @@ class _Reader:
             if key in self._ignored:
                 continue
             group = self._groups.get(key)
-            yield self._find_person(entry, member, key) if group is None else f"{GROUP}{group}"
+            if group is None:
+                person = self._find_person(entry, member, key)
+                yield self._new_principal(person, self._get_one(person, self._attribute))
+            else:
+                yield GROUP + self._get_one(group, self._settings.name)
 
-    def _find_person(self, group: Entry, member: str, key: NameKey) -> str:
+    def _get_one(self, entry: Entry, attribute: str) -> str:
+        values = entry.get(attribute)
+        if len(values) != 1:
+            raise GroupsError(entry.name, f"expected one value of {attribute}, found {len(values)}")
+        return values[0]
+
+    def _find_person(self, group: Entry, member: str, key: NameKey) -> Entry:
         person = self._people.get(key)
         if person is None:
             raise GroupsError(
@@ -139,12 +151,7 @@ class _Reader:
                 f"the member {member} is neither one of people nor of groups: remove it from the "
                 "group, or let base and filter include it",
             )
-        attribute = self._attribute
-        values = person.get(attribute)
-        if len(values) != 1:
-            reason = f"expected one value of {attribute}, found {len(values)}"
-            raise GroupsError(person.name, reason)
-        return self._new_principal(person, values[0])
+        return person
 
     def _new_principal(self, entry: Entry, value: str) -> str:
         attribute = self._attribute

@@ -1,5 +1,6 @@
 """Groups from a real directory: whole answers only, and no entry becomes another's principal."""
 
+import itertools
 import socket
 import time
 from collections.abc import Iterator
@@ -158,6 +159,12 @@ def test_empty_password_is_refused(server: Server, tmp_path: Path) -> None:
     (tmp_path / "empty").write_text("\n")
     (tmp_path / "empty").chmod(0o600)
     assert "expected a password" in server.refuse("readers", password_file=f"{tmp_path}/empty")[1]
+
+
+def test_slow_answer_is_given_up(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "monotonic", itertools.count(step=40).__next__)
+    assert server.refuse("readers")[0] == "away"
+    assert server.read("readers", timeout_seconds="90")
 
 
 def test_silent_server_is_given_up(server: Server) -> None:

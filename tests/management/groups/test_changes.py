@@ -148,7 +148,7 @@ def state_of(groups: dict[str, set[str]], *desired: Acl, name: str = "payments")
 
 
 def test_claims_precede_what_they_claim_and_outlive_it() -> None:
-    deny = acl("Group:g", topic="orders", deny=True)
+    deny = acl("Group:g", "DESCRIBE_TOKENS", user="x", deny=True)  # sorts behind notes
     governed = plan((), [READ, deny], {"g": {"User:a"}})
     order = [is_note(each) for each in governed.changes.created]
     assert order == [True, False, False]

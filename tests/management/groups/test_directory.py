@@ -48,6 +48,8 @@ def test_groups_of_one_name_are_refused() -> None:
     same = (entry("g1", cn=[b"g"]), entry("g2", cn=[b"g"]))
     with pytest.raises(GroupsError, match="g1: g2 has the same name, g"):
         read(*same)
+    with pytest.raises(GroupsError, match="G1: equal to g1, but for case"):
+        read(same[0], entry("G1", cn=[b"h"]))
 
 
 @pytest.mark.parametrize(
