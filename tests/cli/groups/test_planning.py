@@ -102,7 +102,7 @@ def test_plan_without_groups_keeps_what_groups_made() -> None:
     assert "warning: kept: 3 ACLs that the groups of payments made: only a plan with" in printed.out
     members()
     printed = plan("--groups", "groups.yaml", "--principal", "User:bob", code=10)
-    assert "0 to create" in printed.out
+    assert "0 ACLs to create" in printed.out
     assert "-   ALLOW User:alice READ from any host (a group)" in printed.out
 
 
