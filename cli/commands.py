@@ -95,6 +95,11 @@ COMMANDS: Final[dict[str, Command]] = {
         "add_verify_arguments",
         "compare brokers' recorded decisions with the ACLs of their time",
     ),
+    "review": Command(
+        "review",
+        "add_review_arguments",
+        "write a page and a CSV for each owner of ACLs, to review who needs them",
+    ),
     "explain": Command(
         "questions.explain",
         "add_explain_arguments",

@@ -29,7 +29,14 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
 
     parser.set_defaults(run=_plan)
     text = "a file of the desired ACLs, in any format of --acls"
-    flags.add_text(parser, "desired", "DESIRED", text, nargs="+", type=Path)
+    flags.add_text(parser, "desired", "DESIRED", text, nargs="*", type=Path)
+    text = (
+        "instead of desired ACLs: CSVs of authorizerd review, with decisions. The plan deletes the "
+        "ACLs that their owners want to remove, and no others"
+    )
+    flags.add_text(
+        parser, "--review", "FILE", text, action="extend", nargs="+", default=[], type=Path
+    )
     text = "write the plan to this file, for acls apply; only an earlier plan is replaced"
     flags.add_file(parser, "--out", text, "PLAN")
     text = (

@@ -1,5 +1,7 @@
 """``authorizerd acls plan DESIRED…``: which ACLs would have to change, and what that would break.
 
+With ``--review``, the plan deletes the ACLs that their owners want to remove, and no others.
+
 Exit codes: 0 nothing to do, 1 a fault, 2 invalid arguments, 3 a check fails, 10 changes. With exit
 code 3, the plan is also written: it lists what it would break, and ``acls apply`` refuses it.
 
@@ -24,6 +26,7 @@ from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.cli.acl_file import is_log, parse_acls, read_acls, read_text
 from authorizerd.cli.acl_source import AclSource, SourceRequest, open_source
 from authorizerd.cli.change import report
+from authorizerd.cli.change.reviewing import apply_sheets, read_sheets
 from authorizerd.cli.change.traffic import TrafficRequest, check_traffic
 from authorizerd.cli.errors import CommandError
 from authorizerd.cli.groups.reading import describe_governed, read_group_set
@@ -41,12 +44,13 @@ from authorizerd.management.groups.changes import (
 from authorizerd.management.groups.expansion import find_groups
 from authorizerd.management.groups.membership import find_group
 from authorizerd.management.plan import document
-from authorizerd.management.plan.changes import AclChanges, check_size
+from authorizerd.management.plan.changes import AclChanges, check_size, make_changes
 from authorizerd.management.plan.errors import PlanError
 from authorizerd.management.plan.names import has_known_codes
 from authorizerd.management.plan.selector import Managed, Selector, manage_one
 from authorizerd.management.plan.state import change_digest, digest_acls
 from authorizerd.management.plan.warnings import Proposal, find_warnings
+from authorizerd.management.review.decisions import NO_DECISIONS
 
 _START: Final = re.compile(rf'\s*\{{\s*"format"\s*:\s*"{re.escape(document.FORMAT)}"')
 _START_BYTES: Final = 1_024
@@ -139,6 +143,7 @@ class PlanRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The request of ``acls plan``."""
 
     desired: tuple[Path, ...]
+    review: tuple[Path, ...]
     out: Path | None
     batches: bool
     accept_losses: bool
@@ -167,14 +172,25 @@ def make_plan(request: PlanRequest) -> Planned:
     """
     accepts = request.accept_losses
     files = {path: read_desired(path, accepts_losses=accepts) for path in request.desired}
-    selector = _read_selector(request.selection, files.values())
     desired = [acl for read in files.values() for acl in read.acls]
     own = None if request.groups is None else read_group_set(request.groups, desired)
-    source = open_source(request.source)
-    present = list(source.snapshot.acls.values())
-    named = find_groups(desired)
-    hand = [acl for acl in desired if own is None or find_group(acl.principal) is None]
-    governed = make_governed_changes(present, hand, selector, own)
+    review = NO_DECISIONS
+    if request.review:
+        sheets = read_sheets(request.review, request.selection, request.source)
+        source = open_source(request.source)
+        review = apply_sheets(sheets, source)
+        selector = Selector(map(manage_one, review.managed))
+        rest = [acl for acl in review.managed if acl not in review.removed]
+        # A review names ACLs of groups, too, and does not make those permanent that it keeps.
+        governed = GovernedChanges(
+            changes=make_changes(source.snapshot.acls.values(), rest, selector)
+        )
+    else:
+        selector = _read_selector(request.selection, files.values())
+        source = open_source(request.source)
+        present = list(source.snapshot.acls.values())
+        hand = [acl for acl in desired if own is None or find_group(acl.principal) is None]
+        governed = make_governed_changes(present, hand, selector, own)
     changes = governed.changes
     if not accepts:
         _check_removals(files, changes.without_notes.deleted)
@@ -187,15 +203,19 @@ def make_plan(request: PlanRequest) -> Planned:
     )
     checked = [each for each in found if each is not None]
     losses = [f"{path}: {loss}" for path, read in files.items() for loss in read.losses]
-    losses += describe_governed(governed, named)
+    losses += (*review.notes, *describe_governed(governed, find_groups(desired)))
     results = [each.result for each in checked]
-    plan = propose(source, after, governed, selector, losses, results)
+    plan = propose(source, after, governed, selector, losses, results, review.removed)
     return Planned(plan, source, checked, governed.outcome)
 
 
 def plan_changes(request: PlanRequest) -> int:
     if request.source.as_of is not None:
         request.source.refuse("--as-of: a plan changes the current ACLs; leave out the flag")
+    if bool(request.desired) is bool(request.review):
+        request.source.refuse("expected either files of desired ACLs, or --review")
+    if request.review and request.groups is not None:
+        request.source.refuse("--groups: a review is not about groups; leave out the flag")
     out = find_plan_file(request.out, _list_inputs(request))
     try:
         plan, source, checked, _ = make_plan(request)
@@ -220,6 +240,7 @@ def _list_inputs(request: PlanRequest) -> Iterator[tuple[str, Path]]:
     paths: dict[str, Iterable[Path | str | None]] = {
         "DESIRED": request.desired,
         "--groups": (request.groups,),
+        "--review": request.review,
         "--tests": request.tests,
         "--traffic": recorded.traffic,
         "--traffic-report": (recorded.traffic_report,),
@@ -282,8 +303,13 @@ def propose(
     selector: Selector,
     losses: Sequence[str] = (),
     checks: Sequence[document.PlanCheck] = (),
+    reasons: Mapping[Acl, str] = NO_DECISIONS.removed,
 ) -> document.Plan:
-    """Return the plan for these changes, which lead to the snapshot ``after``, with warnings."""
+    """Return the plan for these changes, which lead to the snapshot ``after``, with warnings.
+
+    Args:
+        reasons: why people want a change, for some of the changed ACLs.
+    """
     changes, outcome = governed.changes, governed.outcome
     proposal = Proposal(source.snapshot, after, changes.without_notes, source.settings)
     warnings = [*losses, *find_warnings(proposal, source.caller)]
@@ -308,19 +334,21 @@ def propose(
         checks=tuple(checks),
         group_set=msgspec.UNSET if outcome is None else outcome.set,
         steps=document.name_steps(changes, governed.reasons),
+        reasons=document.name_reasons(changes, reasons),
     )
 
 
 def _describe(
     plan: document.Plan, source: AclSource, checked: Sequence[report.Checked], out: Path | None
 ) -> Iterator[str]:
-    diff = list(report.describe_changes(plan.changes, plan.reasons))
+    diff = list(report.describe_changes(plan.changes, plan.group_reasons))
     yield from diff
     if diff:
         yield ""
     yield report.summarize_changes(plan)
     yield from report.describe_managed(plan)
     yield from source.describe()
+    yield from report.describe_reasons(plan)
     for warning in plan.warnings:
         yield f"warning: {warning}"
     for each in checked:

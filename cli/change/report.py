@@ -20,7 +20,7 @@ from authorizerd.acl.explanation.model import AclChange
 from authorizerd.acl.explanation.words import count_of, name_pattern, name_type
 from authorizerd.acl.model import WILDCARD, Acl, Operation, PermissionType
 from authorizerd.acl.snapshot import AclSnapshot
-from authorizerd.acl.text.named_acl import name_acl
+from authorizerd.acl.text.named_acl import name_acl, parse_acl
 from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.cli.acl_source import AclSource
 from authorizerd.management.plan.changes import AclChanges
@@ -76,6 +76,15 @@ def describe_entry(acl: Acl) -> str:
     permission = PermissionType.read(acl.permission_type).name
     host = "any host" if acl.host == WILDCARD else acl.host
     return f"{permission} {acl.principal} {Operation.read(acl.operation).name} from {host}"
+
+
+def describe_reasons(plan: Plan) -> Iterator[str]:
+    for each in plan.reasons[:ENTRIES_SHOWN_MAX]:
+        acl = parse_acl(each.acl)
+        on = f"{name_type(acl.resource_type)} {name_pattern(acl.pattern_type, acl.resource_name)}"
+        yield f"reason: {describe_entry(acl)} on {on}: {each.reason}"
+    if len(plan.reasons) > ENTRIES_SHOWN_MAX:
+        yield f"and {len(plan.reasons) - ENTRIES_SHOWN_MAX} more reasons, which the plan lists"
 
 
 def summarize_changes(plan: Plan) -> str:

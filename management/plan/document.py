@@ -122,6 +122,13 @@ class PlanCheck(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     evidence: TrafficEvidence | None = None
 
 
+class ChangeReason(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Why people want a change: the ACL of a step, and their words."""
+
+    acl: NamedAcl
+    reason: str
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A plan. It is written by ``encode_plan`` and read by ``decode_plan``.
 
@@ -132,6 +139,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         warnings: sentences about what a reviewer should know.
         checks: what ``--tests`` and ``--traffic`` found.
         group_set: the set whose groups were expanded, if any were.
+        reasons: why people want some of the changes. Without any, the document has no such field.
     """
 
     format: Literal["authorizerd-acl-plan"] = FORMAT
@@ -144,6 +152,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     checks: tuple[PlanCheck, ...]
     group_set: str | msgspec.UnsetType = msgspec.UNSET
     steps: PlanSteps
+    reasons: tuple[ChangeReason, ...] = ()
 
     @property
     def breaks(self) -> bool:
@@ -162,7 +171,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         )
 
     @property
-    def reasons(self) -> dict[Acl, tuple[str, ...]]:
+    def group_reasons(self) -> dict[Acl, tuple[str, ...]]:
         """The groups that are the reason for changes; empty where they are not known."""
         return {
             parse_acl(each): each.groups
@@ -192,9 +201,16 @@ def name_steps(
     )
 
 
+def name_reasons(changes: AclChanges, reasons: Mapping[Acl, str]) -> tuple[ChangeReason, ...]:
+    changed = (*changes.created, *changes.deleted)
+    return tuple(ChangeReason(name_acl(acl), reasons[acl]) for acl in changed if acl in reasons)
+
+
 def encode_plan(plan: Plan) -> bytes:
     """Return the document: JSON with one ACL in each line."""
     document = msgspec.to_builtins(plan)
+    if not plan.reasons:
+        del document["reasons"]
     document[_CHECKSUM] = _compute_checksum(document)
     return f"{_lay_out(document, '')}\n".encode()
 
@@ -282,7 +298,7 @@ def _check_manages(plan: Plan) -> None:
 
 def _check_steps(plan: Plan) -> None:
     """Check each ACL of the steps, and that the steps lead from the first state to the second."""
-    selector, changes, reasons = plan.selector, plan.changes, plan.reasons
+    selector, changes, reasons = plan.selector, plan.changes, plan.group_reasons
     seen: set[Acl] = set()
     for place, step, acl in _places(changes):
         # What groups make is managed by its notes, whatever the plan manages.

@@ -87,6 +87,7 @@ def places(tmp_path: Path) -> dict[str, Path]:
     ("format --config {config}", VALUES),
     ("verify --help", VALUES),
     ("verify --logs {listing} --log-dir {log}", VALUES),
+    ("review --help", VALUES),
     ("explain --help", VALUES),
     ("explain --log-dir {log} --principal User:a --operation read --topic t", VALUES),
     ("who-can --help", VALUES),

@@ -117,6 +117,7 @@ _ENDED: Mapping[str, str] = {
     "test": "{pipe} --acls none",
     "history": "--config {pipe}",
     "shell": "--config {pipe} ls",
+    "review": "--owner {pipe} --acls none --out {folder}/out",
     "verify": "--acls {pipe} --logs {pipe}",
     "acls": "--list --bootstrap-server localhost:1 --command-config {pipe}",
     "acls plan": "--acls none {pipe}",

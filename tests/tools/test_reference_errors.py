@@ -96,7 +96,7 @@ def test_every_exit_code_is_explained() -> None:
     general = {0, command_line.EXIT_FAULT, ARGUMENTS}
     expected = {
         **dict.fromkeys(("serve", "format", "token", "reset-copy"), general),
-        **dict.fromkeys(("backup", "restore", "features", "history", "shell"), general),
+        **dict.fromkeys(("backup", "restore", "features", "history", "review", "shell"), general),
         **dict.fromkeys(("explain", "who-can", "what-can", "can"), general | {output.EXIT_DENIED}),
         "test": general | exit_codes(policy_command),
         "verify": general | {messages.EXIT_DENIED},

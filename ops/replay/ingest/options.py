@@ -86,7 +86,22 @@ def add_recorded_arguments(parser: argparse.ArgumentParser, *, is_followed: bool
     Args:
         is_followed: add ``--follow``, for a topic.
     """
-    recorded = parser.add_mutually_exclusive_group(required=True)
+    recorded = add_recorded_group(parser)
+    if is_followed:
+        recorded.add_argument(
+            "--follow",
+            metavar="TOPIC",
+            help="a topic of audit lines, kafka://HOST:PORT[,HOST:PORT]/TOPIC; reports repeatedly",
+        )
+    add_engine_argument(parser)
+    add_reading_arguments(parser)
+
+
+def add_recorded_group(
+    parser: argparse.ArgumentParser, *, is_required: bool = True
+) -> argparse._MutuallyExclusiveGroup:
+    """Add ``--events`` and ``--logs``, and return their group."""
+    recorded = parser.add_mutually_exclusive_group(required=is_required)
     recorded.add_argument("--events", type=parse_path, metavar="DIR", help="results of ingest")
     recorded.add_argument(
         "--logs",
@@ -96,14 +111,7 @@ def add_recorded_arguments(parser: argparse.ArgumentParser, *, is_followed: bool
         metavar="PATH",
         help="audit logs, in place of --events: files, directories or globs",
     )
-    if is_followed:
-        recorded.add_argument(
-            "--follow",
-            metavar="TOPIC",
-            help="a topic of audit lines, kafka://HOST:PORT[,HOST:PORT]/TOPIC; reports repeatedly",
-        )
-    add_engine_argument(parser)
-    add_reading_arguments(parser)
+    return recorded
 
 
 def add_engine_argument(parser: argparse.ArgumentParser) -> None:
@@ -173,11 +181,16 @@ def resolve_events(parsed: argparse.Namespace, *, is_local: bool) -> str:
     """
     if parsed.logs:
         return make_logs_plan(parsed).out
+    check_reading_arguments(parsed)
+    return resolve_input(parsed.events, is_local=is_local)
+
+
+def check_reading_arguments(parsed: argparse.Namespace) -> None:
+    """Reject the options for reading lines, as there are no ``--logs``."""
     for flag, default in _READING_DEFAULTS.items():
         if getattr(parsed, flag) != default:
             name = flag.replace("_", "-")
             refuse(parsed, f"--{name}: expected --logs: fixed by the ingest of --events")
-    return resolve_input(parsed.events, is_local=is_local)
 
 
 def _zone(text: str) -> str:

@@ -198,6 +198,14 @@ class LogEngine(LocalEngine):
     def ingested(self) -> Ingested:
         return self._traffic.ingested
 
+    @property
+    def files(self) -> tuple[TrafficFile, ...]:
+        return self._traffic.files
+
+    @property
+    def is_sampled(self) -> bool:
+        return self._traffic.is_sampled
+
     def tuples(self, since_ms: int | None = None, /) -> LocalRows[RecordedTuple]:
         """Return the tuples of all events, or of those since a time.
 
@@ -212,13 +220,13 @@ class LogEngine(LocalEngine):
         for file in self._traffic.files:
             if not stat.S_ISREG(Path(file.path).stat().st_mode):
                 raise TrafficError(
-                    f"{file.path}: --lookback reads the logs twice, which a pipe does not allow: "
-                    "write its lines to a file"
+                    f"{file.path}: a window (--lookback, --since) reads the logs twice, which a "
+                    "pipe does not allow: write its lines to a file"
                 )
         within = read_traffic(self._logs, since_ms)
         if within.files != self._traffic.files:
             raise TrafficError(
-                "the logs were written while they were read, and --lookback reads them twice: copy "
+                "the logs were written while they were read, and a window reads them twice: copy "
                 "them first"
             )
         return LocalRows(within.tuples)

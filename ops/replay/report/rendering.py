@@ -37,7 +37,7 @@ SUPER_USERS_MAX: Final = 20
 def make_page(title: str, results: Results, findings: Sequence[Finding]) -> str:
     """Return the HTML of the report; ``title`` is the name of the run."""
     sections = (*results.files, "files")
-    return _render(
+    return render_page(
         "report.html.jinja", title=title, sections=sections, results=results, findings=findings
     )
 
@@ -47,7 +47,7 @@ def make_difference_page(
 ) -> str:
     """Return the HTML of the page that compares two runs."""
     kinds = {finding.about for finding in findings} - {"inputs"}
-    return _render(
+    return render_page(
         "difference.html.jinja",
         difference=difference,
         sections=("inputs", *(kind for kind in KINDS if kind in kinds), "files"),
@@ -56,11 +56,13 @@ def make_difference_page(
     )
 
 
-def _render(template: str, **context: object) -> str:
+def render_page(template: str, *, has_script: bool = True, **context: object) -> str:
     """Return the HTML of a page, from a template that extends ``base.html.jinja``."""
-    style, script = read_static("report.css"), read_static("report.js")
+    style = read_static("report.css")
+    script = read_static("report.js") if has_script else Markup()
+    scripts = f"script-src {_hash(script)}; " if has_script else ""
     policy = (
-        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
+        f"default-src 'none'; style-src {_hash(style)}; {scripts}"
         "base-uri 'none'; form-action 'none'"
     )
     page = ENVIRONMENT.get_template(template)

@@ -196,6 +196,11 @@ def age_of(dated: DatedAcl, window: Window, *, assume_in_force: bool) -> Age:
     return Age.IN_FORCE if dated.added_ms < window.begins_ms else Age.ADDED_WITHIN
 
 
+def is_used(dated: DatedAcl, usage: AclUsage) -> bool:
+    """Return True if the ACL decided a request: it was in force at the last one that it matches."""
+    return dated.added_ms is None or usage.last_ms >= dated.added_ms
+
+
 def sort_acls(
     ages: Mapping[DatedAcl, Age], usage: Mapping[Acl, AclUsage]
 ) -> tuple[tuple[UsedAcl, ...], dict[Age, tuple[UnusedAcl, ...]]]:
@@ -206,8 +211,7 @@ def sort_acls(
         acl = named(dated.acl)
         added_at = None if dated.added_ms is None else format_time(dated.added_ms)
         use = usage.get(dated.acl)
-        # An ACL that was added after the last request that it matches decided nothing.
-        if use is None or (dated.added_ms is not None and use.last_ms < dated.added_ms):
+        if use is None or not is_used(dated, use):
             unused[age].append(UnusedAcl(acl=acl, added_at=added_at))
         else:
             used.append(

@@ -67,6 +67,7 @@ def test_plan_is_shown_and_written() -> None:
     assert printed.out == REPORT
     made = written()
     assert made.settings == PlanSettings((), None)
+    assert "reasons" not in json.loads(Path("plan.json").read_bytes())
     assert made.changes == AclChanges(
         create_deny=(MALLORY,), create_allow=(CAROL,), delete_allow=(BOB,)
     )
@@ -243,7 +244,9 @@ def test_fault_ends_with_1_and_no_plan(files: dict[str, str], words: str, error:
 
 
 @pytest.mark.parametrize(("words", "source", "error"), [
-    ("", None, "the following arguments are required: DESIRED"),
+    ("", None, "expected either files of desired ACLs, or --review"),
+    ("desired.txt --review orders.csv", None, "expected either files of desired ACLs, or --review"),
+    ("--review orders.csv --topic t", None, "--review: expected no flags that select ACLs"),
     ("desired.txt", "", "expected --log-dir DIR, --acls FILE, --config FILE"),
     ("desired.txt --as-of 3", None, "--as-of: a plan changes the current ACLs"),
     ("desired.txt --principal bob", None, "principal: expected Type:name"),

@@ -9,6 +9,7 @@ from authorizerd.acl.as_of import parse_as_of
 from authorizerd.acl.errors import InvalidAsOfError
 from authorizerd.acl.hosts import host_address
 from authorizerd.acl.model import Acl
+from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.cli.policy.document import read_policy
 from authorizerd.cli.policy.faults import FAULTS_SHOWN_MAX, FaultyFileError
 from authorizerd.config.configuration import parse
@@ -24,6 +25,14 @@ from authorizerd.management.formats.model import AclTextError
 from authorizerd.management.plan.document import decode_plan, encode_plan
 from authorizerd.management.plan.errors import PlanError
 from authorizerd.management.policy.sentence import SentenceError, read_sentence
+from authorizerd.management.review.owners import read_owners
+from authorizerd.management.review.sheet import (
+    ACL_COLUMNS,
+    name_cells,
+    name_id,
+    read_sheet,
+    write_sheet,
+)
 from authorizerd.management.zookeeper.paths import Pattern, parse_path, pattern_path
 from authorizerd.management.zookeeper.znode import read_acls, write_acls
 from authorizerd.protocol.decisions.acl_filters import QueryError
@@ -200,6 +209,40 @@ def _check_plan(data: bytes) -> None:
         assert encode_plan(decode_plan(data)) == _plan()
 
 
+def _check_sheet(data: bytes) -> None:
+    """Only the rows of the review are accepted, however they are laid out."""
+    try:
+        rows = read_sheet(data).rows
+    except AclTextError as error:
+        check_message(escape_unprintable(str(error)), characters=OWN_CHARACTERS_MAX)
+        return
+    assert {row.acl for row in rows} in (set(), set(map(name_cells, _REVIEWED)))
+
+
+def _check_owners(data: bytes) -> None:
+    try:
+        owners = read_owners(data.decode("utf-8", "replace"))
+    except AclTextError as error:
+        check_message(escape_unprintable(str(error)), characters=OWN_CHARACTERS_MAX)
+        return
+    assert all(owner.selector.entries for owner in owners)
+
+
+_REVIEWED: Final = (acl("User:a", "READ", group="=1"), acl("User:b", "READ", topic="7"))
+
+
+def _sheets() -> Iterator[bytes]:
+    rows: list[dict[str, str | int]] = [
+        {
+            **dict(zip(ACL_COLUMNS, name_cells(each), strict=True)),
+            "owner": "o", "also_owned_by": "", "id": name_id(each, None),
+        }
+        for each in _REVIEWED
+    ]  # fmt: skip
+    text = write_sheet("ab" * 24, rows)
+    yield from (text.encode(), text.replace(",", ";").encode(), text.encode("utf-16"))
+
+
 @cache
 def _plan() -> bytes:
     from authorizerd.management.plan.changes import make_changes
@@ -277,6 +320,12 @@ TEXT_TARGETS: Final = (
         weight=4
     ),
     in_thread("plans", _check_plan, lambda: (_plan(),), weight=8),
+    in_thread("review-sheets", _check_sheet, _sheets,
+              words=(b",", b";", b"\t", b'"', b"'", b"\r\n", b"remove", b"row-"), weight=8),
+    in_thread("owners", _check_owners,
+              lambda: (b"owners:\n  a: [{resource_type: TOPIC, resource_name_prefix: a-}]\n"
+                       b"  b:\n    - principal_prefix: User:b\n",),
+              words=(*_YAML_WORDS, b"owners:", b"principal: ", b"[{", b"\n  - "), weight=8),
     in_thread("znodes", _check_znode,
               lambda: (
                   b'{"acls":[{"principal":"User:a","permissionType":"Allow","host":"*",'

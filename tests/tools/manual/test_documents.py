@@ -137,7 +137,7 @@ def test_tree_has_every_command_with_its_flags() -> None:
         "authorizerd check-log",
         *("authorizerd doctor", "authorizerd replay"),
         *(f"authorizerd replay {name}" for name in ("ingest", "whatif", "usage", "load", "report")),
-        *("authorizerd replay package", "authorizerd verify"),
+        *("authorizerd replay package", "authorizerd verify", "authorizerd review"),
         *(f"authorizerd {name}" for name in ("explain", "who-can", "what-can", "can", "test")),
         *(f"authorizerd {name}" for name in ("routes", "routes check", "routes preset")),
         *(f"authorizerd {name}" for name in ("history", "shell")),

@@ -1,0 +1,1 @@
+"""``authorizerd review``: a page and a sheet for each owner of ACLs, with their recorded use."""
