@@ -15,7 +15,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -29,12 +29,20 @@ from authorizerd.cli.change import report
 from authorizerd.cli.change.reviewing import apply_sheets, read_sheets
 from authorizerd.cli.change.traffic import TrafficRequest, check_traffic
 from authorizerd.cli.errors import CommandError
+from authorizerd.cli.groups.reading import describe_governed, read_group_set
 from authorizerd.cli.output import print_lines
 from authorizerd.cli.policy.faults import FaultyFileError
 from authorizerd.cli.selection_flags import Selection
 from authorizerd.cli.transfer.text_place import find_writable, new_error, write_text
 from authorizerd.management.formats.model import AclsRead, Scope
 from authorizerd.management.formats.unread import find_placeholder
+from authorizerd.management.groups.changes import (
+    GovernedChanges,
+    GroupOutcome,
+    make_governed_changes,
+)
+from authorizerd.management.groups.expansion import find_groups
+from authorizerd.management.groups.membership import find_group
 from authorizerd.management.plan import document
 from authorizerd.management.plan.changes import AclChanges, check_size, make_changes
 from authorizerd.management.plan.errors import PlanError
@@ -144,6 +152,61 @@ class PlanRequest(msgspec.Struct, frozen=True, kw_only=True):
     selection: Selection
     source: SourceRequest
     recorded: TrafficRequest
+    groups: Path | None = None
+
+
+class Planned(NamedTuple):
+    """A plan, the ACLs that it was made for, its checks, and what it does with groups' ACLs."""
+
+    plan: document.Plan
+    source: AclSource
+    checked: Sequence[report.Checked]
+    outcome: GroupOutcome | None
+
+
+def make_plan(request: PlanRequest) -> Planned:
+    """Return the plan for these files. Blocks.
+
+    Raises:
+        AclError, CommandError, FaultyFileError: no plan can be made.
+    """
+    accepts = request.accept_losses
+    files = {path: read_desired(path, accepts_losses=accepts) for path in request.desired}
+    desired = [acl for read in files.values() for acl in read.acls]
+    own = None if request.groups is None else read_group_set(request.groups, desired)
+    review = NO_DECISIONS
+    if request.review:
+        sheets = read_sheets(request.review, request.selection, request.source)
+        source = open_source(request.source)
+        review = apply_sheets(sheets, source)
+        selector = Selector(map(manage_one, review.managed))
+        rest = [acl for acl in review.managed if acl not in review.removed]
+        # A review names ACLs of groups, too, and does not make those permanent that it keeps.
+        governed = GovernedChanges(
+            changes=make_changes(source.snapshot.acls.values(), rest, selector)
+        )
+    else:
+        selector = _read_selector(request.selection, files.values())
+        source = open_source(request.source)
+        present = list(source.snapshot.acls.values())
+        hand = [acl for acl in desired if own is None or find_group(acl.principal) is None]
+        governed = make_governed_changes(present, hand, selector, own)
+    changes = governed.changes
+    if not accepts:
+        _check_removals(files, changes.without_notes.deleted)
+    effect = ": then each request is atomic, but the plan is not"
+    check_size(changes, batches=request.batches, effect=effect)
+    after = change_snapshot(source.snapshot, changes)
+    found = (
+        report.check_tests(request.tests, source, after),
+        check_traffic(request.recorded, source, after),
+    )
+    checked = [each for each in found if each is not None]
+    losses = [f"{path}: {loss}" for path, read in files.items() for loss in read.losses]
+    losses += (*review.notes, *describe_governed(governed, find_groups(desired)))
+    results = [each.result for each in checked]
+    plan = propose(source, after, governed, selector, losses, results, review.removed)
+    return Planned(plan, source, checked, governed.outcome)
 
 
 def plan_changes(request: PlanRequest) -> int:
@@ -151,39 +214,14 @@ def plan_changes(request: PlanRequest) -> int:
         request.source.refuse("--as-of: a plan changes the current ACLs; leave out the flag")
     if bool(request.desired) is bool(request.review):
         request.source.refuse("expected either files of desired ACLs, or --review")
+    if request.review and request.groups is not None:
+        request.source.refuse("--groups: a review is not about groups; leave out the flag")
     out = find_plan_file(request.out, _list_inputs(request))
-    accepts = request.accept_losses
-    files = {path: read_desired(path, accepts_losses=accepts) for path in request.desired}
-    if request.review:
-        sheets = read_sheets(request.review, request.selection, request.source)
-        source = open_source(request.source)
-        review = apply_sheets(sheets, source)
-        selector = Selector(map(manage_one, review.managed))
-        desired = [acl for acl in review.managed if acl not in review.removed]
-    else:
-        review = NO_DECISIONS
-        selector = _read_selector(request.selection, files.values())
-        source = open_source(request.source)
-        desired = [acl for read in files.values() for acl in read.acls]
-    changes = make_changes(source.snapshot.acls.values(), desired, selector)
-    if not accepts:
-        _check_removals(files, changes.deleted)
-    effect = ": then each request is atomic, but the plan is not"
-    check_size(changes, batches=request.batches, effect=effect)
-    after = change_snapshot(source.snapshot, changes)
     try:
-        found = (
-            report.check_tests(request.tests, source, after),
-            check_traffic(request.recorded, source, after),
-        )
+        plan, source, checked, _ = make_plan(request)
     except FaultyFileError as error:
         sys.stderr.write(f"{error}\nauthorizerd: no plan was made\n")
         return EXIT_FAULT
-    checked = [each for each in found if each is not None]
-    losses = [f"{path}: {loss}" for path, read in files.items() for loss in read.losses]
-    losses += review.notes
-    checks = [each.result for each in checked]
-    plan = propose(source, after, changes, selector, losses, checks, review.removed)
     data = document.encode_plan(plan)
     if out is not None:
         path, mode = out
@@ -194,13 +232,14 @@ def plan_changes(request: PlanRequest) -> int:
         print_lines(_describe(plan, source, checked, request.out))
     if plan.breaks:
         return EXIT_BREAKS
-    return EXIT_CHANGES if changes.count else 0
+    return EXIT_CHANGES if plan.changes.count else 0
 
 
 def _list_inputs(request: PlanRequest) -> Iterator[tuple[str, Path]]:
     recorded, source = request.recorded, request.source
     paths: dict[str, Iterable[Path | str | None]] = {
         "DESIRED": request.desired,
+        "--groups": (request.groups,),
         "--review": request.review,
         "--tests": request.tests,
         "--traffic": recorded.traffic,
@@ -260,7 +299,7 @@ def change_snapshot(before: AclSnapshot, changes: AclChanges) -> AclSnapshot:
 def propose(
     source: AclSource,
     after: AclSnapshot,
-    changes: AclChanges,
+    governed: GovernedChanges,
     selector: Selector,
     losses: Sequence[str] = (),
     checks: Sequence[document.PlanCheck] = (),
@@ -271,7 +310,8 @@ def propose(
     Args:
         reasons: why people want a change, for some of the changed ACLs.
     """
-    proposal = Proposal(source.snapshot, after, changes, source.settings)
+    changes, outcome = governed.changes, governed.outcome
+    proposal = Proposal(source.snapshot, after, changes.without_notes, source.settings)
     warnings = [*losses, *find_warnings(proposal, source.caller)]
     acls, settings = source.snapshot.acls, source.settings
     digest = digest_acls(acls.values())
@@ -292,7 +332,8 @@ def propose(
         manages=selector.document,
         warnings=tuple(warnings),
         checks=tuple(checks),
-        steps=document.name_steps(changes),
+        group_set=msgspec.UNSET if outcome is None else outcome.set,
+        steps=document.name_steps(changes, governed.reasons),
         reasons=document.name_reasons(changes, reasons),
     )
 
@@ -300,7 +341,7 @@ def propose(
 def _describe(
     plan: document.Plan, source: AclSource, checked: Sequence[report.Checked], out: Path | None
 ) -> Iterator[str]:
-    diff = list(report.describe_changes(plan.changes))
+    diff = list(report.describe_changes(plan.changes, plan.group_reasons))
     yield from diff
     if diff:
         yield ""
