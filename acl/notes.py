@@ -12,14 +12,13 @@ an error, and never counts as missing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 from urllib.parse import quote, unquote_to_bytes
 
 import msgspec
 
 from authorizerd.acl.errors import AclError
-from authorizerd.acl.index.bits import weight
 from authorizerd.acl.model import (
     WILDCARD,
     Acl,
@@ -100,11 +99,8 @@ def read_note(acl: Acl) -> Note:
 def list_notes(snapshot: AclSnapshot) -> list[Acl]:
     """Return the notes in a snapshot. The cost grows with their number only."""
     rules = snapshot.types[ResourceType.DELEGATION_TOKEN].principals.get(NOTE_PRINCIPAL)
-    if rules is None:
-        return []
-    # Another ACL of this principal, such as an ALLOW, may have the same name.
-    bit = weight(_make_acl(""))
-    return [_make_acl(name) for name, bits in rules.any_host.literals.items() if bits & bit]
+    names: Iterable[str] = () if rules is None else rules.any_host.literals
+    return [_make_acl(name) for name in names]
 
 
 def _make_acl(name: str) -> Acl:

@@ -68,6 +68,22 @@ def find_grants(snapshot: AclSnapshot, acl: Acl) -> tuple[Grant, ...]:
     return read_grants(notes).grants
 
 
+def join_notes(acls: Iterable[Acl]) -> list[tuple[Acl, ...]]:
+    """Return each ACL with those of these notes that say when it ends; other notes alone.
+
+    What is joined belongs in one request: otherwise, whoever ends grants sees only a part.
+    """
+    ordered = dict.fromkeys(acls)
+    notes: dict[Acl, list[Acl]] = {}
+    joined: set[Acl] = set()
+    for acl in filter(is_note, ordered):
+        for grant in read_grants([acl]).grants:
+            if grant.acl in ordered:
+                notes.setdefault(grant.acl, []).append(acl)
+                joined.add(acl)
+    return [(acl, *notes.get(acl, ())) for acl in ordered if acl not in joined]
+
+
 def find_state(grant: Grant, now_ms: int) -> State:
     """Return what a grant is at a time, by its note."""
     if now_ms >= grant.end_ms or (grant.is_waiting and now_ms >= grant.begin_ms):

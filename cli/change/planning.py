@@ -4,13 +4,15 @@ Exit codes: 0 nothing to do, 1 a fault, 2 invalid arguments, 3 a check fails, 10
 code 3, the plan is also written: it lists what it would break, and ``acls apply`` refuses it.
 
 **Invariant:** only the file of ``--out`` is changed. It is replaced atomically, and only if it is
-an earlier plan, so no hand-written file is lost. The same ACLs, files and flags give the same plan.
+an earlier plan, so no hand-written file is lost. The same ACLs, files and flags give the same plan,
+until a grant in a desired file ends.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -19,6 +21,7 @@ import msgspec
 
 from authorizerd.acl.listing import derive_id
 from authorizerd.acl.model import Acl, AclAdded, AclRemoved, Change
+from authorizerd.acl.notes import is_note
 from authorizerd.acl.snapshot import AclSnapshot, apply_changes
 from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.cli.acl_file import is_log, parse_acls, read_acls, read_text
@@ -35,6 +38,7 @@ from authorizerd.management.formats.unread import find_placeholder
 from authorizerd.management.plan import document
 from authorizerd.management.plan.changes import AclChanges, check_size, make_changes
 from authorizerd.management.plan.errors import PlanError
+from authorizerd.management.plan.grants import settle_grants
 from authorizerd.management.plan.names import has_known_codes
 from authorizerd.management.plan.selector import Managed, Selector, manage_one
 from authorizerd.management.plan.state import change_digest, digest_acls
@@ -149,8 +153,10 @@ def plan_changes(request: PlanRequest) -> int:
     files = {path: read_desired(path, accepts_losses=accepts) for path in request.desired}
     selector = _read_selector(request.selection, files.values())
     source = open_source(request.source)
-    desired = (acl for read in files.values() for acl in read.acls)
-    changes = make_changes(source.snapshot.acls.values(), desired, selector)
+    present = source.snapshot.acls.values()
+    desired = [acl for read in files.values() for acl in read.acls]
+    settled = settle_grants(present, desired, selector, time.time_ns() // 1_000_000)
+    changes = make_changes(present, settled.desired, selector)
     if not accepts:
         _check_removals(files, changes.deleted)
     effect = ": then each request is atomic, but the plan is not"
@@ -165,8 +171,9 @@ def plan_changes(request: PlanRequest) -> int:
         sys.stderr.write(f"{error}\nauthorizerd: no plan was made\n")
         return EXIT_FAULT
     checked = [each for each in found if each is not None]
-    losses = [f"{path}: {loss}" for path, read in files.items() for loss in read.losses]
-    plan = propose(source, after, changes, selector, losses, [each.result for each in checked])
+    notes = [f"{path}: {loss}" for path, read in files.items() for loss in read.losses]
+    notes += settled.sentences
+    plan = propose(source, after, changes, selector, notes, [each.result for each in checked])
     data = document.encode_plan(plan)
     if out is not None:
         path, mode = out
@@ -222,6 +229,8 @@ def _entries_of(scope: Scope) -> Iterator[Managed]:
 def _check_removals(files: Mapping[Path, AclsRead], removed: Iterable[Acl]) -> None:
     """Raise PlanError if an unread part of a file may be an ACL that the plan would delete."""
     for acl in removed:
+        if is_note(acl):
+            continue  # its ACL is desired
         for path, read in files.items():
             if not read.justifies_removal(acl):
                 raise PlanError(
@@ -244,12 +253,16 @@ def propose(
     after: AclSnapshot,
     changes: AclChanges,
     selector: Selector,
-    losses: Sequence[str] = (),
+    notes: Sequence[str] = (),
     checks: Sequence[document.PlanCheck] = (),
 ) -> document.Plan:
-    """Return the plan for these changes, which lead to the snapshot ``after``, with warnings."""
+    """Return the plan for these changes, which lead to the snapshot ``after``, with warnings.
+
+    Args:
+        notes: the first warnings.
+    """
     proposal = Proposal(source.snapshot, after, changes, source.settings)
-    warnings = [*losses, *find_warnings(proposal, source.caller)]
+    warnings = [*notes, *find_warnings(proposal, source.caller)]
     acls, settings = source.snapshot.acls, source.settings
     digest = digest_acls(acls.values())
     count = len(acls) + len(changes.created) - len(changes.deleted)

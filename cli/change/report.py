@@ -18,7 +18,9 @@ from msgspec import to_builtins
 
 from authorizerd.acl.explanation.model import AclChange
 from authorizerd.acl.explanation.words import count_of, name_pattern, name_type
+from authorizerd.acl.grants.reading import describe_note
 from authorizerd.acl.model import WILDCARD, Acl, Operation, PermissionType
+from authorizerd.acl.notes import is_note
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.text.named_acl import name_acl
 from authorizerd.acl.text.printable import escape_unprintable
@@ -43,8 +45,12 @@ class Checked(NamedTuple):
 
 
 def describe_changes(changes: AclChanges) -> Iterator[str]:
-    """Yield the diff: each resource pattern, and below it the ACLs to create and to delete."""
-    signed = [("+", acl) for acl in changes.created] + [("-", acl) for acl in changes.deleted]
+    """Yield the diff: each resource pattern, and below it the ACLs to create and to delete.
+
+    What notes say comes at the end.
+    """
+    every = [("+", acl) for acl in changes.created] + [("-", acl) for acl in changes.deleted]
+    signed = [each for each in every if not is_note(each[1])]
     ordered = sorted(signed, key=lambda each: (_pattern_of(each[1]), _entry_of(each[1]), each[0]))
     for (resource_type, name, pattern_type), group in groupby(
         ordered, key=lambda each: _pattern_of(each[1])
@@ -52,6 +58,13 @@ def describe_changes(changes: AclChanges) -> Iterator[str]:
         yield f"{name_type(resource_type)} {name_pattern(pattern_type, name)}"
         for sign, acl in group:
             yield f"{sign}   {describe_entry(acl)}"
+    notes = [f"{sign}   {describe_note(acl)}" for sign, acl in every if is_note(acl)]
+    if notes:
+        yield _NOTES
+        yield from sorted(notes)
+
+
+_NOTES: Final = "notes, which decide nothing; without its note, a grant's ACL has no end"
 
 
 def _pattern_of(acl: Acl) -> tuple[int, str, int]:
@@ -70,14 +83,17 @@ def describe_entry(acl: Acl) -> str:
 
 
 def summarize_changes(plan: Plan) -> str:
-    steps = plan.steps
-    if not plan.changes.count:
+    changes = plan.changes
+    if not changes.count:
         return f"nothing to do: {count_of(plan.leads_to.acls, 'ACL')}, as desired"
-    created, deleted = len(plan.changes.created), len(plan.changes.deleted)
+    acls = changes.without_notes
+    notes = changes.count - acls.count
+    and_notes = f", {count_of(notes, 'note')} to change" if notes else ""
     return (
-        f"{count_of(created, 'ACL')} to create ({len(steps.create_deny)} DENY, "
-        f"{len(steps.create_allow)} ALLOW), {deleted} to delete ({len(steps.delete_allow)} ALLOW, "
-        f"{len(steps.delete_deny)} DENY): {plan.made_for.acls} before, {plan.leads_to.acls} after"
+        f"{count_of(len(acls.created), 'ACL')} to create ({len(acls.create_deny)} DENY, "
+        f"{len(acls.create_allow)} ALLOW), {len(acls.deleted)} to delete ("
+        f"{len(acls.delete_allow)} ALLOW, {len(acls.delete_deny)} DENY){and_notes}: "
+        f"{plan.made_for.acls} before, {plan.leads_to.acls} after"
     )
 
 

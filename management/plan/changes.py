@@ -16,11 +16,13 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 from msgspec.structs import astuple
 
+from authorizerd.acl.grants.reading import join_notes
 from authorizerd.acl.model import Acl
+from authorizerd.acl.notes import is_note
 from authorizerd.acl.snapshot import is_grant
 from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX
 from authorizerd.acl.validation import find_creation_fault
-from authorizerd.management.batches import split_batches
+from authorizerd.management.batches import split_joined
 from authorizerd.management.plan.errors import PlanError
 from authorizerd.management.plan.names import has_known_codes
 from authorizerd.management.plan.selector import Selector
@@ -31,7 +33,7 @@ STEPS: Final[tuple[StepName, ...]] = ("create_deny", "create_allow", "delete_all
 
 
 class AclChanges(msgspec.Struct, frozen=True, kw_only=True):
-    """The ACLs of each step, sorted. No ACL is in two steps."""
+    """The ACLs of each step, sorted, notes first or last. No ACL is in two steps."""
 
     create_deny: tuple[Acl, ...] = ()
     create_allow: tuple[Acl, ...] = ()
@@ -49,6 +51,12 @@ class AclChanges(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def count(self) -> int:
         return len(self.created) + len(self.deleted)
+
+    @property
+    def without_notes(self) -> AclChanges:
+        return AclChanges(
+            **{step: tuple(acl for acl in self.acls_of(step) if not is_note(acl)) for step in STEPS}
+        )
 
     def acls_of(self, step: StepName) -> tuple[Acl, ...]:
         acls: tuple[Acl, ...] = getattr(self, step)
@@ -76,21 +84,37 @@ def make_changes(present: Iterable[Acl], desired: Iterable[Acl], selector: Selec
     wanted = dict.fromkeys(desired)
     _check_desired(wanted, selector)
     held = set(present)
-    created = sorted((acl for acl in wanted if acl not in held), key=astuple)
-    deleted = sorted(
+    return arrange(
+        (acl for acl in wanted if acl not in held),
         (
             acl
             for acl in held
             if acl not in wanted and has_known_codes(acl) and selector.manages(acl)
         ),
-        key=astuple,
     )
+
+
+def arrange(created: Iterable[Acl], deleted: Iterable[Acl]) -> AclChanges:
+    """Return these changes by step, sorted.
+
+    The note of a grant is in the step of its ACL, directly behind it. Other notes are created
+    before everything else and deleted after it.
+    """
+    created = sorted(created, key=lambda acl: (not is_note(acl), astuple(acl)))
+    deleted = sorted(deleted, key=lambda acl: (is_note(acl), astuple(acl)))
     return AclChanges(
-        create_deny=tuple(acl for acl in created if not is_grant(acl)),
-        create_allow=tuple(acl for acl in created if is_grant(acl)),
-        delete_allow=tuple(acl for acl in deleted if is_grant(acl)),
-        delete_deny=tuple(acl for acl in deleted if not is_grant(acl)),
+        create_deny=tuple(_take(created, is_allow=False)),
+        create_allow=tuple(_take(created, is_allow=True)),
+        delete_allow=tuple(_take(deleted, is_allow=True)),
+        delete_deny=tuple(_take(deleted, is_allow=False)),
     )
+
+
+def _take(acls: Iterable[Acl], *, is_allow: bool) -> Iterator[Acl]:
+    for acl, *notes in join_notes(acls):
+        if is_grant(acl) is is_allow:
+            yield acl
+            yield from notes
 
 
 def _check_desired(desired: Iterable[Acl], selector: Selector) -> None:
@@ -125,5 +149,5 @@ def split_requests(
 ) -> Iterator[AclRequest]:
     """Yield the requests of a plan in their order. Each has changes of one step."""
     for step in STEPS:
-        for acls in split_batches(changes.acls_of(step), lambda acl: acl, acls_max=acls_max):
+        for acls in split_joined(changes.acls_of(step), acls_max=acls_max):
             yield AclRequest(step, tuple(acls))

@@ -19,6 +19,7 @@ import msgspec
 
 from authorizerd.acl.known_settings import ALLOW_EVERYONE, SUPER_USERS
 from authorizerd.acl.model import Acl, PermissionType
+from authorizerd.acl.notes import is_note
 from authorizerd.acl.snapshot import is_grant
 from authorizerd.acl.text.named_acl import NamedAcl, name_acl, parse_acl
 from authorizerd.acl.validation import find_creation_fault
@@ -268,7 +269,7 @@ def _find_fault(step: StepName, acl: Acl, selector: Selector) -> str | None:
     if not has_known_codes(acl):
         return "expected the names of codes that Kafka can create"
     permission = PermissionType.ALLOW if step.endswith("allow") else PermissionType.DENY
-    if is_grant(acl) is not step.endswith("allow"):
+    if is_grant(acl) is not step.endswith("allow") and not is_note(acl):
         return f"expected an ACL with {permission.name}"
     if not selector.manages(acl):
         return "the plan does not manage this ACL"

@@ -14,6 +14,7 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
+from authorizerd.acl.grants.reading import read_grants
 from authorizerd.acl.index.filter_index import FilterIndex
 from authorizerd.acl.model import (
     CLUSTER_NAME,
@@ -26,6 +27,7 @@ from authorizerd.acl.model import (
     PermissionType,
     ResourceType,
 )
+from authorizerd.acl.notes import is_note
 from authorizerd.management.plan import names
 from authorizerd.management.plan.errors import PlanError
 
@@ -120,9 +122,15 @@ class Selector:
         return EVERYTHING if self.entries is None else self.entries
 
     def manages(self, acl: Acl) -> bool:
-        """Return True if the plan may add or remove ``acl``."""
+        """Return True if the plan may add or remove ``acl``.
+
+        The note of a grant follows its ACL. Only a plan of everything manages other notes.
+        """
         if self.entries is None:
             return True
+        if is_note(acl):
+            [grant] = read_grants([acl]).grants or [None]
+            return grant is not None and self.manages(grant.acl)
         if any(True for _ in self._exact.look_up(acl)):
             return True
         return any(

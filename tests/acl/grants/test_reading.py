@@ -12,9 +12,10 @@ from authorizerd.acl.grants.reading import (
     find_grants,
     find_state,
     format_utc,
+    join_notes,
     read_grants,
 )
-from authorizerd.acl.model import Acl, PermissionType
+from authorizerd.acl.model import Acl
 from authorizerd.acl.notes import Note, make_note
 from tests.support.acls import acl, snapshot_of
 
@@ -57,10 +58,12 @@ def test_the_grants_of_one_acl_are_found() -> None:
     assert find_grants(snapshot, acl("User:bob", "READ", topic="orders")) == ()
 
 
-def test_an_acl_that_only_has_the_name_of_a_note_is_no_note() -> None:
-    allow = replace(_NOTE, permission_type=int(PermissionType.ALLOW))
-    assert find_grants(snapshot_of(allow), _READ) == ()
-    assert find_grants(snapshot_of(allow, _NOTE), _READ) == (_GRANT,)
+def test_notes_of_grants_are_joined_to_their_acls() -> None:
+    alone = make_grant_note(replace(_GRANT, acl=acl("User:bob", "READ", topic="orders")))
+    later = make_grant_note(replace(_GRANT, end_ms=_GRANT.end_ms + 1))
+    other = acl("User:carol", "READ", topic="orders")
+    joined = join_notes([_OTHER, alone, later, _READ, other, _NOTE, _DAMAGED])
+    assert joined == [(_OTHER,), (alone,), (_READ, later, _NOTE), (other,), (_DAMAGED,)]
 
 
 @pytest.mark.parametrize(
