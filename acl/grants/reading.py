@@ -68,6 +68,13 @@ def find_grants(snapshot: AclSnapshot, acl: Acl) -> tuple[Grant, ...]:
     return read_grants(notes).grants
 
 
+def follow_note(acl: Acl) -> Acl | None:
+    """Return the ACL that ends, for the note of a grant; None for another note; else ``acl``."""
+    if not is_note(acl):
+        return acl
+    return next((grant.acl for grant in read_grants([acl]).grants), None)
+
+
 def join_notes(acls: Iterable[Acl]) -> list[tuple[Acl, ...]]:
     """Return each ACL with those of these notes that say when it ends; other notes alone.
 
@@ -77,10 +84,10 @@ def join_notes(acls: Iterable[Acl]) -> list[tuple[Acl, ...]]:
     notes: dict[Acl, list[Acl]] = {}
     joined: set[Acl] = set()
     for acl in filter(is_note, ordered):
-        for grant in read_grants([acl]).grants:
-            if grant.acl in ordered:
-                notes.setdefault(grant.acl, []).append(acl)
-                joined.add(acl)
+        granted = follow_note(acl)
+        if granted in ordered:
+            notes.setdefault(granted, []).append(acl)
+            joined.add(acl)
     return [(acl, *notes.get(acl, ())) for acl in ordered if acl not in joined]
 
 

@@ -10,7 +10,7 @@ import argparse
 import re
 import time
 from itertools import product
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
@@ -29,6 +29,7 @@ from authorizerd.acl.validation import find_creation_fault
 from authorizerd.cli import flags
 from authorizerd.cli import question_words as words
 from authorizerd.cli.flags import Refuse
+from authorizerd.cli.grants.changes import GrantRequest
 from authorizerd.cli.profile import HELP, use_profile
 
 YEARS_MAX: Final = 10
@@ -36,29 +37,6 @@ _MS_MAX: Final = YEARS_MAX * 366 * 86_400_000
 _DURATION: Final = re.compile(r"(?:(\d{1,9})d)?(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9})s)?", re.A)
 _UNITS_MS: Final = (86_400_000, 3_600_000, 60_000, 1_000)
 _DURATIONS: Final = "a duration, such as 90m, 2h, 7d or 1d12h"
-
-
-class GrantRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The request of ``acls grant``.
-
-    Attributes:
-        acls: the ACLs that are granted, each once.
-        begin_ms: a later begin; None for now.
-        end_ms: None if ``action`` needs no end.
-        by: the author; None for the principal that the command logs in as.
-        reason: None if an extension keeps the reason of the grant.
-    """
-
-    refuse: Refuse
-    bootstrap_server: str | None = None
-    command_config: str | None = None
-    action: Literal["make", "extend", "permanent", "revoke"] = "make"
-    acls: tuple[Acl, ...] = ()
-    begin_ms: int | None = None
-    end_ms: int | None = None
-    by: str | None = None
-    reason: str | None = None
-    json: bool = False
 
 
 def add_grant_arguments(parser: argparse.ArgumentParser) -> None:

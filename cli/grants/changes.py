@@ -1,4 +1,4 @@
-"""What to change for one ACL of ``acls grant``, by the ACLs that are listed. Pure.
+"""The request of ``acls grant``, and what to change for one ACL, by the ACLs that are listed.
 
 **Invariant:** an ACL that the listing has without a grant is neither given an end nor deleted. A
 grant that may be deleted at any moment is neither extended nor made permanent.
@@ -7,7 +7,7 @@ grant that may be deleted at any moment is neither extended nor made permanent.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -15,10 +15,33 @@ from msgspec.structs import replace
 from authorizerd.acl.grants.model import Grant, make_grant_note
 from authorizerd.acl.grants.reading import describe_end, format_utc
 from authorizerd.acl.model import Acl
-from authorizerd.cli.grants.arguments import GrantRequest
+from authorizerd.cli.flags import Refuse
 
 LATE_MS: Final = 30_000
 """So long before its end, a grant can no longer be kept: whoever ends it may already do so."""
+
+
+class GrantRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """The request of ``acls grant``.
+
+    Attributes:
+        acls: the ACLs that are granted, each once.
+        begin_ms: a later begin; None for now.
+        end_ms: None if ``action`` needs no end.
+        by: the author; None for the principal that the command logs in as.
+        reason: None if an extension keeps the reason of the grant.
+    """
+
+    refuse: Refuse
+    bootstrap_server: str | None = None
+    command_config: str | None = None
+    action: Literal["make", "extend", "permanent", "revoke"] = "make"
+    acls: tuple[Acl, ...] = ()
+    begin_ms: int | None = None
+    end_ms: int | None = None
+    by: str | None = None
+    reason: str | None = None
+    json: bool = False
 
 
 class RefusedError(Exception):

@@ -29,9 +29,9 @@ from authorizerd.cli.change import apply_server
 from authorizerd.cli.change.apply_server import AclServer, Answered, KafkaAclServer, Unanswered
 from authorizerd.cli.change.execution import Ending, Execution
 from authorizerd.cli.errors import CommandError
-from authorizerd.cli.grants.arguments import GrantRequest
 from authorizerd.cli.grants.changes import (
     Change,
+    GrantRequest,
     Listed,
     RefusedError,
     find_change,

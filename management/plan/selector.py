@@ -14,7 +14,6 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from authorizerd.acl.grants.reading import read_grants
 from authorizerd.acl.index.filter_index import FilterIndex
 from authorizerd.acl.model import (
     CLUSTER_NAME,
@@ -27,7 +26,6 @@ from authorizerd.acl.model import (
     PermissionType,
     ResourceType,
 )
-from authorizerd.acl.notes import is_note
 from authorizerd.management.plan import names
 from authorizerd.management.plan.errors import PlanError
 
@@ -106,6 +104,10 @@ class Selector:
     """
 
     def __init__(self, entries: Iterable[Managed] | None) -> None:
+        # Imported here, because help texts import this module, and need no index of ACLs.
+        from authorizerd.acl.grants.reading import follow_note
+
+        self._follow = follow_note
         self.entries = None if entries is None else tuple(dict.fromkeys(entries))
         self._exact = FilterIndex()
         self._prefixed: list[tuple[Managed, FilterIndex]] = []
@@ -128,9 +130,10 @@ class Selector:
         """
         if self.entries is None:
             return True
-        if is_note(acl):
-            [grant] = read_grants([acl]).grants or [None]
-            return grant is not None and self.manages(grant.acl)
+        followed = self._follow(acl)
+        return followed is not None and self._meets_any(followed)
+
+    def _meets_any(self, acl: Acl) -> bool:
         if any(True for _ in self._exact.look_up(acl)):
             return True
         return any(

@@ -6,10 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from authorizerd.acl.grants.model import Grant, make_grant_note
-from authorizerd.cli.grants.arguments import GrantRequest
 from authorizerd.cli.grants.changes import (
     LATE_MS,
     Change,
+    GrantRequest,
     Listed,
     RefusedError,
     find_change,

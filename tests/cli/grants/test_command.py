@@ -20,8 +20,8 @@ from authorizerd.acl.notes import is_note
 from authorizerd.cli.change.apply_server import Answered, Unanswered
 from authorizerd.cli.commands import new_acls_parser
 from authorizerd.cli.errors import CommandError
-from authorizerd.cli.grants.arguments import GrantRequest, read_grant_request
-from authorizerd.cli.grants.changes import RefusedError
+from authorizerd.cli.grants.arguments import read_grant_request
+from authorizerd.cli.grants.changes import GrantRequest, RefusedError
 from authorizerd.cli.grants.command import Granting
 from authorizerd.management.formats.document import write_json_document
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
