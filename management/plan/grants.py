@@ -24,10 +24,20 @@ _SHOWN_MAX: Final = 20
 
 
 class Settled(msgspec.Struct, frozen=True):
-    """The ACLs and notes that a plan should lead to, and sentences for its reviewer."""
+    """The ACLs and notes that a plan should lead to, and sentences for its reviewer.
+
+    Attributes:
+        left_out: which desired grants are not made, and why.
+        kept: how many grants are kept that are not desired.
+    """
 
     desired: tuple[Acl, ...]
-    sentences: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        return self.left_out + self.kept
 
 
 def settle_grants(
@@ -48,7 +58,7 @@ def settle_grants(
     for grant in read_grants(held).grants:
         there.setdefault(grant.acl, []).append(grant)
     wanted |= dict.fromkeys(acl for acl in held if _is_other(acl) and selector.manages(acl))
-    sentences: list[str] = []
+    left_out: list[str] = []
     kept: list[Grant] = []
     for acl in filter(selector.manages, dict.fromkeys((*asked, *there))):
         asking, grants = asked.get(acl, []), there.get(acl, [])
@@ -66,8 +76,8 @@ def settle_grants(
             wanted |= dict.fromkeys(map(make_grant_note, grants))
             kept += () if asking else grants
         else:
-            sentences += _settle_new(asking[-1], wanted, now_ms)
-    return Settled(tuple(wanted), (*sentences, *_describe_kept(kept)))
+            left_out += _settle_new(asking[-1], wanted, now_ms)
+    return Settled(tuple(wanted), tuple(left_out), tuple(_describe_kept(kept)))
 
 
 def _settle_new(grant: Grant, wanted: dict[Acl, None], now_ms: int) -> Iterator[str]:
