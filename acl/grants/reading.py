@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from enum import StrEnum
 
 import msgspec
@@ -57,15 +58,18 @@ def _order(grant: Grant) -> tuple[object, ...]:
     return acl, grant.end_ms, grant.is_waiting, grant.id, grant.acl_id or b""
 
 
-def find_grants(snapshot: AclSnapshot, acl: Acl) -> tuple[Grant, ...]:
-    """Return the grants of one ACL, the one that ends last at the end.
+def find_ends(snapshot: AclSnapshot, acls: Iterable[Acl]) -> dict[Acl, Grant]:
+    """Return, for those of some ACLs that end, the grant that ends last.
 
-    Only this ACL's notes are read: the name of a note ends with the ACL's fields.
+    Only their notes are read: a note's name ends with the fields of its ACL.
     """
-    fields = msgspec.structs.asdict(name_acl(acl))
-    end = f"&{make_note(Note(KIND, fields)).resource_name.partition('?')[2]}"
-    notes = [note for note in list_notes(snapshot) if note.resource_name.endswith(end)]
-    return read_grants(notes).grants
+    ends: list[str] = []
+    for acl in acls:
+        with suppress(NoteError):  # an ACL that is too long for a note has none
+            name = make_note(Note(KIND, msgspec.structs.asdict(name_acl(acl)))).resource_name
+            ends.append(f"&{name.partition('?')[2]}")
+    notes = [note for note in list_notes(snapshot) if note.resource_name.endswith(tuple(ends))]
+    return {grant.acl: grant for grant in read_grants(notes).grants if not grant.is_waiting}
 
 
 def follow_note(acl: Acl) -> Acl | None:
@@ -98,12 +102,17 @@ def find_state(grant: Grant, now_ms: int) -> State:
     return State.WAITING if grant.is_waiting else State.ACTIVE
 
 
+def show_acl(acl: Acl) -> str:
+    """Return what a note says, or else the text of an ACL."""
+    return describe_note(acl) if is_note(acl) else str(acl)
+
+
 def describe_note(acl: Acl) -> str:
     """Return what a note says: "note: grant of READ on topic … until …"."""
     try:
         grant, note = read_grant_note(acl), read_note(acl)
     except NoteError:
-        return "note that cannot be read"
+        return f"note that cannot be read: {acl}"
     return f"note of the kind {note.kind}" if grant is None else f"note: {describe_grant(grant)}"
 
 

@@ -9,14 +9,15 @@ from authorizerd.acl.grants.model import Grant, make_grant_note
 from authorizerd.acl.grants.reading import (
     State,
     describe_note,
-    find_grants,
+    find_ends,
     find_state,
     format_utc,
     join_notes,
     read_grants,
+    show_acl,
 )
 from authorizerd.acl.model import Acl
-from authorizerd.acl.notes import Note, make_note
+from authorizerd.acl.notes import NAME_BYTES_MAX, Note, make_note
 from tests.support.acls import acl, snapshot_of
 
 _READ = acl("User:alice", "READ", topic="orders")
@@ -38,7 +39,7 @@ def test_grants_are_sorted_and_unreadable_notes_are_named() -> None:
     assert str(_DAMAGED) in fault
 
 
-def test_the_grants_of_one_acl_are_found() -> None:
+def test_the_ends_of_some_acls_are_found() -> None:
     grants = [
         replace(_GRANT, acl=each, id=str(number))
         for number, each in enumerate(
@@ -50,12 +51,14 @@ def test_the_grants_of_one_acl_are_found() -> None:
         )
     ]  # fmt: skip
     later = replace(_GRANT, end_ms=_GRANT.end_ms + 1, acl_id=b"i" * 16)
-    notes = map(make_grant_note, [later, *grants])
+    waiting = replace(_GRANT, end_ms=_GRANT.end_ms + 2, is_waiting=True)
+    notes = map(make_grant_note, [later, waiting, *grants])
     snapshot = snapshot_of(_READ, _OTHER, _DAMAGED, *notes)
-    assert find_grants(snapshot, _READ) == (grants[0], later)
+    long = acl("User:alice", topic="x" * NAME_BYTES_MAX)
+    assert find_ends(snapshot, [_READ, acl("User:bob", topic="orders"), long]) == {_READ: later}
     for grant in grants[1:]:
-        assert find_grants(snapshot, grant.acl) == (grant,)
-    assert find_grants(snapshot, acl("User:bob", "READ", topic="orders")) == ()
+        assert find_ends(snapshot, [grant.acl]) == {grant.acl: grant}
+    assert find_ends(snapshot, []) == {}
 
 
 def test_notes_of_grants_are_joined_to_their_acls() -> None:
@@ -98,11 +101,15 @@ def test_the_state_of_a_grant(now_ms: int, waits: bool, state: State) -> None:
             "2001-09-09 01:46:40 UTC until 2001-09-09 01:47:40 UTC, by User:ops",
         ),
         (_OTHER, "note of the kind other"),
-        (_DAMAGED, "note that cannot be read"),
+        (_DAMAGED, f"note that cannot be read: {_DAMAGED}"),
     ],
 )  # fmt: skip
 def test_the_words_for_a_note(note: Acl, text: str) -> None:
-    assert describe_note(note) == text
+    assert describe_note(note) == show_acl(note) == text
+
+
+def test_another_acl_is_shown_as_it_is() -> None:
+    assert show_acl(_READ) == str(_READ)
 
 
 @pytest.mark.parametrize(
