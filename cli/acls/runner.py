@@ -154,6 +154,14 @@ async def execute_listing(listing: Listing, reader: AclReader, terminal: Termina
         terminal.tell(format_by_principal(found, listing.principals))
     else:
         terminal.tell(format_acls(found))
+    if not listing.as_json and any(acl.principal.startswith("Authorizerd:") for acl in found):
+        terminal.complain(_NAME_NOTES)
+
+
+_NAME_NOTES: Final = (
+    "authorizerd: the ACLs of Authorizerd:note are notes, which allow and deny nothing: 'authorizerd"
+    " acls grants' shows what they say of grants\n"
+)
 
 
 def _print_document(

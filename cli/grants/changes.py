@@ -49,11 +49,17 @@ class RefusedError(Exception):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """What to create and delete for one grant, which is the one afterwards, or that is gone."""
+    """What to create and delete for one grant.
+
+    Attributes:
+        grant: the one afterwards, or the one that goes.
+        is_last: False if the listing afterwards must show whether more is left to do.
+    """
 
     grant: Grant
     create: tuple[Acl, ...] = ()
     delete: tuple[Acl, ...] = ()
+    is_last: bool = True
 
 
 class Listed(msgspec.Struct, frozen=True):
@@ -69,14 +75,18 @@ def find_new(listed: Listed, new: Grant) -> Change:
     Raises:
         RefusedError: the ACL exists, or is granted.
     """
-    for other in listed.grants:
-        if other.id != new.id:
+    others = [grant for grant in listed.grants if grant.id != new.id]
+    for other in others:
+        if listed.is_present or other.is_waiting:
             waits = " and waiting" if other.is_waiting else ""
             raise RefusedError(
                 f"it is granted{waits} {describe_end(other)}: use --extend for a later end"
             )
     if listed.is_present and not listed.grants:
         raise RefusedError("this ACL exists without an end, so there is nothing to grant")
+    if others:
+        # Their ACL was deleted, and nobody has deleted the notes yet. They must not last longer.
+        return Change(new, delete=tuple(map(make_grant_note, others)), is_last=False)
     note = make_grant_note(new)
     return Change(new, (note,) if new.is_waiting else (new.acl, note))
 
@@ -104,7 +114,8 @@ def find_change(listed: Listed, request: GrantRequest, author: str, now_ms: int)
     if request.action == "permanent":
         if not is_active:
             raise RefusedError("it has not begun: --revoke it, and add the ACL")
-        return Change(last, delete=notes)
+        # Whoever identifies or begins grants may just be writing a note again.
+        return Change(last, delete=notes, is_last=False)
     assert request.end_ms is not None, "the flags are checked"
     texts = {"author": author, "reason": request.reason or last.reason}
     longer = replace(last, end_ms=request.end_ms, **texts)

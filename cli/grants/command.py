@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+import trio
+
 from authorizerd.acl.grants.model import Grant
 from authorizerd.acl.grants.reading import (
     describe_access,
@@ -44,6 +46,8 @@ from authorizerd.management.plan import document, state
 from authorizerd.management.plan.changes import AclChanges, AclRequest, arrange
 
 EXIT_REFUSED: Final = 4
+SETTLE_SECONDS: Final = 3.0
+"""How long a request of somebody who begins and ends grants may be on its way."""
 _ATTEMPTS_MAX: Final = 5
 _LOOK: Final = "\nSee what is granted with 'authorizerd acls grants', and run the command again."
 _RESULTS: Final = {
@@ -147,7 +151,10 @@ class Granting:
                 raise CommandError(f"{error}\nOthers changed ACLs meanwhile.{_LOOK}") from None
             grants = [change.grant for change in changes]
             if await self._carry_out(listed, changes):
-                return grants
+                if all(change.is_last for change in changes):
+                    return grants
+                if self._request.action == "permanent":
+                    await trio.sleep(SETTLE_SECONDS)
         raise CommandError(f"others changed ACLs {_ATTEMPTS_MAX} times meanwhile{_LOOK}")
 
     def _look_up(self, listed: apply_server.Listed) -> dict[Acl, Listed]:

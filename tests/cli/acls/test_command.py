@@ -423,3 +423,11 @@ def test_a_json_listing_of_a_grant_has_its_note(flags: str) -> None:
     if not flags:
         theirs.add(other)
     assert listed == theirs
+
+
+def test_a_listing_for_people_says_what_notes_are() -> None:
+    server = FakeServer(ALICE, make_grant_note(_GRANT))
+    listed = given(server, "--list")
+    assert "principal=Authorizerd:note" in listed.out
+    assert "allow and deny nothing" in listed.error
+    assert not given(server, "--list --topic orders").error

@@ -46,7 +46,8 @@ _REVOKE = replace(_PERMANENT, action="revoke")
         (Listed([], True), _GRANT, "exists without an end"),
         (Listed([], True), _WAITING, "exists without an end"),
         (Listed([_OTHER], True), _GRANT, "granted until .*: use --extend"),
-        (Listed([_OTHER], False), _GRANT, "granted until"),
+        # A note whose ACL was deleted goes first.
+        (Listed([_OTHER], False), _GRANT, Change(_GRANT, (), (_note(_OTHER),), is_last=False)),
         (Listed([replace(_WAITING, id="2")], False), _GRANT, "granted and waiting until"),
     ],
 )
@@ -74,10 +75,13 @@ def test_new_grants(listed: Listed, new: Grant, expected: Change | str) -> None:
         (Listed([], True), _EXTEND, "exists without an end"),
         (Listed([], False), _EXTEND, "not granted"),
         (Listed([_GRANT], False), _EXTEND, "not granted"),
-        (Listed([_GRANT], True), _PERMANENT, Change(_GRANT, (), (_note(_GRANT),))),
+        (
+            Listed([_GRANT], True), _PERMANENT,
+            Change(_GRANT, (), (_note(_GRANT),), is_last=False),
+        ),
         (
             Listed([_GRANT, _OTHER], True), _PERMANENT,
-            Change(_OTHER, (), (_note(_GRANT), _note(_OTHER))),
+            Change(_OTHER, (), (_note(_GRANT), _note(_OTHER)), is_last=False),
         ),
         (Listed([_WAITING], False), _PERMANENT, "has not begun"),
         (Listed([_GRANT], True), _REVOKE, Change(_GRANT, (), (_ACL, _note(_GRANT)))),

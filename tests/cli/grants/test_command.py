@@ -18,6 +18,7 @@ from authorizerd.acl.listing import derive_id
 from authorizerd.acl.model import Acl
 from authorizerd.acl.notes import is_note
 from authorizerd.cli.change.apply_server import Answered, Unanswered
+from authorizerd.cli.change.apply_server import Listed as ListedAcls
 from authorizerd.cli.commands import new_acls_parser
 from authorizerd.cli.errors import CommandError
 from authorizerd.cli.grants.arguments import read_grant_request
@@ -143,6 +144,34 @@ def test_a_grant_and_its_note_are_one_request(compares: bool) -> None:
     )
     with pytest.raises(RefusedError, match="use --extend"):
         _run(server)
+
+
+def test_a_note_whose_acl_was_deleted_goes_first() -> None:
+    stale = Grant(
+        id="1", acl=_ACL, begin_ms=_NOW, end_ms=_END + 1, author="User:eve", reason="first"
+    )
+    server = MemoryServer.of([make_grant_note(stale)], compares=True)
+    _run(server)
+    assert [request.is_creation for request, _ in server.sent] == [False, True]
+    assert [grant.end_ms for grant in _grants(server)] == [_END]
+
+
+def test_a_note_that_is_written_again_is_deleted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody was about to add the id of the ACL when it was made permanent."""
+    grant = Grant(id="1", acl=_ACL, begin_ms=_NOW, end_ms=_END, author="User:eve", reason="first")
+    server = MemoryServer.of([_ACL, make_grant_note(grant)], compares=False)
+    known = make_grant_note(replace(grant, acl_id=b"i" * 16))
+    list_acls = server.list_acls
+
+    async def list_later() -> ListedAcls:
+        if server.listings == 2:  # after the one that showed the deletion
+            server.acls = {**server.acls, derive_id(known): known}
+        return await list_acls()
+
+    monkeypatch.setattr(server, "list_acls", list_later)
+    _run(server, replace(_REQUEST, action="permanent"))
+    assert list(server.acls.values()) == [_ACL]
+    assert [request.acls for request, _ in server.sent] == [(make_grant_note(grant),), (known,)]
 
 
 def test_a_later_begin_is_only_a_note() -> None:
