@@ -154,13 +154,15 @@ async def execute_listing(listing: Listing, reader: AclReader, terminal: Termina
         terminal.tell(format_by_principal(found, listing.principals))
     else:
         terminal.tell(format_acls(found))
-    if not listing.as_json and any(acl.principal.startswith("Authorizerd:") for acl in found):
+    if not listing.as_json and any(acl.principal == _NOTE_PRINCIPAL for acl in found):
         terminal.complain(_NAME_NOTES)
 
 
+_NOTE_PRINCIPAL: Final = "Authorizerd:note"
+"""That of ``acl.notes``, which would load the index of ACLs for each listing."""
 _NAME_NOTES: Final = (
-    "authorizerd: the ACLs of Authorizerd:note are notes, which allow and deny nothing: 'authorizerd"
-    " acls grants' shows what they say of grants\n"
+    "authorizerd: the ACLs of Authorizerd:note are notes, which allow and deny nothing:"
+    " 'authorizerd acls grants' shows what they say of grants\n"
 )
 
 
@@ -224,9 +226,7 @@ async def _add(group: Group, admin: AclAdmin, terminal: Terminal, steps: Steps) 
 
 
 async def _describe_notes(reader: AclReader) -> list[Acl]:
-    from authorizerd.acl.notes import NOTE_PRINCIPAL  # it loads the index of ACLs
-
-    return await reader.describe(AclFilter(principal=NOTE_PRINCIPAL))
+    return await reader.describe(AclFilter(principal=_NOTE_PRINCIPAL))
 
 
 async def _warn_of_ends(acls: Collection[Acl], admin: AclAdmin, terminal: Terminal) -> None:

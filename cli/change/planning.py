@@ -21,7 +21,6 @@ import msgspec
 
 from authorizerd.acl.listing import derive_id
 from authorizerd.acl.model import Acl, AclAdded, AclRemoved, Change
-from authorizerd.acl.notes import is_note
 from authorizerd.acl.snapshot import AclSnapshot, apply_changes
 from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.cli.acl_file import is_log, parse_acls, read_acls, read_text
@@ -229,8 +228,6 @@ def _entries_of(scope: Scope) -> Iterator[Managed]:
 def _check_removals(files: Mapping[Path, AclsRead], removed: Iterable[Acl]) -> None:
     """Raise PlanError if an unread part of a file may be an ACL that the plan would delete."""
     for acl in removed:
-        if is_note(acl):
-            continue  # its ACL is desired
         for path, read in files.items():
             if not read.justifies_removal(acl):
                 raise PlanError(

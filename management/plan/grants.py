@@ -67,7 +67,8 @@ def settle_grants(
         if not asking and acl in wanted:
             continue  # without its notes, it becomes permanent
         # An active grant has its ACL, unless somebody has deleted it.
-        is_active = any(not each.is_waiting for each in (*asking, *grants))
+        has_begun = (now_ms >= each.begin_ms or not each.is_waiting for each in asking)
+        is_active = any(has_begun) or not all(each.is_waiting for each in grants)
         if is_active and acl in held:
             wanted[acl] = None
         elif is_active:

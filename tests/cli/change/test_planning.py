@@ -10,6 +10,7 @@ from authorizerd.acl.grants.model import Grant, make_grant_note
 from authorizerd.acl.model import Acl
 from authorizerd.acl.text.named_acl import name_acl
 from authorizerd.cli.broker_acls import BrokerAnswer
+from authorizerd.cli.change.planning import read_desired
 from authorizerd.management.formats.document import write_json_document
 from authorizerd.management.formats.listing import format_acls
 from authorizerd.management.plan.changes import AclChanges
@@ -223,6 +224,12 @@ def test_file_that_was_read_in_part_deletes_only_what_it_manages() -> None:
         assert "projects[0].custom[0]: Julie's file of custom roles" in error
     plan("topology.json none.yaml --accept-losses --out plan.json", code=10)
     assert {*written().changes.deleted} == {ALICE, BOB}
+    # What it names becomes permanent.
+    named = read_desired(Path("topology.json"), accepts_losses=True).acls
+    grant = Grant(id="1", acl=named[0], begin_ms=0, end_ms=2**42, author="User:ops", reason="why")
+    Path("now.json").write_text(write_json_document([*named, make_grant_note(grant)]).text)
+    plan("topology.json --out plan.json", f"--acls now.json {' '.join(KNOWN_SETTINGS)}", code=10)
+    assert written().changes.deleted == (make_grant_note(grant),)
 
 
 @pytest.mark.parametrize(("files", "words", "error"), [

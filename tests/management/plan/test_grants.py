@@ -11,7 +11,8 @@ from authorizerd.acl.grants.model import Grant, make_grant_note
 from authorizerd.acl.grants.reading import read_grants
 from authorizerd.acl.model import Acl
 from authorizerd.acl.notes import Note, make_note
-from authorizerd.management.plan.changes import AclChanges, make_changes
+from authorizerd.management.formats.model import Scope
+from authorizerd.management.plan.changes import AclChanges, make_changes, split_requests
 from authorizerd.management.plan.errors import PlanError
 from authorizerd.management.plan.grants import settle_grants
 from authorizerd.management.plan.selector import Managed, Selector
@@ -60,6 +61,8 @@ def _plan(
         # What has no end gets none.
         ([_A], [_A, _note(_GRANT)], [], [], "has no end"),
         ([_A], [_A, _note(_WAITING)], [], [], "has no end"),
+        ([_A], [_note(_WAITING)], [], [], "has no end"),
+        ([_A], [_note(_FUTURE)], [_note(_FUTURE)], [_A], ""),
         # An ACL with only a waiting note is not the grant's.
         ([_A, _note(_WAITING)], [], [], [_A], "1 grant is kept"),
         ([_A, _note(_WAITING)], [_A, _note(_WAITING)], [], [], ""),
@@ -106,6 +109,29 @@ def test_notes_are_outside_the_selection_but_follow_their_acl() -> None:
         with pytest.raises(PlanError, match="does not manage"):
             _plan([], [wanted], selector)
     assert not Selector([Managed(principal=_OTHER.principal)]).manages(_OTHER)
+
+
+@pytest.mark.parametrize(
+    "scope",
+    [
+        Scope(frozenset(["User:a"])),
+        Scope(acls=frozenset([_A])),
+        Scope(entries=(Managed(principal="User:a"),)),
+    ],
+)
+def test_the_scope_of_a_file_includes_notes_with_their_acls(scope: Scope) -> None:
+    """Otherwise, a part that was not read would prevent that their ACLs become permanent."""
+    assert scope.includes(_note(_GRANT))
+    assert not any(map(scope.includes, [_note(replace(_GRANT, acl=_B)), _OTHER, _DAMAGED]))
+
+
+def test_an_acl_and_its_notes_are_in_one_request() -> None:
+    notes = [_note(_GRANT), _note(_LATER)]
+    others = [acl("User:a", "READ", topic=f"s{number}") for number in range(3)]
+    changes = make_changes([], [*notes, _A, *others], _EVERYTHING)
+    sizes = [len(request.acls) for request in split_requests(changes, acls_max=4)]
+    assert sizes == [3, 3]
+    assert [request.acls for request in split_requests(changes, acls_max=2)][-1] == (_A, *notes)
 
 
 _grants = st.builds(
