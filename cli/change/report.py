@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -42,16 +42,25 @@ class Checked(NamedTuple):
     lines: tuple[str, ...]
 
 
-def describe_changes(changes: AclChanges) -> Iterator[str]:
-    """Yield the diff: each resource pattern, and below it the ACLs to create and to delete."""
-    signed = [("+", acl) for acl in changes.created] + [("-", acl) for acl in changes.deleted]
+def describe_changes(
+    changes: AclChanges, reasons: Mapping[Acl, tuple[str, ...]] | None = None
+) -> Iterator[str]:
+    """Yield the diff: each resource pattern, and below it the ACLs to create and to delete.
+
+    Args:
+        reasons: the groups that are the reason, for each ACL that groups give or no longer give.
+    """
+    why = reasons or {}
+    shown = changes.without_notes
+    signed = [("+", acl) for acl in shown.created] + [("-", acl) for acl in shown.deleted]
     ordered = sorted(signed, key=lambda each: (_pattern_of(each[1]), _entry_of(each[1]), each[0]))
     for (resource_type, name, pattern_type), group in groupby(
         ordered, key=lambda each: _pattern_of(each[1])
     ):
         yield f"{name_type(resource_type)} {name_pattern(pattern_type, name)}"
         for sign, acl in group:
-            yield f"{sign}   {describe_entry(acl)}"
+            groups = f" ({', '.join(why[acl]) or 'a group'})" if acl in why else ""
+            yield f"{sign}   {describe_entry(acl)}{escape_unprintable(groups)}"
 
 
 def _pattern_of(acl: Acl) -> tuple[int, str, int]:
@@ -70,14 +79,18 @@ def describe_entry(acl: Acl) -> str:
 
 
 def summarize_changes(plan: Plan) -> str:
-    steps = plan.steps
-    if not plan.changes.count:
+    steps = plan.changes
+    if not steps.count:
         return f"nothing to do: {count_of(plan.leads_to.acls, 'ACL')}, as desired"
-    created, deleted = len(plan.changes.created), len(plan.changes.deleted)
+    shown = steps.without_notes
+    created, deleted = len(shown.created), len(shown.deleted)
+    notes = [len(steps.created) - created, len(steps.deleted) - deleted]
+    and_notes = f", and notes: {notes[0]} to create, {notes[1]} to delete" if any(notes) else ""
     return (
-        f"{count_of(created, 'ACL')} to create ({len(steps.create_deny)} DENY, "
-        f"{len(steps.create_allow)} ALLOW), {deleted} to delete ({len(steps.delete_allow)} ALLOW, "
-        f"{len(steps.delete_deny)} DENY): {plan.made_for.acls} before, {plan.leads_to.acls} after"
+        f"{count_of(created, 'ACL')} to create ({len(shown.create_deny)} DENY, "
+        f"{len(shown.create_allow)} ALLOW), {deleted} to delete ({len(shown.delete_allow)} ALLOW, "
+        f"{len(shown.delete_deny)} DENY){and_notes}: {plan.made_for.acls} before, "
+        f"{plan.leads_to.acls} after"
     )
 
 

@@ -17,6 +17,7 @@ import msgspec
 from msgspec.structs import astuple
 
 from authorizerd.acl.model import Acl
+from authorizerd.acl.notes import is_note
 from authorizerd.acl.snapshot import is_grant
 from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX
 from authorizerd.acl.validation import find_creation_fault
@@ -31,7 +32,7 @@ STEPS: Final[tuple[StepName, ...]] = ("create_deny", "create_allow", "delete_all
 
 
 class AclChanges(msgspec.Struct, frozen=True, kw_only=True):
-    """The ACLs of each step, sorted. No ACL is in two steps."""
+    """The ACLs of each step, sorted, notes first or last. No ACL is in two steps."""
 
     create_deny: tuple[Acl, ...] = ()
     create_allow: tuple[Acl, ...] = ()
@@ -49,6 +50,12 @@ class AclChanges(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def count(self) -> int:
         return len(self.created) + len(self.deleted)
+
+    @property
+    def without_notes(self) -> AclChanges:
+        return AclChanges(
+            **{step: tuple(acl for acl in self.acls_of(step) if not is_note(acl)) for step in STEPS}
+        )
 
     def acls_of(self, step: StepName) -> tuple[Acl, ...]:
         acls: tuple[Acl, ...] = getattr(self, step)
@@ -76,15 +83,24 @@ def make_changes(present: Iterable[Acl], desired: Iterable[Acl], selector: Selec
     wanted = dict.fromkeys(desired)
     _check_desired(wanted, selector)
     held = set(present)
-    created = sorted((acl for acl in wanted if acl not in held), key=astuple)
-    deleted = sorted(
+    return arrange(
+        (acl for acl in wanted if acl not in held),
         (
             acl
             for acl in held
             if acl not in wanted and has_known_codes(acl) and selector.manages(acl)
         ),
-        key=astuple,
     )
+
+
+def arrange(created: Iterable[Acl], deleted: Iterable[Acl]) -> AclChanges:
+    """Return these changes by step, sorted.
+
+    Notes are created before everything else and deleted after it, so that what a note says of an
+    ACL is known whenever the ACL is present.
+    """
+    created = sorted(created, key=lambda acl: (not is_note(acl), astuple(acl)))
+    deleted = sorted(deleted, key=lambda acl: (is_note(acl), astuple(acl)))
     return AclChanges(
         create_deny=tuple(acl for acl in created if not is_grant(acl)),
         create_allow=tuple(acl for acl in created if is_grant(acl)),
