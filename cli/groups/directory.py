@@ -9,6 +9,8 @@ Source: RFC 4511 (LDAP), RFC 2696 (pages).
 
 from __future__ import annotations
 
+import os
+import stat
 import time
 from collections.abc import Collection, Iterator
 from contextlib import suppress
@@ -85,9 +87,10 @@ class _Session:
     def __init__(self, settings: LdapSettings) -> None:
         self._settings = settings
         self._end = time.monotonic() + settings.timeout_seconds
-        for path in (settings.ca, settings.password_file, settings.certificate, settings.key):
-            if path is not None:
-                _read(path)  # the library would not say which file is missing
+        # The library would not say which file is missing.
+        for path in (settings.ca, settings.certificate):
+            _read(path)
+        _read(settings.key, is_secret=True)
         self._connection = SimpleLDAPObject(settings.url)
         options = {
             ldap.OPT_PROTOCOL_VERSION: ldap.VERSION3,
@@ -110,7 +113,7 @@ class _Session:
         if settings.password_file is None:
             self._connection.sasl_external_bind_s()
             return
-        password = _read(settings.password_file).decode().rstrip("\r\n")
+        password = _read(settings.password_file, is_secret=True).decode().rstrip("\r\n")
         if not password:  # LDAP would take it for an anonymous client
             raise GroupsError(settings.password_file, "expected a password, found an empty file")
         self._connection.simple_bind_s(settings.bind_dn, password)
@@ -121,14 +124,18 @@ class _Session:
         count = 0
         while True:
             found, page.cookie = self._read_page(place, attributes, page)
-            count += len(found)
-            if count > self._settings.entries_max:
-                reason = f"more than {self._settings.entries_max:,} entries: narrow base or filter"
-                raise GroupsError(f"{place.base} {place.filter}", f"{reason}, or raise entries_max")
             for name, values in found:
                 if name is None:
                     reason = f"a part of it is elsewhere, at {values[0]}: name that server or base"
                     raise GroupsError(place.base, reason, "partial")
+                count += sum(map(len, values.values()))
+                if count > self._settings.values_max:
+                    reason = (
+                        f"more than {self._settings.values_max:,} values: narrow base or filter"
+                    )
+                    raise GroupsError(
+                        f"{place.base} {place.filter}", f"{reason}, or raise values_max"
+                    )
                 yield Entry(name, values)
             if not page.cookie:
                 return
@@ -153,11 +160,17 @@ class _Session:
             self._connection.unbind_ext_s()
 
 
-def _read(path: str) -> bytes:
+def _read(path: str | None, *, is_secret: bool = False) -> bytes:
+    if path is None:
+        return b""
     try:
-        return Path(path).read_bytes()
+        with Path(path).open("rb") as file:
+            mode, data = os.fstat(file.fileno()).st_mode, file.read()
     except OSError as error:
         raise GroupsError(path, error.strerror or str(error)) from error
+    if is_secret and mode & stat.S_IRWXO:
+        raise GroupsError(path, f"everybody may use this secret: run chmod o= {path}")
+    return data
 
 
 def _kind_of(error: ldap.LDAPError) -> Kind:

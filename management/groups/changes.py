@@ -84,7 +84,7 @@ def make_governed_changes(
     """
     claims = read_claims(present)
     held = {acl for acl in present if not is_made_note(acl)}
-    written = {acl for acl in desired if not is_made_note(acl)}
+    written = dict.fromkeys(acl for acl in desired if not is_made_note(acl)).keys()
     given = set() if own is None else own.expansion.given.keys() - written
     sets = _find_sets(held, claims)
     made = {acl for acl in given if acl not in held or acl in sets}

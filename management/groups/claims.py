@@ -75,7 +75,7 @@ def _read(acl: Acl) -> tuple[str, Sequence[bytes]]:
         fields = read_note(acl).fields
         data = urlsafe_b64decode(fields["acls"])
         claims = [data[at : at + _CLAIM_BYTES] for at in range(0, len(data), _CLAIM_BYTES)]
-        if SET_NAME.fullmatch(fields["set"]) and _write(fields["set"], claims) == acl:
+        if claims and SET_NAME.fullmatch(fields["set"]) and _write(fields["set"], claims) == acl:
             return fields["set"], claims
     except (KeyError, ValueError, NoteError):
         pass

@@ -59,7 +59,8 @@ class LdapSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         name, member: the attributes with a group's name, and with its members: names of entries, or
             without ``people``, values for the principal.
         ignored_members: entries that are no members, such as the one that an empty group must have.
-        page_size: entries in one answer. entries_max: the maximum number of groups, and of people.
+        page_size: entries in one answer.
+        values_max: the maximum number of values of groups, and of people.
         timeout_seconds: for all of it.
     """
 
@@ -76,7 +77,7 @@ class LdapSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     member: str = "member"
     ignored_members: tuple[str, ...] = ()
     page_size: _Count = 500
-    entries_max: _Count = 200_000
+    values_max: _Count = 1_000_000
     timeout_seconds: _Count = 60
 
     @property
@@ -146,7 +147,7 @@ def _check_ldap(ldap: LdapSettings) -> None:
         raise AclTextError("ldap", "expected bind_dn with password_file, or certificate with key")
     before, attribute, after = ldap.principal_parts
     fault = find_member_fault(f"{before}x{after}")
-    if before == GROUP:
+    if before.startswith(GROUP):
         fault = "expected a principal of clients, not of a group"
     if fault is not None:
         raise AclTextError("ldap.principal", fault)

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,14 +19,14 @@ from authorizerd.management.groups.expansion import expand
 from authorizerd.management.groups.membership import Membership, find_group
 from authorizerd.management.plan.changes import AclChanges, split_requests
 from authorizerd.management.plan.selector import Managed, Selector
-from tests.management.groups.worlds import (
+from tests.support.acls import acl, snapshot_of
+from tests.support.group_worlds import (
     QUESTIONS,
     World,
     allows_with_groups,
     hand_made_acls,
     worlds,
 )
-from tests.support.acls import snapshot_of
 from tests.support.sizes import size
 
 NOTHING = Selector([Managed(principal="User:nobody")])
@@ -111,3 +112,96 @@ def test_changes_of_members_never_touch_other_acls(
     assert without_notes(state) == hand_made | set(given)
     final = {claim(each) for each in set(given) - hand_made}
     assert read_claims(state).sets == dict.fromkeys(final, ("a", "b")) or not final
+
+
+READ = acl("Group:g", topic="orders")
+A, B, C = (acl(f"User:{name}", topic="orders") for name in "abc")
+EVERYTHING = Selector(None)
+
+
+def state_of(groups: dict[str, set[str]], *desired: Acl, name: str = "payments") -> set[Acl]:
+    return carry_out((), plan((), desired, groups, name=name).changes)
+
+
+def test_claims_precede_what_they_claim_and_outlive_it() -> None:
+    deny = acl("Group:g", topic="orders", deny=True)
+    governed = plan((), [READ, deny], {"g": {"User:a"}})
+    order = [is_note(each) for each in governed.changes.created]
+    assert order == [True, False, False]
+    state = carry_out((), governed.changes)
+    changes = plan(state, [], {"g": {"User:a"}}).changes
+    assert [is_note(each) for each in changes.deleted] == [False, False, True]
+
+
+def test_acl_that_was_there_before_stays_when_its_member_leaves() -> None:
+    joined = plan([A], [READ], {"g": {"User:a", "User:b"}})
+    assert joined.outcome is not None
+    assert joined.outcome.there_before == 1
+    left = carry_out({A}, joined.changes)
+    left = carry_out(left, plan(left, [READ], {"g": {"User:c"}}).changes)
+    assert without_notes(left) == {A, C}
+
+
+def test_acl_of_two_groups_goes_with_the_last_one() -> None:
+    both = [READ, acl("Group:h", topic="orders")]
+    state = state_of({"g": {"User:a"}, "h": {"User:a"}}, *both)
+    state = carry_out(state, plan(state, both, {"g": set(), "h": {"User:a"}}).changes)
+    assert without_notes(state) == {A}
+    state = carry_out(state, plan(state, both, {"g": set(), "h": set()}).changes)
+    assert state == set()
+
+
+def test_acl_of_two_sets_goes_with_the_last_one() -> None:
+    state = state_of({"g": {"User:a"}}, READ, name="x")
+    state = carry_out(state, plan(state, [READ], {"g": {"User:a"}}, name="y").changes)
+    state = carry_out(state, plan(state, [READ], {"g": set()}, name="x").changes)
+    assert without_notes(state) == {A}
+    assert carry_out(state, plan(state, [READ], {"g": set()}, name="y").changes) == set()
+
+
+@pytest.mark.parametrize("groups", [None, {"g": {"User:b"}}, {"g": {"User:a", "User:b"}}])
+def test_acl_that_is_desired_by_itself_becomes_permanent(
+    groups: dict[str, set[str]] | None,
+) -> None:
+    """Whether or not the plan is about groups, and in every set."""
+    state = state_of({"g": {"User:a", "User:b"}}, READ)
+    desired = [A] if groups is None else [A, READ]
+    selector = Selector([Managed(principal="User:a")])
+    governed = plan(state, desired, groups, selector=selector)
+    assert governed.permanent == 1
+    state = carry_out(state, governed.changes)
+    assert without_notes(state) == {A, B}
+    state = carry_out(state, plan(state, [READ], {"g": set()}).changes)
+    assert state == {A}
+
+
+def test_listing_of_everything_makes_nothing_permanent() -> None:
+    """It has the notes as well, so it describes the same state."""
+    state = state_of({"g": {"User:a"}}, READ) | {B}
+    governed = plan(state, state, None, selector=EVERYTHING)
+    assert (governed.changes, governed.permanent) == (AclChanges(), 0)
+
+
+@pytest.mark.parametrize("groups", [None, {}])
+def test_other_plans_keep_what_a_set_made(groups: dict[str, set[str]] | None) -> None:
+    state = state_of({"g": {"User:a"}}, READ)
+    governed = plan(state | {B}, [C], groups, name="other", selector=EVERYTHING)
+    assert without_notes(carry_out(state | {B}, governed.changes)) == {A, C}
+    assert governed.kept == {"payments": 1}
+
+
+def test_file_without_groups_removes_what_its_set_made() -> None:
+    state = state_of({"g": {"User:a"}}, READ)
+    assert carry_out(state, plan(state, [], {}).changes) == set()
+
+
+def test_claim_whose_acl_is_gone_is_pruned() -> None:
+    state = state_of({"g": {"User:a", "User:b"}}, READ) - {A}
+    governed = plan(state, [READ], {"g": {"User:b"}})
+    assert set(read_claims(carry_out(state, governed.changes)).sets) == {claim(B)}
+
+
+def test_reasons_are_the_groups() -> None:
+    state = state_of({"g": {"User:a"}, "h": {"User:a"}}, READ, acl("Group:h", topic="payments"))
+    governed = plan(state, [READ], {"g": {"User:b"}})
+    assert governed.reasons == {B: ("g",), A: ("g",), acl("User:a", topic="payments"): ()}
