@@ -32,19 +32,12 @@ except ImportError as error:
     raise CommandError(reason) from error
 
 _PARTIAL: Final = (
-    ldap.SIZELIMIT_EXCEEDED,
-    ldap.TIMELIMIT_EXCEEDED,
-    ldap.ADMINLIMIT_EXCEEDED,
-    ldap.PARTIAL_RESULTS,
-    ldap.REFERRAL,
-    ldap.REFERRAL_LIMIT_EXCEEDED,
+    *(ldap.SIZELIMIT_EXCEEDED, ldap.TIMELIMIT_EXCEEDED, ldap.ADMINLIMIT_EXCEEDED),
+    *(ldap.PARTIAL_RESULTS, ldap.REFERRAL, ldap.REFERRAL_LIMIT_EXCEEDED),
 )
 _INVALID: Final = (
-    ldap.FILTER_ERROR,
-    ldap.INSUFFICIENT_ACCESS,
-    ldap.INVALID_CREDENTIALS,
-    ldap.INVALID_DN_SYNTAX,
-    ldap.NO_SUCH_OBJECT,
+    *(ldap.FILTER_ERROR, ldap.INSUFFICIENT_ACCESS, ldap.INVALID_CREDENTIALS),
+    *(ldap.INVALID_DN_SYNTAX, ldap.NO_SUCH_OBJECT),
 )
 
 

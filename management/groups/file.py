@@ -1,21 +1,6 @@
 """Read a file of groups: YAML that has the members, or says how a directory has them.
 
-    set: payments                 # whose ACLs these are: other sets do not remove them
-    may_be_empty: [on-call]       # groups that may have no members; default: none
-    groups:
-      payments-readers: [User:alice, Group:payments-admins]
-      payments-admins: [User:bob]
-      on-call: []
-
-In place of ``groups``, a directory:
-
-    ldap:
-      url: ldaps://directory.example.com
-      bind_dn: cn=authorizerd,dc=example,dc=com
-      password_file: /etc/authorizerd/directory-password
-      groups: {base: "ou=groups,dc=example,dc=com", filter: (objectClass=groupOfNames)}
-      people: {base: "ou=people,dc=example,dc=com", filter: (objectClass=person)}
-      principal: User:{uid}       # an attribute of people, or the attribute of a group's members
+Its form is in docs/governance.md.
 
 **Invariant:** nothing is guessed. An unknown key, a repeated key and a value of the wrong type are
 errors that name their place.

@@ -10,6 +10,7 @@ import pytest
 
 from authorizerd.cli.groups.reading import read_groups, read_membership
 from authorizerd.management.groups.errors import GroupsError
+from tests.support.sizes import size
 from tests.support.slapd import PASSWORD, SUFFIX, entry, group, groups_file, person, running_slapd
 from tests.support.sockets import accepting
 
@@ -168,3 +169,20 @@ def test_silent_server_is_given_up(server: Server) -> None:
         begin = time.monotonic()
         assert server.refuse("readers", url=f"ldaps://{address}", timeout_seconds="1")[0] == "away"
         assert time.monotonic() - begin < 60
+
+
+def test_large_directory_is_read_whole(tmp_path: Path) -> None:
+    """Each of 10,000 people is in three of 500 groups, and group 0 has all of them."""
+    people, groups = size(300, 10_000), size(20, 500)
+    members: list[set[str]] = [set() for _ in range(groups)]
+    for number in range(people):
+        for factor in (1, 7, 13):
+            members[number * factor % groups].add(f"u{number}")
+    members[0] = {f"u{number}" for number in range(people)}
+    entries = [person(f"u{number}") for number in range(people)]
+    entries += (group(f"g{number}", *sorted(each)) for number, each in enumerate(members))
+    with running_slapd(tmp_path, entries, "sizelimit size=100 size.prtotal=unlimited") as port:
+        found = Server(tmp_path, port).read(*(f"g{number}" for number in range(groups)))
+    assert found == {
+        f"g{number}": sorted(f"User:{uid}" for uid in each) for number, each in enumerate(members)
+    }

@@ -114,6 +114,30 @@ def test_changes_of_members_never_touch_other_acls(
     assert read_claims(state).sets == dict.fromkeys(final, ("a", "b")) or not final
 
 
+def given_by(world: World) -> set[Acl]:
+    members = {group: frozenset(users) for group, users in world.members.items()}
+    return {*expand(world.acls, Membership(members)).given}
+
+
+@given(worlds, worlds, hand_made_acls, hand_made_acls)
+def test_scope_applies_only_to_acls_made_by_hand(
+    first: World, second: World, before: set[Acl], desired: set[Acl]
+) -> None:
+    """Another set's ACLs stay, until the desired files have them."""
+    groups = [each for each in first.acls if find_group(each.principal) is not None]
+    state = carry_out(before, plan(before, groups, first.members, name="other").changes)
+    others = given_by(World(groups, first.members)) - before
+    groups = [each for each in second.acls if find_group(each.principal) is not None]
+    wanted = [*desired, *groups]
+    governed = plan(state, wanted, second.members, selector=Selector(None))
+    state = carry_out(state, governed.changes)
+    given = given_by(World(groups, second.members))
+    assert without_notes(state) == desired | given | others
+    claims = read_claims(state).sets
+    assert {each for each in others if claim(each) in claims} == others - desired
+    assert plan(state, wanted, second.members, selector=Selector(None)).changes == AclChanges()
+
+
 READ = acl("Group:g", topic="orders")
 A, B, C = (acl(f"User:{name}", topic="orders") for name in "abc")
 EVERYTHING = Selector(None)
