@@ -52,7 +52,7 @@ test-replay: setup-dev
 	$(BIN)/pytest -m replay $(REPLAY_TESTS)
 
 # Run the same tests with all random and large inputs.
-test-whole: setup-dev .venv-release/.setup .venv-gateways/.setup
+test-whole: setup-dev .venv-release/.setup .venv-gateways/.setup .venv/.setup-ldap
 	WHOLE=1 $(BIN)/pytest $(PARALLEL) -m "smoke or not replay"
 	WHOLE=1 $(BIN)/pytest -m replay $(REPLAY_TESTS)
 
@@ -118,6 +118,11 @@ mutation-score: setup-dev .venv-mutation/.setup
 # Measure how long each kind of request blocks the event loop, for every kind of caller.
 stretches: setup-dev
 	$(BIN)/python -m tests.loop --whole --repeats $(or $(REPEATS),3)
+
+# The library for directories: it is built from its sources, with libldap2-dev and libsasl2-dev.
+.venv/.setup-ldap: .venv/.setup-dev requirements-ldap.lock
+	$(INSTALL) --require-hashes --no-build-isolation -r requirements-ldap.lock
+	@touch $@
 
 # The gateways that Debian does not have.
 .venv-gateways/.setup: requirements-gateways.lock
@@ -232,6 +237,9 @@ lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --custom-compile-command 'make lock' --constraint requirements.lock \
 	  --output-file requirements-mutation.lock requirements-mutation.in
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	  --custom-compile-command 'make lock' --constraint requirements-dev.lock \
+	  --output-file requirements-ldap.lock requirements-ldap.in
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --custom-compile-command 'make lock' --output-file requirements-gateways.lock requirements-gateways.in
 

@@ -68,5 +68,12 @@ CODES: Final[Mapping[str, type[Code]]] = {
 
 def parse_acl(named: NamedAcl) -> Acl:
     """Return the ACL with these names. UNKNOWN gives the code 0, whatever the code was before."""
-    fields = msgspec.structs.asdict(named)
-    return Acl(**fields | {field: int(codes[fields[field]]) for field, codes in CODES.items()})
+    return Acl(
+        int(ResourceType[named.resource_type]),
+        named.resource_name,
+        int(PatternType[named.pattern_type]),
+        named.principal,
+        named.host,
+        int(Operation[named.operation]),
+        int(PermissionType[named.permission_type]),
+    )

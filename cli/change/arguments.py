@@ -42,6 +42,8 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
         "part is an error if the plan may delete what it grants"
     )
     flags.add_switch(parser, "--accept-losses", text)
+    text = "expand the groups that the desired files name, with the members in this file"
+    flags.add_file(parser, "--groups", text, "FILE")
     flags.add_json_argument(parser)
     checks = parser.add_argument_group("what must not break (otherwise, the exit code is 3)")
     text = "run the policy tests of these files, before and after the plan"

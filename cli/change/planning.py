@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -28,14 +28,23 @@ from authorizerd.cli.acl_source import AclSource, SourceRequest, open_source
 from authorizerd.cli.change import report
 from authorizerd.cli.change.traffic import TrafficRequest, check_traffic
 from authorizerd.cli.errors import CommandError
+from authorizerd.cli.groups.reading import describe_governed, read_group_set
 from authorizerd.cli.output import print_lines
 from authorizerd.cli.policy.faults import FaultyFileError
 from authorizerd.cli.selection_flags import Selection
 from authorizerd.cli.transfer.text_place import find_writable, new_error, write_text
 from authorizerd.management.formats.model import AclsRead, Scope
 from authorizerd.management.formats.unread import find_placeholder
+from authorizerd.management.groups.changes import (
+    GovernedChanges,
+    GroupOutcome,
+    make_governed_changes,
+)
+from authorizerd.management.groups.claims import is_made_note
+from authorizerd.management.groups.expansion import find_groups
+from authorizerd.management.groups.membership import find_group
 from authorizerd.management.plan import document
-from authorizerd.management.plan.changes import AclChanges, check_size, make_changes
+from authorizerd.management.plan.changes import AclChanges, check_size
 from authorizerd.management.plan.errors import PlanError
 from authorizerd.management.plan.grants import settle_grants
 from authorizerd.management.plan.names import has_known_codes
@@ -142,37 +151,63 @@ class PlanRequest(msgspec.Struct, frozen=True, kw_only=True):
     selection: Selection
     source: SourceRequest
     recorded: TrafficRequest
+    groups: Path | None = None
+
+
+class Planned(NamedTuple):
+    """A plan, the ACLs that it was made for, its checks, and what it does with groups' ACLs."""
+
+    plan: document.Plan
+    source: AclSource
+    checked: Sequence[report.Checked]
+    outcome: GroupOutcome | None
+
+
+def make_plan(request: PlanRequest) -> Planned:
+    """Return the plan for these files. Blocks.
+
+    Raises:
+        AclError, CommandError, FaultyFileError: no plan can be made.
+    """
+    accepts = request.accept_losses
+    files = {path: read_desired(path, accepts_losses=accepts) for path in request.desired}
+    selector = _read_selector(request.selection, files.values())
+    desired = [acl for read in files.values() for acl in read.acls]
+    own = None if request.groups is None else read_group_set(request.groups, desired)
+    source = open_source(request.source)
+    present = list(source.snapshot.acls.values())
+    named = find_groups(desired)
+    hand = [acl for acl in desired if own is None or find_group(acl.principal) is None]
+    governable = [acl for acl in present if not is_made_note(acl)]
+    settled = settle_grants(governable, hand, selector, time.time_ns() // 1_000_000)
+    governed = make_governed_changes(present, settled.desired, selector, own)
+    changes = governed.changes
+    if not accepts:
+        _check_removals(files, changes.without_notes.deleted)
+    effect = ": then each request is atomic, but the plan is not"
+    check_size(changes, batches=request.batches, effect=effect)
+    after = change_snapshot(source.snapshot, changes)
+    found = (
+        report.check_tests(request.tests, source, after),
+        check_traffic(request.recorded, source, after),
+    )
+    checked = [each for each in found if each is not None]
+    notes = [f"{path}: {loss}" for path, read in files.items() for loss in read.losses]
+    notes += (*settled.sentences, *describe_governed(governed, named))
+    results = [each.result for each in checked]
+    plan = propose(source, after, governed, selector, notes, results)
+    return Planned(plan, source, checked, governed.outcome)
 
 
 def plan_changes(request: PlanRequest) -> int:
     if request.source.as_of is not None:
         request.source.refuse("--as-of: a plan changes the current ACLs; leave out the flag")
     out = find_plan_file(request.out, _list_inputs(request))
-    accepts = request.accept_losses
-    files = {path: read_desired(path, accepts_losses=accepts) for path in request.desired}
-    selector = _read_selector(request.selection, files.values())
-    source = open_source(request.source)
-    present = source.snapshot.acls.values()
-    desired = [acl for read in files.values() for acl in read.acls]
-    settled = settle_grants(present, desired, selector, time.time_ns() // 1_000_000)
-    changes = make_changes(present, settled.desired, selector)
-    if not accepts:
-        _check_removals(files, changes.deleted)
-    effect = ": then each request is atomic, but the plan is not"
-    check_size(changes, batches=request.batches, effect=effect)
-    after = change_snapshot(source.snapshot, changes)
     try:
-        found = (
-            report.check_tests(request.tests, source, after),
-            check_traffic(request.recorded, source, after),
-        )
+        plan, source, checked, _ = make_plan(request)
     except FaultyFileError as error:
         sys.stderr.write(f"{error}\nauthorizerd: no plan was made\n")
         return EXIT_FAULT
-    checked = [each for each in found if each is not None]
-    notes = [f"{path}: {loss}" for path, read in files.items() for loss in read.losses]
-    notes += settled.sentences
-    plan = propose(source, after, changes, selector, notes, [each.result for each in checked])
     data = document.encode_plan(plan)
     if out is not None:
         path, mode = out
@@ -183,13 +218,14 @@ def plan_changes(request: PlanRequest) -> int:
         print_lines(_describe(plan, source, checked, request.out))
     if plan.breaks:
         return EXIT_BREAKS
-    return EXIT_CHANGES if changes.count else 0
+    return EXIT_CHANGES if plan.changes.count else 0
 
 
 def _list_inputs(request: PlanRequest) -> Iterator[tuple[str, Path]]:
     recorded, source = request.recorded, request.source
     paths: dict[str, Iterable[Path | str | None]] = {
         "DESIRED": request.desired,
+        "--groups": (request.groups,),
         "--tests": request.tests,
         "--traffic": recorded.traffic,
         "--traffic-report": (recorded.traffic_report,),
@@ -248,7 +284,7 @@ def change_snapshot(before: AclSnapshot, changes: AclChanges) -> AclSnapshot:
 def propose(
     source: AclSource,
     after: AclSnapshot,
-    changes: AclChanges,
+    governed: GovernedChanges,
     selector: Selector,
     notes: Sequence[str] = (),
     checks: Sequence[document.PlanCheck] = (),
@@ -258,7 +294,8 @@ def propose(
     Args:
         notes: the first warnings.
     """
-    proposal = Proposal(source.snapshot, after, changes, source.settings)
+    changes, outcome = governed.changes, governed.outcome
+    proposal = Proposal(source.snapshot, after, changes.without_notes, source.settings)
     warnings = [*notes, *find_warnings(proposal, source.caller)]
     acls, settings = source.snapshot.acls, source.settings
     digest = digest_acls(acls.values())
@@ -279,14 +316,15 @@ def propose(
         manages=selector.document,
         warnings=tuple(warnings),
         checks=tuple(checks),
-        steps=document.name_steps(changes),
+        group_set=msgspec.UNSET if outcome is None else outcome.set,
+        steps=document.name_steps(changes, governed.reasons),
     )
 
 
 def _describe(
     plan: document.Plan, source: AclSource, checked: Sequence[report.Checked], out: Path | None
 ) -> Iterator[str]:
-    diff = list(report.describe_changes(plan.changes))
+    diff = list(report.describe_changes(plan.changes, plan.reasons))
     yield from diff
     if diff:
         yield ""

@@ -18,6 +18,7 @@ from authorizerd.cli.change.report import describe_changes
 from authorizerd.cli.errors import CommandError
 from authorizerd.cli.output import print_lines, warn
 from authorizerd.cli.selection_flags import Selection
+from authorizerd.management.groups.changes import GovernedChanges
 from authorizerd.management.plan.changes import check_size, make_changes
 from authorizerd.management.plan.selector import Selector
 
@@ -32,7 +33,7 @@ def remove_acls(
     selector = Selector(entries)
     changes = make_changes(source.snapshot.acls.values(), (), selector)
     after = change_snapshot(source.snapshot, changes)
-    plan = propose(source, after, changes, selector)
+    plan = propose(source, after, GovernedChanges(changes=changes), selector)
     check_size(changes, batches=request.batches)
     if not request.json:
         print_lines(describe_changes(changes))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -25,6 +25,7 @@ from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.text.named_acl import name_acl
 from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.cli.acl_source import AclSource
+from authorizerd.management.groups.claims import is_made_note
 from authorizerd.management.plan.changes import AclChanges
 from authorizerd.management.plan.document import Plan, PlanCheck
 from authorizerd.management.plan.names import has_known_codes
@@ -44,21 +45,33 @@ class Checked(NamedTuple):
     lines: tuple[str, ...]
 
 
-def describe_changes(changes: AclChanges) -> Iterator[str]:
+def describe_changes(
+    changes: AclChanges, reasons: Mapping[Acl, tuple[str, ...]] | None = None
+) -> Iterator[str]:
     """Yield the diff: each resource pattern, and below it the ACLs to create and to delete.
 
-    What notes say comes at the end.
+    What the notes of grants say comes at the end.
+
+    Args:
+        reasons: the groups that are the reason, for each ACL that groups give or no longer give.
     """
-    every = [("+", acl) for acl in changes.created] + [("-", acl) for acl in changes.deleted]
-    signed = [each for each in every if not is_note(each[1])]
+    why = reasons or {}
+    shown = changes.without_notes
+    signed = [("+", acl) for acl in shown.created] + [("-", acl) for acl in shown.deleted]
     ordered = sorted(signed, key=lambda each: (_pattern_of(each[1]), _entry_of(each[1]), each[0]))
     for (resource_type, name, pattern_type), group in groupby(
         ordered, key=lambda each: _pattern_of(each[1])
     ):
         yield f"{name_type(resource_type)} {name_pattern(pattern_type, name)}"
         for sign, acl in group:
-            yield f"{sign}   {describe_entry(acl)}"
-    notes = [f"{sign}   {describe_note(acl)}" for sign, acl in every if is_note(acl)]
+            groups = f" ({', '.join(why[acl]) or 'a group'})" if acl in why else ""
+            yield f"{sign}   {describe_entry(acl)}{escape_unprintable(groups)}"
+    every = [("+", acl) for acl in changes.created] + [("-", acl) for acl in changes.deleted]
+    notes = [
+        f"{sign}   {describe_note(acl)}"
+        for sign, acl in every
+        if is_note(acl) and not is_made_note(acl)
+    ]
     if notes:
         yield _NOTES
         yield from sorted(notes)
@@ -83,17 +96,18 @@ def describe_entry(acl: Acl) -> str:
 
 
 def summarize_changes(plan: Plan) -> str:
-    changes = plan.changes
-    if not changes.count:
+    steps = plan.changes
+    if not steps.count:
         return f"nothing to do: {count_of(plan.leads_to.acls, 'ACL')}, as desired"
-    acls = changes.without_notes
-    notes = changes.count - acls.count
-    and_notes = f", {count_of(notes, 'note')} to change" if notes else ""
+    shown = steps.without_notes
+    created, deleted = len(shown.created), len(shown.deleted)
+    notes = [len(steps.created) - created, len(steps.deleted) - deleted]
+    and_notes = f", and notes: {notes[0]} to create, {notes[1]} to delete" if any(notes) else ""
     return (
-        f"{count_of(len(acls.created), 'ACL')} to create ({len(acls.create_deny)} DENY, "
-        f"{len(acls.create_allow)} ALLOW), {len(acls.deleted)} to delete ("
-        f"{len(acls.delete_allow)} ALLOW, {len(acls.delete_deny)} DENY){and_notes}: "
-        f"{plan.made_for.acls} before, {plan.leads_to.acls} after"
+        f"{count_of(created, 'ACL')} to create ({len(shown.create_deny)} DENY, "
+        f"{len(shown.create_allow)} ALLOW), {deleted} to delete ({len(shown.delete_allow)} ALLOW, "
+        f"{len(shown.delete_deny)} DENY){and_notes}: {plan.made_for.acls} before, "
+        f"{plan.leads_to.acls} after"
     )
 
 

@@ -16,6 +16,7 @@ from hashlib import sha256
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
+from msgspec.structs import asdict
 
 from authorizerd.acl.known_settings import ALLOW_EVERYONE, SUPER_USERS
 from authorizerd.acl.model import Acl, PermissionType
@@ -39,6 +40,7 @@ Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 
 _CHECKSUM: Final = "sha256"
 """The key of the checksum in the document. The checksum does not cover itself."""
+_GROUPS: Final = "groups"
 _MAKE_ANEW: Final = "make the plan again with 'authorizerd acls plan'"
 _EXPECTED: Final = "expected a plan, as 'authorizerd acls plan --out' writes it"
 _PLACE: Final = re.compile(r"(.*) - at `\$\.?(.*)`", re.DOTALL)
@@ -79,13 +81,23 @@ class PlanSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     allow_everyone: bool | None = msgspec.field(name=ALLOW_EVERYONE)
 
 
+class PlannedAcl(NamedAcl, frozen=True, forbid_unknown_fields=True, gc=False):
+    """An ACL of a step.
+
+    Attributes:
+        groups: set if groups give the ACL, or no longer give it: their names, if they are known.
+    """
+
+    groups: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+
+
 class PlanSteps(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The ACLs that each step creates or deletes, in the order of the steps."""
 
-    create_deny: tuple[NamedAcl, ...]
-    create_allow: tuple[NamedAcl, ...]
-    delete_allow: tuple[NamedAcl, ...]
-    delete_deny: tuple[NamedAcl, ...]
+    create_deny: tuple[PlannedAcl, ...]
+    create_allow: tuple[PlannedAcl, ...]
+    delete_allow: tuple[PlannedAcl, ...]
+    delete_deny: tuple[PlannedAcl, ...]
 
 
 class PlanCheck(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -119,6 +131,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         manages: what the plan manages: entries, or ``everything``.
         warnings: sentences about what a reviewer should know.
         checks: what ``--tests`` and ``--traffic`` found.
+        group_set: the set whose groups were expanded, if any were.
     """
 
     format: Literal["authorizerd-acl-plan"] = FORMAT
@@ -129,6 +142,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     manages: tuple[Managed, ...] | Everything
     warnings: tuple[str, ...]
     checks: tuple[PlanCheck, ...]
+    group_set: str | msgspec.UnsetType = msgspec.UNSET
     steps: PlanSteps
 
     @property
@@ -147,9 +161,35 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             **{step: tuple(map(parse_acl, getattr(self.steps, step))) for step in STEPS}
         )
 
+    @property
+    def reasons(self) -> dict[Acl, tuple[str, ...]]:
+        """The groups that are the reason for changes; empty where they are not known."""
+        return {
+            parse_acl(each): each.groups
+            for step in STEPS
+            for each in getattr(self.steps, step)
+            if each.groups is not msgspec.UNSET
+        }
 
-def name_steps(changes: AclChanges) -> PlanSteps:
-    return PlanSteps(**{step: tuple(map(name_acl, changes.acls_of(step))) for step in STEPS})
+
+def name_steps(
+    changes: AclChanges, reasons: Mapping[Acl, tuple[str, ...]] | None = None
+) -> PlanSteps:
+    """Return the steps with names.
+
+    Args:
+        reasons: the groups that are the reason, for each ACL that groups give or no longer give.
+    """
+    why = reasons or {}
+    return PlanSteps(
+        **{
+            step: tuple(
+                PlannedAcl(**asdict(name_acl(acl)), groups=why.get(acl, msgspec.UNSET))
+                for acl in changes.acls_of(step)
+            )
+            for step in STEPS
+        }
+    )
 
 
 def encode_plan(plan: Plan) -> bytes:
@@ -161,7 +201,9 @@ def encode_plan(plan: Plan) -> bytes:
 
 def _lay_out(value: Any, indent: str) -> str:  # noqa: ANN401 - a JSON value
     """Return JSON in which only lists and objects of scalars are on one line."""
-    items = list(value.values() if isinstance(value, dict) else value if _is_list(value) else ())
+    items = list(value if _is_list(value) else ())
+    if isinstance(value, dict):
+        items = [each for key, each in value.items() if key != _GROUPS]  # an ACL is on one line
     if not any(isinstance(item, dict) or _is_list(item) for item in items):
         text = json.dumps(value, ensure_ascii=False)
         # A reviewer must see every character. So those that change the order of text are escaped.
@@ -240,10 +282,12 @@ def _check_manages(plan: Plan) -> None:
 
 def _check_steps(plan: Plan) -> None:
     """Check each ACL of the steps, and that the steps lead from the first state to the second."""
-    selector, changes = plan.selector, plan.changes
+    selector, changes, reasons = plan.selector, plan.changes, plan.reasons
     seen: set[Acl] = set()
     for place, step, acl in _places(changes):
-        fault = _find_fault(step, acl, selector)
+        # What groups make is managed by its notes, whatever the plan manages.
+        is_managed = acl in reasons or is_note(acl) or selector.manages(acl)
+        fault = _find_fault(step, acl, is_managed=is_managed)
         if fault is None and acl in seen:
             fault = "repeats an ACL of the plan"
         if fault is not None:
@@ -265,13 +309,13 @@ def _places(changes: AclChanges) -> Iterator[tuple[str, StepName, Acl]]:
             yield f"steps.{step}[{number}]", step, acl
 
 
-def _find_fault(step: StepName, acl: Acl, selector: Selector) -> str | None:
+def _find_fault(step: StepName, acl: Acl, *, is_managed: bool) -> str | None:
     if not has_known_codes(acl):
         return "expected the names of codes that Kafka can create"
     permission = PermissionType.ALLOW if step.endswith("allow") else PermissionType.DENY
     if is_grant(acl) is not step.endswith("allow") and not is_note(acl):
         return f"expected an ACL with {permission.name}"
-    if not selector.manages(acl):
+    if not is_managed:
         return "the plan does not manage this ACL"
     fault = find_creation_fault(acl) if step.startswith("create") else None
     return None if fault is None else f"Kafka would refuse to create it ({fault})"

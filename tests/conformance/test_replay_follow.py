@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from authorizerd.replay.ingest.commit import list_commits
+from authorizerd.replay.plain_files import LocalFiles
 from tests.conformance.audit_topic import AuditTopic
 
 LOSES_ACCESS = "User:growth-svc-31"
@@ -109,7 +110,7 @@ class Watched:
 
     def batch(self) -> int:
         """Return the number of the last batch that was counted."""
-        return max(list_commits(self.out / "follow"), default=1) - 2
+        return max(list_commits(LocalFiles(), str(self.out / "follow")), default=1) - 2
 
 
 @pytest.fixture

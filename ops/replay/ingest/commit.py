@@ -15,7 +15,8 @@ not part of the table. Runs and commits are never changed, only removed once no 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -23,6 +24,7 @@ import msgspec
 
 from authorizerd.acl.text.decoding_errors import DECODING_ERRORS, describe_decoding_error
 from authorizerd.replay.ingest.report import Ingested
+from authorizerd.replay.plain_files import HalfWrittenError, LocalFiles, Storage
 
 SCHEMA_VERSION: Final = 1
 """The version of this layout. A commit of an earlier version is read with the defaults of the
@@ -161,51 +163,57 @@ def read_newest(table: Path) -> Commit:
     Raises:
         TableError: ``table`` is not a table, or its newest commit cannot be read.
     """
-    return read_newest_commit(
-        str(table), list_commits(table), lambda path: Path(path).read_text(encoding="utf-8")
-    )
+    return read_newest_commit(LocalFiles(), str(table))
 
 
-def list_commits(table: Path) -> list[int]:
-    """Return the numbers of the commits of a table on this machine, newest first.
+def list_commits(storage: Storage, table: str) -> list[int]:
+    """Return the numbers of the commits of a table, newest first, half-written ones included.
 
     Raises:
         TableError: the directory cannot be read.
     """
     try:
-        return find_numbers(path.name for path in (table / "commits").iterdir())
-    except (FileNotFoundError, NotADirectoryError):
-        return []
+        return find_numbers(storage.names(f"{table}/commits"))
     except OSError as error:
-        raise TableError(f"{table}/commits: {error.strerror}") from error
+        raise TableError(f"{table}/commits: {error.strerror or error}") from error
 
 
-def read_newest_commit(
-    table: str, numbers: Sequence[int], read_text: Callable[[str], str]
-) -> Commit:
+def read_newest_commit(storage: Storage, table: str) -> Commit:
     """Return the newest commit of ``table``.
-
-    Args:
-        numbers: the numbers of its commits, newest first.
-        read_text: reads a file of the table, or raises FileNotFoundError.
 
     Raises:
         TableError: there is no commit, or the newest one cannot be read.
     """
-    if not numbers:
+    commit = find_newest_commit(storage, table)
+    if commit is None:
         raise TableError(f"{table}: expected the output of ingest: {table}/commits has no commit")
-    place = f"{table}/commits/{name_commit(numbers[0])}"
-    try:
-        return decode_commit(read_text(place).encode())
-    except FileNotFoundError as error:
-        raise TableError(f"{place} no longer exists: try again") from error
-    except DECODING_ERRORS as error:
-        raise TableError(
-            f"{place}: {describe_decoding_error(error)}: restore the file, or run ingest with "
-            "--overwrite"
-        ) from error
-    except (OSError, TableError) as error:
-        raise TableError(f"{place}: {getattr(error, 'strerror', None) or error}") from error
+    return commit
+
+
+def find_newest_commit(storage: Storage, table: str) -> Commit | None:
+    """Return the newest commit of ``table``, or None if there is none.
+
+    A commit that Spark was stopped in writing counts as missing, which standard error says.
+
+    Raises:
+        TableError: the newest commit cannot be read.
+    """
+    for number in list_commits(storage, table):
+        place = f"{table}/commits/{name_commit(number)}"
+        try:
+            return decode_commit(storage.read(place))
+        except HalfWrittenError as error:
+            print(f"authorizerd replay: passed over: {error}", file=sys.stderr)
+        except FileNotFoundError as error:
+            raise TableError(f"{place} no longer exists: try again") from error
+        except DECODING_ERRORS as error:
+            raise TableError(
+                f"{place}: {describe_decoding_error(error)}: restore the file, or run ingest with "
+                "--overwrite"
+            ) from error
+        except (OSError, TableError) as error:
+            raise TableError(f"{place}: {getattr(error, 'strerror', None) or error}") from error
+    return None
 
 
 def check_complete(place: str, noun: str, *, expected: int, found: int | str) -> None:

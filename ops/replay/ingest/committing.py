@@ -7,15 +7,11 @@ appears.
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import os
 import re
-import shutil
 from pathlib import Path
 from typing import Final
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from authorizerd.replay.ingest.commit import (
@@ -23,26 +19,31 @@ from authorizerd.replay.ingest.commit import (
     Commit,
     decode_commit,
     encode_commit,
-    list_commits,
+    find_numbers,
     name_commit,
 )
+from authorizerd.replay.plain_files import TEXT_BYTES_MAX, HalfWrittenError, Storage, sync
 from authorizerd.replay.spark.errors import JobError
-from authorizerd.replay.spark.files import (
-    TEXT_BYTES_MAX,
-    local_path,
-    read_text,
-    remove_file,
-    remove_parquet,
-    write_text,
-)
+from authorizerd.replay.spark.files import read_text, write_text
+from authorizerd.replay.spark.listing import local_path
+from authorizerd.replay.spark.storage import open_storage
 from authorizerd.replay.text import encode_json
 
 COMMITS_KEPT: Final = 5
 """Readers that opened the table up to this many commits ago can keep reading it."""
 
 _RUN: Final = re.compile(r"run=(([0-9]{8})-[0-9a-f]+)")
-_NO_SYNC: Final = {errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
-"""Errors of ``fsync`` on file systems that cannot sync a directory."""
+
+
+def check_commits(spark: SparkSession, table: str) -> None:
+    """Check that commits can be created in one step where the table is.
+
+    Raises:
+        JobError: they cannot.
+        OSError: the place cannot be reached.
+    """
+    place = f"{table}/commits/{name_commit(1)}"
+    open_storage(spark, place).check_creates(place)
 
 
 def create_commit(spark: SparkSession, table: str, commit: Commit) -> None:
@@ -60,15 +61,17 @@ def create_commit(spark: SparkSession, table: str, commit: Commit) -> None:
         )
     folder = local_path(spark, table)
     if folder is not None:
-        is_created = _create_here(folder, commit, data)
-    else:
-        place = f"{table}/commits/{name_commit(commit.number)}"
-        is_created = _create_on_spark(spark, place, data.decode())
-    if not is_created:
+        _sync_runs(folder, commit)
+    place = f"{table}/commits/{name_commit(commit.number)}"
+    storage = open_storage(spark, place)
+    _remove_half(storage, place)
+    if not storage.create(place, data):
         raise JobError(
             f"--out: {table}: another ingest added commit {commit.number} in the meantime, so this "
             "one changed nothing: run it again"
         )
+    if folder is not None:
+        sync(folder)
 
 
 def write_totals(spark: SparkSession, table: str, commit: Commit) -> None:
@@ -89,86 +92,40 @@ def write_totals(spark: SparkSession, table: str, commit: Commit) -> None:
 def remove_unneeded(spark: SparkSession, table: str, commit: Commit, *, kept: int) -> None:
     """Remove all but the ``kept`` newest commits, and the runs that those do not name.
 
-    Where only Spark can reach the table, remove the one commit that is now too old, and its tuples.
+    Raises:
+        OSError: the table cannot be read.
     """
-    folder = local_path(spark, table)
-    if folder is None:
-        _remove_on_spark(spark, table, commit.number - kept)
-        return
-    numbers = list_commits(folder)
-    paths = [folder / "commits" / name_commit(number) for number in numbers]
-    for path in paths[kept:]:
-        path.unlink(missing_ok=True)
-    commits = [decode_commit(path.read_bytes()) for path in paths[:kept]]
+    storage = open_storage(spark, table)
+    names = sorted(map(name_commit, find_numbers(storage.names(f"{table}/commits"))), reverse=True)
+    for name in names[kept:]:
+        storage.remove(f"{table}/commits/{name}")
+    commits = [decode_commit(storage.read(f"{table}/commits/{name}")) for name in names[:kept]]
     runs = {run.id for each in commits for run in each.runs}
     for part in PARTS:
         needed = {each.tuples_run for each in commits} if part == "tuples" else runs
-        for path in (folder / part).glob("run=*"):
-            run = _RUN.fullmatch(path.name)
+        for name in storage.names(f"{table}/{part}"):
+            run = _RUN.fullmatch(name)
             # A run with a higher number may still commit.
             if run is not None and int(run[2]) <= commit.number and run[1] not in needed:
-                shutil.rmtree(path, ignore_errors=True)
+                storage.remove(f"{table}/{part}/{name}")
 
 
-def _create_here(table: Path, commit: Commit, data: bytes) -> bool:
-    """Create the commit unless it exists; it appears with all its data."""
-    commits = table / "commits"
-    commits.mkdir(parents=True, exist_ok=True)
-    for run in {run.id for run in commit.runs[-1:]} | {commit.tuples_run}:  # those that may be new
+def _remove_half(storage: Storage, place: str) -> None:
+    """Remove a commit that a run of an earlier version was stopped in writing."""
+    try:
+        storage.read(place)
+    except HalfWrittenError:
+        storage.remove(place)
+    except FileNotFoundError:
+        pass
+
+
+def _sync_runs(table: Path, commit: Commit) -> None:
+    """Wait until the runs that a commit may be the first to name are on the disk."""
+    for run in {run.id for run in commit.runs[-1:]} | {commit.tuples_run}:
         for folder in (table / part / f"run={run}" for part in PARTS):
             for parent, _, names in os.walk(folder):
                 for name in (*names, ""):
-                    _sync(Path(parent, name))
+                    sync(Path(parent, name))
             if folder.exists():
-                _sync(folder.parent)
-    # The kernel releases the lock when the process ends, however it ends.
-    with (commits / ".lock").open("ab") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:  # another process is creating a commit now
-            return False
-        path = commits / name_commit(commit.number)
-        if path.exists():
-            return False
-        aside = commits / ".being-written"
-        aside.write_bytes(data)
-        _sync(aside)
-        aside.replace(path)
-    _sync(commits)
-    _sync(table)
-    return True
-
-
-def _sync(path: Path) -> None:
-    """Wait until a file, or the names in a directory, are on the disk."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno not in _NO_SYNC:
-            raise
-    finally:
-        os.close(descriptor)
-
-
-def _create_on_spark(spark: SparkSession, place: str, text: str) -> bool:
-    row = spark.createDataFrame([(text,)], "value string").coalesce(1)
-    try:
-        row.write.mode("error").text(place)
-    except AnalysisException as error:
-        if error.getCondition() != "PATH_ALREADY_EXISTS":
-            raise
-        return False
-    # Spark checks before it writes, so two writers may both have passed the check.
-    return read_text(spark, place).rstrip("\n") == text
-
-
-def _remove_on_spark(spark: SparkSession, table: str, number: int) -> None:
-    places = [f"{table}/commits/{name_commit(each)}" for each in (number, number + 1)]
-    try:
-        old, later = (decode_commit(read_text(spark, place).encode()) for place in places)
-    except FileNotFoundError:
-        return
-    if old.tuples_run != later.tuples_run:
-        remove_parquet(spark, f"{table}/tuples/run={old.tuples_run}")
-    remove_file(spark, places[0])
+                sync(folder.parent)

@@ -20,7 +20,7 @@ from authorizerd.replay.ingest.local_files import find_files, needs_hadoop
 from authorizerd.replay.ingest.parse.logs import UNSUPPORTED_SUFFIXES, find_suffix
 from authorizerd.replay.ingest.table import open_table
 from authorizerd.replay.spark.errors import JobError
-from authorizerd.replay.spark.files import escape_glob, list_files, local_path
+from authorizerd.replay.spark.listing import escape_glob, list_files, local_path
 
 _TABLE_FILE: Final = re.compile(
     r"(?s)(.*?)/(?:commits/[0-9]{8}\.json(?:/[^/]*)?"

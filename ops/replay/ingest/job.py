@@ -21,6 +21,7 @@ from pyspark.sql import functions as sql
 from authorizerd.replay.ingest.commit import Commit, Input, Run
 from authorizerd.replay.ingest.committing import (
     COMMITS_KEPT,
+    check_commits,
     create_commit,
     remove_unneeded,
     write_totals,
@@ -51,7 +52,7 @@ from authorizerd.replay.messages import EXIT_DONE, EXIT_FAULT
 from authorizerd.replay.plans import IngestPlan
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.failures import SPARK_ERRORS
-from authorizerd.replay.spark.files import escape_glob
+from authorizerd.replay.spark.listing import escape_glob
 from authorizerd.replay.spark.topics import RECORDS_DELETED, tells_of_loss
 
 _FILES_NAMED_MAX: Final = 10
@@ -81,6 +82,7 @@ def run(spark: SparkSession, plan: IngestPlan) -> int:
         find_zone(plan.layout.time_zone)
     except ValueError as error:
         raise JobError(str(error)) from error
+    check_commits(spark, plan.out)
     before = find_table(spark, plan.out, overwrite=plan.overwrite).commit
     found = find_inputs(spark, plan.inputs)
     check_apart(found, plan.out)

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from authorizerd.replay.ingest.parse.logs import PIECE_BYTES, BinaryFile, find_suffix
-from authorizerd.replay.spark.files import escape_glob
+from authorizerd.replay.spark.listing import escape_glob
 
 ROW_BYTES_MAX: Final = 16 * 1024 * 1024
 """Hadoop drops longer rows. Compressed data contains a line feed about every 256 bytes."""

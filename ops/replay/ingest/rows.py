@@ -24,7 +24,7 @@ from authorizerd.replay.ingest.parse.logs import read_log
 from authorizerd.replay.ingest.schemas import EVENT_COLUMNS, ROWS_SCHEMA
 from authorizerd.replay.plans import LineLayout
 from authorizerd.replay.spark.errors import JobError
-from authorizerd.replay.spark.files import escape_glob
+from authorizerd.replay.spark.listing import escape_glob
 
 _REQUIRED: Final = ("at", "allowed", "principal", "operation", "resource_type", "resource_name")
 _DEFAULTS: Final = {"pattern_type": "LITERAL", "level": UNKNOWN_LEVEL}

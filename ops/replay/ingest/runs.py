@@ -24,7 +24,8 @@ from authorizerd.replay.ingest.report import Ingested, count_lines
 from authorizerd.replay.ingest.schemas import EVENT_COLUMNS
 from authorizerd.replay.ingest.table import read_events
 from authorizerd.replay.plans import LineLayout
-from authorizerd.replay.spark.files import escape_glob, local_path, remove_parquet
+from authorizerd.replay.spark.files import remove
+from authorizerd.replay.spark.listing import escape_glob, local_path
 from authorizerd.replay.spark.session import is_local
 
 _ASIDE_SCHEMA: Final = "line string, reason string, file string, sequence long"
@@ -78,7 +79,7 @@ class Runs:
             lines = self._spark.read.schema(_ASIDE_SCHEMA).parquet(escape_glob(unread))
         reason = sql.when(sql.col("reason") == "", BLANK).otherwise(sql.col("reason"))
         self._write_set_aside(lines.withColumn("reason", reason), run)
-        remove_parquet(self._spark, unread)
+        remove(self._spark, unread)
 
     def write_directly(self, run: str, inputs: Inputs, layout: LineLayout) -> DataFrame | None:
         """Return the parts of the run's tuples; computing them writes the run.
@@ -161,7 +162,7 @@ class Runs:
     def discard(self, run: str) -> None:
         """Remove everything that was written for ``run``."""
         for part in PARTS:
-            remove_parquet(self._spark, self._uri(part, run))
+            remove(self._spark, self._uri(part, run))
 
     def _uri(self, part: str, run: str) -> str:
         return f"{self._table}/{part}/run={run}"

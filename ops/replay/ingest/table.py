@@ -6,32 +6,26 @@ contains. A table that has lost files is rejected.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from authorizerd.replay.ingest import commit as commits
 from authorizerd.replay.ingest.commit import (
     PARTS,
     Commit,
     TableError,
     check_complete,
-    find_numbers,
+    find_newest_commit,
+    list_commits,
     read_newest_commit,
 )
 from authorizerd.replay.ingest.report import Ingested, add_up
 from authorizerd.replay.ingest.schemas import EVENTS_SCHEMA, TUPLES_SCHEMA
 from authorizerd.replay.spark.errors import JobError
-from authorizerd.replay.spark.files import (
-    PATH_NOT_FOUND,
-    escape_glob,
-    list_files,
-    local_path,
-    read_text,
-)
+from authorizerd.replay.spark.listing import PATH_NOT_FOUND, escape_glob
+from authorizerd.replay.spark.storage import open_storage
 from authorizerd.replay.text import format_time
 
 
@@ -114,7 +108,7 @@ def open_table(spark: SparkSession, uri: str, *, option: str = "--events") -> Ta
         JobError: no ingest wrote it, or its newest commit cannot be read.
     """
     try:
-        commit = read_newest_commit(uri, _list_commits(spark, uri), partial(read_text, spark))
+        commit = read_newest_commit(open_storage(spark, uri), uri)
     except TableError as error:
         raise JobError(f"{option}: {error}") from error
     return Table(spark, uri, commit, option=option)
@@ -129,24 +123,21 @@ def find_table(spark: SparkSession, uri: str, *, overwrite: bool) -> Table:
     Raises:
         JobError: the directory contains other files, or the newest commit cannot be read.
     """
+    storage = open_storage(spark, uri)
     try:
-        numbers = _list_commits(spark, uri)
+        numbers = list_commits(storage, uri)
+        commit = None if overwrite else find_newest_commit(storage, uri)
     except TableError as error:
         raise JobError(f"--out: {error}") from error
-    if numbers and not overwrite:
-        return open_table(spark, uri, option="--out")
-    folder = local_path(spark, uri)
-    others = (
-        set(os.listdir(folder)) - {*PARTS, "commits", "ingest.json"}
-        if folder and folder.exists()
-        else set()
-    )
+    if commit is not None:
+        return Table(spark, uri, commit)
+    others = set(storage.names(uri)) - {*PARTS, "commits", "ingest.json"}
     if others and not overwrite:
         raise JobError(
             f"--out: {uri}: expected a table or an empty directory, found {min(others)}; "
             "--overwrite ignores other files"
         )
-    number = max(numbers, default=0)
+    number = max(numbers, default=0) if overwrite else 0
     nothing = Commit(number=number, salt=0, runs=(), tuples_run=None, ingested=add_up([], 0))
     return Table(spark, uri, nothing)
 
@@ -158,17 +149,3 @@ def read_events(spark: SparkSession, uri: str, runs: Sequence[str]) -> DataFrame
         return spark.createDataFrame([], schema)
     reading = spark.read.option("basePath", f"{uri}/events").schema(schema)
     return reading.parquet(*(escape_glob(f"{uri}/events/run={run}") for run in runs))
-
-
-def _list_commits(spark: SparkSession, table: str) -> list[int]:
-    """Return the numbers of the commits, newest first.
-
-    Raises:
-        TableError: the directory cannot be read.
-    """
-    folder = local_path(spark, table)
-    if folder is not None:
-        return commits.list_commits(folder)
-    paths = (file.path for file in list_files(spark, f"{escape_glob(table)}/commits/*.json"))
-    # Spark writes a text as a directory with one file: NUMBER.json/part-….
-    return find_numbers(name for path in paths for name in path.rsplit("/", 2)[1:])

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from authorizerd.replay.plans import FollowPlan, Plan
 from authorizerd.replay.spark.errors import JobError
-from authorizerd.replay.spark.files import is_occupied, remove_file
+from authorizerd.replay.spark.files import is_occupied, remove
 from authorizerd.replay.spark.progress import printing_progress
 from authorizerd.replay.spark.session import is_remote
 
@@ -31,7 +31,7 @@ def run_plan(spark: SparkSession, plan: Plan) -> int:
     if command != "ingest" and is_occupied(spark, plan.out):
         if not plan.overwrite:
             raise JobError(f"--out: {plan.out}: not empty; --overwrite replaces its results")
-        remove_file(spark, f"{plan.out}/{command}.json")
+        remove(spark, f"{plan.out}/{command}.json")
     # A watch may run for days; progress of its stages would bury its messages.
     with nullcontext() if isinstance(plan, FollowPlan) else printing_progress(spark):
         code: int = import_module(f"authorizerd.replay.{command}.job").run(spark, plan)

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from authorizerd.acl.grants.model import Grant, make_grant_note
 from authorizerd.acl.model import Acl
-from authorizerd.acl.text.named_acl import name_acl
 from authorizerd.cli.broker_acls import BrokerAnswer
 from authorizerd.cli.change.planning import read_desired
 from authorizerd.management.formats.document import write_json_document
@@ -447,11 +446,11 @@ def test_grants_are_shown_and_kept() -> None:
     of_carol = "grant of READ on topic literal `orders` to User:carol"
     assert f"-   note: {of_carol} until 9999-12-31 23:59 UTC, by User:ops: INC-1\n" in permanent
     assert "0 ACLs to create (0 DENY, 0 ALLOW), 0 to delete" in permanent
-    assert "1 note to change: 4 before, 3 after\n" in permanent
+    assert ", and notes: 0 to create, 1 to delete: 4 before, 3 after\n" in permanent
     made = plan("grants.json --out plan.json", code=10).out
     assert "+   ALLOW User:carol READ from any host\n" in made
     assert (
         "+   note: grant of WRITE on topic prefix `payments.` to User:bob from 9999-12-31 23:58 UTC"
         " until 9999-12-31 23:59 UTC, by User:ops: INC-1\n" in made
     )
-    assert written().steps.create_allow == (name_acl(CAROL), name_acl(notes[0]))
+    assert written().changes.create_allow == (CAROL, notes[0])

@@ -32,13 +32,8 @@ from authorizerd.replay.plans import FollowPlan
 from authorizerd.replay.recorded.spark import SparkEngine
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.failures import SPARK_ERRORS
-from authorizerd.replay.spark.files import (
-    escape_glob,
-    is_occupied,
-    local_path,
-    remove_file,
-    write_text,
-)
+from authorizerd.replay.spark.files import is_occupied, remove, write_text
+from authorizerd.replay.spark.listing import escape_glob, local_path
 from authorizerd.replay.spark.topics import explain
 from authorizerd.replay.text import encode_json, format_count
 from authorizerd.replay.whatif.evaluation import write_report
@@ -66,7 +61,7 @@ def open_watch(spark: SparkSession, plan: FollowPlan) -> None:
         if is_occupied(spark, plan.out) and not plan.is_anew:
             raise JobError(f"--out: {plan.out}: not empty; --overwrite replaces its results")
         for name in ("whatif", "ingest"):  # results of an earlier watch
-            remove_file(spark, f"{plan.out}/{name}.json")
+            remove(spark, f"{plan.out}/{name}.json")
         nothing = _sum_figures(plan, [])
         commit = replace(commit, number=_NO_BATCH, offsets={topic: {}}, ingested=nothing)
         create_commit(spark, uri, commit)

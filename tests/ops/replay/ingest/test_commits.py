@@ -1,15 +1,14 @@
 """Commits of a table, and the figures of an ingest. Neither needs Spark."""
 
 import errno
-import fcntl
 import os
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from unittest.mock import MagicMock
 
 import msgspec
 import pytest
-from pyspark.errors import AnalysisException
 
 from authorizerd.replay.ingest import committing, report
 from authorizerd.replay.ingest.commit import (
@@ -26,6 +25,7 @@ from authorizerd.replay.ingest.commit import (
     read_newest,
 )
 from authorizerd.replay.ingest.committing import create_commit
+from authorizerd.replay.plain_files import LocalFiles
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.text import encode_json
 from tests.ops.replay.sessions import LOCAL
@@ -127,6 +127,10 @@ def create(table: Path, commit: Commit = FIRST) -> None:
     create_commit(LOCAL, str(table), commit)
 
 
+def numbers_in(table: Path) -> list[int]:
+    return list_commits(LocalFiles(), str(table))
+
+
 def fail(monkeypatch: pytest.MonkeyPatch, name: str, number: int) -> None:
     """Let a function of ``os`` fail with an error number."""
 
@@ -142,18 +146,61 @@ def test_commit_is_created_once(tmp_path: Path) -> None:
     with pytest.raises(JobError, match=CONFLICT):
         create(tmp_path, other)
     assert read_newest(tmp_path) == FIRST
-    assert {path.name for path in (tmp_path / "commits").iterdir()} - {".lock"} == {"00000001.json"}
+    assert {path.name for path in (tmp_path / "commits").iterdir()} == {"00000001.json"}
 
 
-def test_commit_waits_for_no_lock(tmp_path: Path) -> None:
-    (tmp_path / "commits").mkdir()
-    with (tmp_path / "commits" / ".lock").open("ab") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(JobError, match=CONFLICT):
-            create(tmp_path)
-    assert list_commits(tmp_path) == []
+def test_of_many_writers_of_one_commit_one_succeeds(tmp_path: Path) -> None:
+    commits = [msgspec.structs.replace(FIRST, salt=salt) for salt in range(1, 33)]
+    with ThreadPoolExecutor(16) as pool:
+        created = [commit for commit, error in pool.map(partial(attempt, tmp_path), commits)
+                   if error is None]  # fmt: skip
+    assert created == [read_newest(tmp_path)]
+    assert [path.name for path in (tmp_path / "commits").iterdir()] == ["00000001.json"]
+
+
+def attempt(table: Path, commit: Commit) -> tuple[Commit, JobError | None]:
+    try:
+        create(table, commit)
+    except JobError as error:
+        return commit, error
+    return commit, None
+
+
+def test_a_disk_without_hard_links_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fail(monkeypatch, "link", errno.EPERM)
+    with pytest.raises(OSError, match=r"cannot be created in one step here, because .* hard links"):
+        create(tmp_path)
+    assert list((tmp_path / "commits").iterdir()) == []
+
+
+@pytest.mark.parametrize("left", [(), ("_temporary/0",), (".part-0.crc",)])
+def test_a_commit_that_spark_was_stopped_in_writing_is_passed_over(
+    tmp_path: Path, left: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Earlier versions let Spark write a commit, whose directory appears before its content."""
     create(tmp_path)
-    assert list_commits(tmp_path) == [1]
+    half = tmp_path / "commits/00000002.json"
+    half.mkdir()
+    for name in left:
+        (half / name).mkdir(parents=True)
+    assert read_newest(tmp_path) == FIRST
+    assert "passed over: " in capsys.readouterr().err
+    second = msgspec.structs.replace(FIRST, number=2)
+    create(tmp_path, second)
+    assert read_newest(tmp_path) == second
+    assert half.is_file()
+
+
+def test_a_commit_that_an_earlier_version_wrote_on_spark_is_read(tmp_path: Path) -> None:
+    part = tmp_path / "commits/00000001.json/part-00000"
+    part.parent.mkdir(parents=True)
+    part.write_bytes(encode_commit(FIRST) + b"\n")
+    (part.parent / "_SUCCESS").touch()
+    assert read_newest(tmp_path) == FIRST
+    with pytest.raises(JobError, match=CONFLICT):
+        create(tmp_path)
 
 
 def test_run_and_commit_are_on_the_disk_before_the_commit_counts(
@@ -167,7 +214,7 @@ def test_run_and_commit_are_on_the_disk_before_the_commit_counts(
     fsync = os.fsync
 
     def note(descriptor: int) -> None:
-        (after if list_commits(tmp_path) else before).add(os.fstat(descriptor).st_ino)
+        (after if numbers_in(tmp_path) else before).add(os.fstat(descriptor).st_ino)
         fsync(descriptor)
 
     monkeypatch.setattr(os, "fsync", note)
@@ -189,14 +236,7 @@ def test_failure_of_the_disk_leaves_no_commit(
     else:
         with pytest.raises(OSError, match=os.strerror(number)):
             create(tmp_path)
-    assert list_commits(tmp_path) == numbers
-
-
-def test_commit_that_a_killed_process_was_writing_is_replaced(tmp_path: Path) -> None:
-    (tmp_path / "commits").mkdir()
-    (tmp_path / "commits/.being-written").write_text("{")
-    create(tmp_path)
-    assert read_newest(tmp_path) == FIRST
+    assert numbers_in(tmp_path) == numbers
 
 
 def test_commit_that_nobody_can_read_is_rejected(
@@ -205,15 +245,7 @@ def test_commit_that_nobody_can_read_is_rejected(
     monkeypatch.setattr(committing, "TEXT_BYTES_MAX", 10)
     with pytest.raises(JobError, match=r"expected a commit of at most 10 bytes, found \d+: too"):
         create(tmp_path)
-    assert list_commits(tmp_path) == []
-
-
-def test_other_error_of_spark_is_not_taken_for_a_conflict() -> None:
-    spark = MagicMock(conf={"spark.master": "yarn"})
-    writer = spark.createDataFrame.return_value.coalesce.return_value.write.mode.return_value
-    writer.text.side_effect = AnalysisException("[UNSUPPORTED] no such file system")
-    with pytest.raises(AnalysisException, match="no such file system"):
-        create_commit(spark, "s3://bucket/table", FIRST)
+    assert numbers_in(tmp_path) == []
 
 
 INGESTED = report.Ingested(

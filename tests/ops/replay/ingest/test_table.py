@@ -82,9 +82,10 @@ def test_readers_see_the_live_runs_only(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_local: bool
 ) -> None:
     from authorizerd.replay.ingest import table
+    from authorizerd.replay.spark import storage
 
     if not is_local:
-        monkeypatch.setattr(table, "local_path", lambda spark, uri: None)
+        monkeypatch.setattr(storage, "local_path", lambda spark, uri: None)
     folder = write_events(tmp_path / "a [1]", [EVENT])
     opened = table.open_table(spark, str(folder))
     assert names_in(opened) == (["t"], ["t"])
@@ -152,9 +153,10 @@ def test_directory_without_a_table_is_rejected(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_local: bool
 ) -> None:
     from authorizerd.replay.ingest import table
+    from authorizerd.replay.spark import storage
 
     if not is_local:
-        monkeypatch.setattr(table, "local_path", lambda spark, uri: None)
+        monkeypatch.setattr(storage, "local_path", lambda spark, uri: None)
     reason = f"--input: {tmp_path}: expected the output of ingest: .*commits has no commit"
     with pytest.raises(JobError, match=reason):
         table.open_table(spark, str(tmp_path), option="--input")

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from authorizerd.replay.plain_files import LocalFiles, Storage
+from authorizerd.replay.spark.errors import JobError
 from tests.ops.replay.sessions import session_on
 
 if TYPE_CHECKING:
@@ -13,51 +15,123 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@pytest.fixture(params=["driver", "spark"])
-def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder that Python reads, or that only Spark reads, as on an object store."""
-    if request.param == "spark":
-        monkeypatch.setattr("authorizerd.replay.spark.files.local_path", lambda *_: None)
-    return tmp_path / "not there {yet}"
+@pytest.fixture(params=["LocalFiles", "HadoopFiles", "ServerFiles", "SparkFiles"])
+def files(request: pytest.FixtureRequest, spark: SparkSession) -> Storage:
+    """Return each storage in turn. All reach the files of this machine."""
+    from authorizerd.replay.spark import storage
+
+    kind = getattr(storage, request.param)
+    return cast("Storage", LocalFiles() if kind is LocalFiles else kind(spark))
 
 
-def test_text_is_written_read_and_replaced(spark: SparkSession, folder: Path) -> None:
-    from authorizerd.replay.spark.files import is_occupied, read_text, remove_file, write_text
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "not there {yet} ?#%20"
 
-    uri = str(folder / "ingest.json")
-    assert not is_occupied(spark, str(folder))
+
+def test_a_file_is_written_read_replaced_and_removed(files: Storage, folder: Path) -> None:
+    uri = f"file:{folder}/ingest.json"
+    assert not files.is_occupied(f"file:{folder}")
     for text in ('a longer first one: "\\n"\n', "zwölf\n\n"):
-        write_text(spark, uri, text)
-        assert read_text(spark, uri) == text
-    assert is_occupied(spark, str(folder))
-    assert sorted(path.name for path in folder.glob("[!.]*")) == ["ingest.json"]
-    remove_file(spark, uri)
-    remove_file(spark, uri)
-    assert not is_occupied(spark, str(folder))
+        files.replace(uri, text.encode())
+        assert files.read(uri).decode().rstrip("\n") == text.rstrip("\n")
+    assert files.is_occupied(f"file:{folder}")
+    assert "ingest.json" in files.names(f"file:{folder}")
+    for _ in range(2):
+        files.remove(uri)
+    assert not files.is_occupied(f"file:{folder}")
     with pytest.raises(FileNotFoundError, match=r"ingest\.json does not exist"):
-        read_text(spark, uri)
+        files.read(uri)
 
 
-def test_text_that_a_cluster_wrote_is_read_here(spark: SparkSession, tmp_path: Path) -> None:
-    from authorizerd.replay.spark.files import read_text
+def test_a_file_is_created_once(files: Storage, folder: Path) -> None:
+    uri = f"file:{folder}/commits/00000001.json"
+    if type(files).__name__ == "SparkFiles":
+        with pytest.raises(JobError, match="only on a disk of the server"):
+            files.check_creates(uri)
+        return
+    files.check_creates(uri)
+    assert files.create(uri, b"first\n")
+    assert not files.create(uri, b"second\n")
+    assert files.read(uri) == b"first\n"
+    assert files.names(f"file:{folder}/commits") == ["00000001.json"]
+    files.remove(f"file:{folder}")
+    assert not folder.exists()
 
-    part = tmp_path / "whatif.json/part-00000"
-    part.parent.mkdir()
-    part.write_text("zwölf\n")
-    (part.parent / "_SUCCESS").touch()
-    assert read_text(spark, str(part.parent)) == "zwölf\n"
 
-
-def test_text_over_the_limit_is_rejected(
-    spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("parts", "error"), [
+    (["part-00000"], None), ([], "was stopped while being written"),
+    (["part-00000", "part-00001"], "expected one part file, found 2"),
+])  # fmt: skip
+def test_a_text_that_earlier_versions_wrote_is_read(
+    files: Storage, tmp_path: Path, parts: list[str], error: str | None
 ) -> None:
-    from authorizerd.replay.spark.files import read_text
+    if type(files).__name__ == "SparkFiles":
+        pytest.skip("it writes this layout itself")
+    uri = tmp_path / "whatif.json"
+    uri.mkdir()
+    for name in ("_SUCCESS", *parts):
+        (uri / name).write_text("zwölf\n" if name.startswith("part") else "")
+    if error is None:
+        assert files.read(f"file:{uri}") == "zwölf\n".encode()
+    else:
+        with pytest.raises(OSError, match=error):
+            files.read(f"file:{uri}")
+    files.replace(f"file:{uri}", b"plain\n")
+    assert uri.read_text() == "plain\n"
 
-    monkeypatch.setattr("authorizerd.replay.spark.files.TEXT_BYTES_MAX", 3)
+
+def test_a_rename_that_replaces_nothing_creates_a_file_on_hdfs(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The steps are tried on a disk of this machine, whose rename is not one step."""
+    from authorizerd.replay.spark import storage
+
+    monkeypatch.setattr(storage, "_RENAMES", ("hdfs", "file"))
+    files = storage.HadoopFiles(spark)
+    place = f"file:{tmp_path}/commits/00000001.json"
+    resolve = files._resolve
+    monkeypatch.setattr(files, "_resolve", lambda uri: ("hdfs", resolve(uri)[1]))
+    assert files.create(place, b"first")
+    assert not files.create(place, b"second")
+    assert [path.name for path in (tmp_path / "commits").glob("[!.]*")] == ["00000001.json"]
+    assert files.read(place) == b"first"
+
+
+def test_a_checksum_that_hadoop_left_does_not_hide_a_new_text(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    from authorizerd.replay.spark import storage
+
+    files = storage.HadoopFiles(spark)
+    uri = f"file:{tmp_path}/ingest.json"
+    files._write(*files._open(uri), b"with a checksum")
+    assert (tmp_path / ".ingest.json.crc").exists()
+    LocalFiles().replace(uri, b"without one")
+    assert files.read(uri) == b"without one"
+
+
+def test_a_file_system_without_such_a_step_is_refused(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from authorizerd.replay.spark import storage
+
+    files = storage.HadoopFiles(spark)
+    monkeypatch.setattr(files, "_resolve", lambda uri: ("abfs", uri))
+    with pytest.raises(JobError, match=r"cannot be created in one step on abfs.*: use one of file"):
+        files.check_creates(str(tmp_path))
+
+
+def test_a_file_over_the_limit_is_rejected(
+    files: Storage, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if type(files).__name__ == "ServerFiles":
+        pytest.skip("its limit is that of the task's process")
+    monkeypatch.setattr("authorizerd.replay.plain_files.TEXT_BYTES_MAX", 3)
     folder.mkdir()
     (folder / "long").write_text("four")
     with pytest.raises(OSError, match=r"long: 4 bytes exceed the limit of 3"):
-        read_text(spark, str(folder / "long"))
+        files.read(f"file:{folder}/long")
 
 
 def test_unreachable_file_is_named(spark: SparkSession, tmp_path: Path) -> None:
@@ -72,7 +146,7 @@ def test_unreachable_file_is_named(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_empty_files_below_a_glob_are_left_out(spark: SparkSession, tmp_path: Path) -> None:
-    from authorizerd.replay.spark.files import list_files
+    from authorizerd.replay.spark.listing import list_files
 
     for name, text in (("a/one.log", "1"), ("a/b/two.log", "22"), ("a/empty", ""), ("a/_x", "x")):
         path = tmp_path / name
@@ -84,7 +158,7 @@ def test_empty_files_below_a_glob_are_left_out(spark: SparkSession, tmp_path: Pa
 
 
 def test_only_the_drivers_own_paths_are_local() -> None:
-    from authorizerd.replay.spark.files import local_path
+    from authorizerd.replay.spark.listing import local_path
 
     def find(uri: str, master: str) -> Path | None:
         return local_path(session_on(master), uri)

@@ -1,0 +1,1 @@
+"""Read groups from files, and from a directory by LDAP."""

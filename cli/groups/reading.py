@@ -1,0 +1,81 @@
+"""Read groups from a file, or from the directory that the file names. Blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from authorizerd.acl.explanation.words import count_of
+from authorizerd.acl.model import Acl
+from authorizerd.cli.acl_file import read_text
+from authorizerd.management.groups.changes import GovernedChanges, GroupSet
+from authorizerd.management.groups.errors import GroupsError
+from authorizerd.management.groups.expansion import expand, find_groups
+from authorizerd.management.groups.membership import Membership, resolve_groups
+
+if TYPE_CHECKING:
+    from authorizerd.management.groups.file import GroupsFile
+
+
+def read_groups(path: Path) -> GroupsFile:
+    """Return the content of a file of groups."""
+    # Imported here, because it loads PyYAML, which most plans do not need.
+    from authorizerd.management.groups.file import read_groups_file
+
+    try:
+        return read_groups_file(read_text(path))
+    except GroupsError as error:
+        raise GroupsError(f"{path}: {error.place}", error.reason, error.kind) from error
+
+
+def read_membership(file: GroupsFile, names: Collection[str]) -> Membership:
+    """Return the members of these groups.
+
+    Raises:
+        GroupsError: they cannot be read as a whole, or one has an error.
+    """
+    direct = file.groups
+    if file.ldap is not None:
+        # Imported here, because most groups are in files.
+        from authorizerd.cli.groups.directory import read_directory
+
+        direct = read_directory(file.ldap, names)
+    return resolve_groups(direct or {}, names, file.may_be_empty)
+
+
+def read_group_set(path: Path, desired: Collection[Acl]) -> GroupSet:
+    """Return what the groups give that desired ACLs name."""
+    file = read_groups(path)
+    membership = read_membership(file, find_groups(desired))
+    return GroupSet(file.set, expand(desired, membership))
+
+
+def describe_governed(governed: GovernedChanges, named: Sequence[str]) -> Iterator[str]:
+    """Yield what a reviewer should know about groups.
+
+    Args:
+        named: the groups that the desired files name.
+    """
+    outcome = governed.outcome
+    if outcome is None and named:
+        yield (
+            f"the desired files name {count_of(len(named), 'group')}, such as Group:{named[0]}: "
+            "Kafka does not know groups, so without --groups only a client whose principal is "
+            "literally this one has this access"
+        )
+    if outcome is not None and outcome.there_before:
+        yield (
+            f"kept: {count_of(outcome.there_before, 'ACL')} that groups give, because they were "
+            "there before: they stay when a member leaves"
+        )
+    for name, count in sorted(governed.kept.items()):
+        yield (
+            f"kept: {count_of(count, 'ACL')} that the groups of {name} made: only a plan with "
+            "--groups and this set removes them"
+        )
+    if governed.permanent:
+        yield (
+            f"{count_of(governed.permanent, 'ACL')} that groups made become permanent, because the "
+            "desired files have them"
+        )
