@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from authorizerd.acl.grants.model import Grant, make_grant_note
 from authorizerd.acl.model import Acl
-from authorizerd.acl.text.named_acl import name_acl
 from authorizerd.cli.broker_acls import BrokerAnswer
 from authorizerd.cli.change.planning import read_desired
 from authorizerd.management.formats.document import write_json_document
@@ -454,4 +453,4 @@ def test_grants_are_shown_and_kept() -> None:
         "+   note: grant of WRITE on topic prefix `payments.` to User:bob from 9999-12-31 23:58 UTC"
         " until 9999-12-31 23:59 UTC, by User:ops: INC-1\n" in made
     )
-    assert written().steps.create_allow == (name_acl(CAROL), name_acl(notes[0]))
+    assert written().changes.create_allow == (CAROL, notes[0])
