@@ -1,7 +1,7 @@
 """The flags of ``acls grant``, and the ACLs and times that they mean.
 
-**Invariant:** an end is in the future, after the begin, and at most ``YEARS_MAX`` away. An author
-and a reason are never empty.
+**Invariant:** an end is in the future, after the begin, and at most ``YEARS_MAX`` years away. An
+author and a reason are never empty.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ from authorizerd.cli.grants.changes import GrantRequest
 from authorizerd.cli.profile import HELP, use_profile
 
 YEARS_MAX: Final = 10
+ACLS_MAX: Final = 1_000
+"""The maximum number of grants at once, so that one request of Kafka makes all or none."""
 _MS_MAX: Final = YEARS_MAX * 366 * 86_400_000
 _DURATION: Final = re.compile(r"(?:(\d{1,9})d)?(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9})s)?", re.A)
 _UNITS_MS: Final = (86_400_000, 3_600_000, 60_000, 1_000)
@@ -179,6 +181,9 @@ def _read_acls(given: argparse.Namespace, refuse: Refuse) -> list[Acl]:
     operations = [words.read_operation(text, "--operation", refuse) for text in given.operation]
     permission = PermissionType.DENY if given.deny else PermissionType.ALLOW
     hosts = given.host or [WILDCARD]
+    count = len(resources) * len(principals) * len(hosts) * len(operations)
+    if count > ACLS_MAX:
+        refuse(f"expected at most {ACLS_MAX} grants at once, found {count}: split the request")
     acls = [
         Acl(resource_type, name, pattern, principal, host, operation, permission)
         for (resource_type, name, pattern), principal, host, operation in product(

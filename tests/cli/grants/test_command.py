@@ -104,6 +104,10 @@ def test_flags_are_combined() -> None:
             "a note cannot be granted",
         ),
         (f"{_NEW} --log-dir x", "start the daemon of this log"),
+        (
+            f"{_NEW} {' '.join(f'--host 10.0.{i}.{j}' for i in range(26) for j in range(40))}",
+            "at most 1000 grants at once, found 1040",
+        ),
     ],
 )
 def test_invalid_flags_are_rejected(
