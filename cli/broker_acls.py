@@ -172,6 +172,11 @@ class BrokerReader:
         self._user = user
         self._place = place
 
+    @property
+    def caller(self) -> str | None:
+        """The principal that the client logs in as, or None."""
+        return None if self._user is None else f"User:{self._user}"
+
     async def read(self) -> BrokerAnswer:
         """Return the brokers' answers."""
         snapshot = await self.read_acls()

@@ -149,6 +149,12 @@ ACLS_COMMANDS: Final[Mapping[str, Command]] = {
         "add_remove_arguments",
         "remove all ACLs of a principal or of a resource",
     ),
+    "grant": Command(
+        "grants.arguments", "add_grant_arguments", "grant something for a limited time"
+    ),
+    "grants": Command(
+        "grants.listing", "add_grants_arguments", "list what is granted for a limited time"
+    ),
     "compare-releases": Command(
         "change.releases",
         "add_compare_arguments",

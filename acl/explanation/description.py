@@ -98,6 +98,7 @@ def describe_meaning(explanation: Explanation, meaning: MatchingAclMeaning) -> s
         return f"would {verb} {operation}{because}, but {stronger}"
     verbs = "allows" if meaning.allows else "denies"
     outcome = "; this ACL decides" if meaning.decides else "; another ACL decides"
+    outcome += f"; it is granted {meaning.end}" if meaning.end else ""
     return f"{verbs} {operation}{because}{outcome}"
 
 

@@ -12,6 +12,7 @@ from authorizerd.acl.explanation.default_access import find_default_access
 from authorizerd.acl.explanation.matches import Matches, find_matches
 from authorizerd.acl.explanation.model import Explanation, MatchingAclMeaning, NearMiss
 from authorizerd.acl.explanation.near_misses import find_near_misses
+from authorizerd.acl.grants.reading import describe_end, find_ends
 from authorizerd.acl.model import Acl, Question
 from authorizerd.acl.snapshot import AclSnapshot, is_grant
 
@@ -28,7 +29,7 @@ def explain_fully(
     matches = find_matches(snapshot, question)
     default = find_default_access(snapshot, settings, question)
     changes = find_changes(snapshot, question, decision, matches, default)
-    acls = _describe_matches(question, decision, matches)
+    acls = _describe_matches(snapshot, question, decision, matches)
     unsearched: list[str] = []
     near_misses: tuple[NearMiss, ...] = ()
     if not decision.allowed:
@@ -49,7 +50,7 @@ def explain_fully(
 
 
 def _describe_matches(
-    question: Question, decision: Decision, matches: Matches
+    snapshot: AclSnapshot, question: Question, decision: Decision, matches: Matches
 ) -> tuple[MatchingAclMeaning, ...]:
     """Return what each listed ACL means. The ACL that decides is listed in any case."""
     deciding = get_acl(decision.rule)
@@ -57,12 +58,14 @@ def _describe_matches(
     if deciding is not None and deciding not in listed:
         # Among several ALLOWs, the last one decides.
         listed = (*listed, deciding)
+    grants = find_ends(snapshot, listed)
     return tuple(
         MatchingAclMeaning(
             acl=acl,
             allows=is_grant(acl),
             is_implied=acl.operation != question.operation,
             decides=acl == deciding,
+            end=describe_end(grants[acl]) if acl in grants else "",
         )
         for acl in listed
     )

@@ -21,12 +21,14 @@ class MatchingAclMeaning(msgspec.Struct, frozen=True, kw_only=True):
         is_implied: whether its operation is a different one that implies the one asked: READ
             implies DESCRIBE, and ALL implies every operation.
         decides: whether it is the rule of the decision.
+        end: when it ends, by whom and why, if it is granted for a limited time.
     """
 
     acl: Acl
     allows: bool
     is_implied: bool
     decides: bool
+    end: str = ""
 
 
 class PatternCount(msgspec.Struct, frozen=True):

@@ -69,14 +69,16 @@ def find_steps(
         for grant in theirs:
             (waiting if grant.is_waiting else active).append(grant)
         present = has_acl(acl)
-        steps += _look_at_active(active, present, now_ms, find_id)
+        ending = _look_at_active(active, present, now_ms, find_id)
         begun = {grant.id for grant in active}
+        # First, so that a crash before the rest leaves no waiting note of a grant that has begun.
         for grant in waiting:
             step = _look_at_waiting(grant, present or grant.id in begun, now_ms)
             if step is None:
                 times.append(grant.begin_ms)
-            else:
-                steps.append(step)
+            elif grant.id in begun or not any(each.why == "end" for each in ending):
+                steps.append(step)  # otherwise, the next look sees the ACL gone
+        steps += ending
         times += (grant.end_ms for grant in active)
     return Steps(tuple(steps), min((each for each in times if each > now_ms), default=None))
 
@@ -113,11 +115,12 @@ def _look_at_active(
             valid.append(grant)
     if not valid:
         return steps
-    *earlier, last = valid
+    # Notes with an earlier end stay until then: only who knows the uuids can tell that a note with
+    # a later end is about this ACL.
+    last = valid[-1]
     if now_ms >= last.end_ms:
         notes = tuple(map(make_grant_note, valid))
         return [*steps, Step(last, "end", delete=(last.acl, *notes))]
-    steps += (_forget(grant, "a later end replaces it") for grant in earlier)
     if last.acl_id is None and acl_id is not None:
         known = make_grant_note(replace(last, acl_id=acl_id))
         steps.append(Step(last, "identify", create=(known,), delete=(make_grant_note(last),)))

@@ -9,7 +9,7 @@ Source: Kafka 4.3 AclCommand.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol, TextIO, assert_never
 
@@ -146,16 +146,39 @@ async def execute_listing(listing: Listing, reader: AclReader, terminal: Termina
     for wanted in listing.filters or (AclFilter(),):
         found += await reader.describe(wanted)
     if listing.as_json:
-        _print_document(found, listing.principals, terminal)
+        # Without its note, whoever reads the document would make the ACL of a grant permanent.
+        is_part = listing.filters or listing.principals
+        notes = await _describe_notes(reader) if is_part else []
+        _print_document(found, notes, listing.principals, terminal)
     elif listing.principals:
         terminal.tell(format_by_principal(found, listing.principals))
     else:
         terminal.tell(format_acls(found))
+    if not listing.as_json and any(acl.principal == _NOTE_PRINCIPAL for acl in found):
+        terminal.complain(_NAME_NOTES)
 
 
-def _print_document(acls: list[Acl], principals: Sequence[str], terminal: Terminal) -> None:
-    """Print the ACLs of these principals, or of all, as JSON; warn about ACLs that are left out."""
+_NOTE_PRINCIPAL: Final = "Authorizerd:note"
+"""That of ``acl.notes``, which would load the index of ACLs for each listing."""
+_NAME_NOTES: Final = (
+    "authorizerd: the ACLs of Authorizerd:note are notes, which allow and deny nothing:"
+    " 'authorizerd acls grants' shows what they say of grants\n"
+)
+
+
+def _print_document(
+    acls: list[Acl], notes: list[Acl], principals: Sequence[str], terminal: Terminal
+) -> None:
+    """Print the ACLs of these principals, or of all, as JSON; warn about ACLs that are left out.
+
+    Args:
+        notes: those of grants are printed with their ACLs.
+    """
+    from authorizerd.acl.grants.reading import follow_note
+
     theirs = [acl for acl in acls if not principals or acl.principal in principals]
+    kept = frozenset(theirs)
+    theirs += (note for note in notes if note not in kept and follow_note(note) in kept)
     written = FORMATS["json"].write(theirs)
     for loss in written.losses:
         terminal.complain(f"authorizerd: left out: {escape_unprintable(str(loss))}\n")
@@ -193,11 +216,30 @@ async def _add(group: Group, admin: AclAdmin, terminal: Terminal, steps: Steps) 
     acls = group.acls()
     missing = [acl for acl in acls if acl not in present]
     terminal.tell("".join(format_existing(acl) for acl in acls if acl in present))
+    if len(missing) < len(acls):
+        await _warn_of_ends(present.intersection(acls), admin, terminal)
     if missing:
         terminal.tell(format_addition(missing))
         steps.is_sent = True
         await admin.create(missing)
     steps.finish()
+
+
+async def _describe_notes(reader: AclReader) -> list[Acl]:
+    return await reader.describe(AclFilter(principal=_NOTE_PRINCIPAL))
+
+
+async def _warn_of_ends(acls: Collection[Acl], admin: AclAdmin, terminal: Terminal) -> None:
+    """Warn of ACLs that exist and end: Kafka ignores an ACL that is added again."""
+    from authorizerd.acl.grants.reading import describe_grant, read_grants
+
+    for grant in read_grants(await _describe_notes(admin)).grants:
+        if grant.acl in acls and not grant.is_waiting:
+            terminal.complain(
+                f"authorizerd: warning: this ACL exists, and still ends: "
+                f"{escape_unprintable(describe_grant(grant))}; to keep it, use 'authorizerd acls "
+                "grant --permanent'\n"
+            )
 
 
 def _format_pattern(pattern: Acl | AclFilter) -> str:

@@ -17,6 +17,7 @@ import msgspec
 
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.model import Acl
+from authorizerd.acl.notes import is_note
 from authorizerd.acl.text.named_acl import NamedAcl, name_acl
 from authorizerd.cli.broker_acls import BrokerReader, run_on_brokers
 from authorizerd.cli.change.apply_server import AclServer, KafkaAclServer
@@ -80,7 +81,11 @@ def _describe_request(request: AclRequest) -> str:
     """Return "2 DENY ACLs created"."""
     permission = request.step.rpartition("_")[2].upper()
     verb = "created" if request.is_creation else "deleted"
-    return f"{count_of(len(request.acls), f'{permission} ACL')} {verb}"
+    notes = sum(map(is_note, request.acls))
+    acls = len(request.acls) - notes
+    named = [count_of(acls, f"{permission} ACL")] if acls or not notes else []
+    named += [count_of(notes, "note")] if notes else []
+    return f"{' and '.join(named)} {verb}"
 
 
 def describe_ending(plan: Plan, progress: Progress) -> Iterator[str]:

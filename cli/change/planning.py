@@ -6,19 +6,22 @@ Exit codes: 0 nothing to do, 1 a fault, 2 invalid arguments, 3 a check fails, 10
 code 3, the plan is also written: it lists what it would break, and ``acls apply`` refuses it.
 
 **Invariant:** only the file of ``--out`` is changed. It is replaced atomically, and only if it is
-an earlier plan, so no hand-written file is lost. The same ACLs, files and flags give the same plan.
+an earlier plan, so no hand-written file is lost. The same ACLs, files and flags give the same plan,
+until a grant in a desired file ends.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
 
+from authorizerd.acl.grants.reading import follow_note
 from authorizerd.acl.listing import derive_id
 from authorizerd.acl.model import Acl, AclAdded, AclRemoved, Change
 from authorizerd.acl.snapshot import AclSnapshot, apply_changes
@@ -41,11 +44,13 @@ from authorizerd.management.groups.changes import (
     GroupOutcome,
     make_governed_changes,
 )
+from authorizerd.management.groups.claims import is_made_note
 from authorizerd.management.groups.expansion import find_groups
 from authorizerd.management.groups.membership import find_group
 from authorizerd.management.plan import document
 from authorizerd.management.plan.changes import AclChanges, check_size, make_changes
 from authorizerd.management.plan.errors import PlanError
+from authorizerd.management.plan.grants import settle_grants
 from authorizerd.management.plan.names import has_known_codes
 from authorizerd.management.plan.selector import Managed, Selector, manage_one
 from authorizerd.management.plan.state import change_digest, digest_acls
@@ -175,22 +180,30 @@ def make_plan(request: PlanRequest) -> Planned:
     desired = [acl for read in files.values() for acl in read.acls]
     own = None if request.groups is None else read_group_set(request.groups, desired)
     review = NO_DECISIONS
+    kept: tuple[str, ...] = ()
     if request.review:
         sheets = read_sheets(request.review, request.selection, request.source)
         source = open_source(request.source)
         review = apply_sheets(sheets, source)
         selector = Selector(map(manage_one, review.managed))
-        rest = [acl for acl in review.managed if acl not in review.removed]
-        # A review names ACLs of groups, too, and does not make those permanent that it keeps.
-        governed = GovernedChanges(
-            changes=make_changes(source.snapshot.acls.values(), rest, selector)
-        )
+        present = list(source.snapshot.acls.values())
+        # A review names ACLs of groups and grants, too, and does not make those permanent that it
+        # keeps.
+        rest = [
+            acl
+            for acl in present
+            if selector.manages(acl) and follow_note(acl) not in review.removed
+        ]
+        governed = GovernedChanges(changes=make_changes(present, rest, selector))
     else:
         selector = _read_selector(request.selection, files.values())
         source = open_source(request.source)
         present = list(source.snapshot.acls.values())
         hand = [acl for acl in desired if own is None or find_group(acl.principal) is None]
-        governed = make_governed_changes(present, hand, selector, own)
+        governable = [acl for acl in present if not is_made_note(acl)]
+        settled = settle_grants(governable, hand, selector, time.time_ns() // 1_000_000)
+        governed = make_governed_changes(present, settled.desired, selector, own)
+        kept = settled.sentences
     changes = governed.changes
     if not accepts:
         _check_removals(files, changes.without_notes.deleted)
@@ -202,10 +215,10 @@ def make_plan(request: PlanRequest) -> Planned:
         check_traffic(request.recorded, source, after),
     )
     checked = [each for each in found if each is not None]
-    losses = [f"{path}: {loss}" for path, read in files.items() for loss in read.losses]
-    losses += (*review.notes, *describe_governed(governed, find_groups(desired)))
+    notes = [f"{path}: {loss}" for path, read in files.items() for loss in read.losses]
+    notes += (*review.notes, *kept, *describe_governed(governed, find_groups(desired)))
     results = [each.result for each in checked]
-    plan = propose(source, after, governed, selector, losses, results, review.removed)
+    plan = propose(source, after, governed, selector, notes, results, review.removed)
     return Planned(plan, source, checked, governed.outcome)
 
 
@@ -301,18 +314,19 @@ def propose(
     after: AclSnapshot,
     governed: GovernedChanges,
     selector: Selector,
-    losses: Sequence[str] = (),
+    notes: Sequence[str] = (),
     checks: Sequence[document.PlanCheck] = (),
     reasons: Mapping[Acl, str] = NO_DECISIONS.removed,
 ) -> document.Plan:
     """Return the plan for these changes, which lead to the snapshot ``after``, with warnings.
 
     Args:
+        notes: the first warnings.
         reasons: why people want a change, for some of the changed ACLs.
     """
     changes, outcome = governed.changes, governed.outcome
     proposal = Proposal(source.snapshot, after, changes.without_notes, source.settings)
-    warnings = [*losses, *find_warnings(proposal, source.caller)]
+    warnings = [*notes, *find_warnings(proposal, source.caller)]
     acls, settings = source.snapshot.acls, source.settings
     digest = digest_acls(acls.values())
     count = len(acls) + len(changes.created) - len(changes.deleted)

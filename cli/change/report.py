@@ -18,11 +18,14 @@ from msgspec import to_builtins
 
 from authorizerd.acl.explanation.model import AclChange
 from authorizerd.acl.explanation.words import count_of, name_pattern, name_type
+from authorizerd.acl.grants.reading import describe_note
 from authorizerd.acl.model import WILDCARD, Acl, Operation, PermissionType
+from authorizerd.acl.notes import is_note
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.text.named_acl import name_acl, parse_acl
 from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.cli.acl_source import AclSource
+from authorizerd.management.groups.claims import is_made_note
 from authorizerd.management.plan.changes import AclChanges
 from authorizerd.management.plan.document import Plan, PlanCheck
 from authorizerd.management.plan.names import has_known_codes
@@ -47,6 +50,8 @@ def describe_changes(
 ) -> Iterator[str]:
     """Yield the diff: each resource pattern, and below it the ACLs to create and to delete.
 
+    What the notes of grants say comes at the end.
+
     Args:
         reasons: the groups that are the reason, for each ACL that groups give or no longer give.
     """
@@ -61,6 +66,18 @@ def describe_changes(
         for sign, acl in group:
             groups = f" ({', '.join(why[acl]) or 'a group'})" if acl in why else ""
             yield f"{sign}   {describe_entry(acl)}{escape_unprintable(groups)}"
+    every = [("+", acl) for acl in changes.created] + [("-", acl) for acl in changes.deleted]
+    notes = [
+        f"{sign}   {describe_note(acl)}"
+        for sign, acl in every
+        if is_note(acl) and not is_made_note(acl)
+    ]
+    if notes:
+        yield _NOTES
+        yield from sorted(notes)
+
+
+_NOTES: Final = "notes, which decide nothing; without its note, a grant's ACL has no end"
 
 
 def _pattern_of(acl: Acl) -> tuple[int, str, int]:

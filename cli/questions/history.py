@@ -19,6 +19,7 @@ from authorizerd.acl.as_of import Moment
 from authorizerd.acl.audit.authors import Authors, Certainty
 from authorizerd.acl.decision import AuthorizerSettings, is_allowed
 from authorizerd.acl.errors import SearchLimitError
+from authorizerd.acl.grants.reading import show_acl
 from authorizerd.acl.index.builder import build
 from authorizerd.acl.known_settings import (
     ALLOW_EVERYONE,
@@ -241,10 +242,10 @@ def _describe(
         yield f"the history begins late, because a file is damaged: {history.unreadable}"
     if answers is None:
         for acl in sorted(filter(wanted.selects, history.acls.values()), key=str):
-            yield f"{history.begin}: in force: {acl}"
+            yield f"{history.begin}: in force: {show_acl(acl)}"
         for change in history.changes:
             by = _describe_author(authors, change)
-            yield f"{_moment_of(change)}: {_CHANGES[change.is_added]}{by}: {change.acl}"
+            yield f"{_moment_of(change)}: {_CHANGES[change.is_added]}{by}: {show_acl(change.acl)}"
         yield f"from {history.begin} to {history.end}"
         return
     if wanted.question is not None and wanted.question.host is None:

@@ -18,7 +18,9 @@ import msgspec
 import trio
 
 from authorizerd.acl.explanation.words import count_of
+from authorizerd.acl.grants.reading import join_notes
 from authorizerd.acl.model import Acl
+from authorizerd.acl.notes import is_note
 from authorizerd.acl.snapshot import is_grant
 from authorizerd.cli.acls.remote import creation_call
 from authorizerd.cli.broker_acls import CREATION, BrokerReader, UseBrokers, run_on_brokers
@@ -28,12 +30,11 @@ from authorizerd.cli.transfer.model import (
     AclsFound,
     Draft,
     Written,
+    draft_missing,
     find_cluster_fault,
-    order_for_writing,
 )
 from authorizerd.kafka_client.errors import RequestFailedError
-from authorizerd.management.batches import split_batches
-from authorizerd.management.formats.values import keep_writable
+from authorizerd.management.batches import split_joined
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 
 T = TypeVar("T")
@@ -89,10 +90,7 @@ async def list_acls(reader: BrokerReader) -> tuple[Acl, ...]:
 
 def make_draft(found: AclsFound, present: Sequence[Acl]) -> Draft:
     """Return the ACLs missing in a cluster that has ``present``."""
-    there = frozenset(present)
-    missing = [acl for acl in found.acls if acl not in there]
-    kept, losses = keep_writable(missing, find_cluster_fault)
-    return Draft(order_for_writing(tuple(kept)), len(found.acls) - len(missing), losses)
+    return draft_missing(found, present, find_cluster_fault)
 
 
 class Progress(msgspec.Struct):
@@ -123,9 +121,12 @@ async def create_acls(reader: BrokerReader, acls: Sequence[Acl], progress: Progr
 
 
 def _split_requests(acls: Sequence[Acl]) -> Iterator[list[Acl]]:
-    """Yield the ACLs of each request. None has both DENYs and ALLOWs."""
+    """Yield the ACLs of each request. None has both DENYs and ALLOWs, except notes of grants."""
+    joined = join_notes(acls)
     for grants in (False, True):
-        yield from split_batches([acl for acl in acls if is_grant(acl) is grants], lambda acl: acl)
+        yield from split_joined(
+            acl for each in joined if is_grant(each[0]) is grants for acl in each
+        )
 
 
 async def _create(reader: BrokerReader, batch: Sequence[Acl], progress: Progress) -> None:
@@ -169,14 +170,16 @@ async def _find_missing(
 ) -> frozenset[Acl] | None:
     """Return the ACLs that the cluster does not list; None if listing fails.
 
-    A broker may list an ACL only some time after the controller acknowledged it.
+    A broker may list an ACL only some time after the controller acknowledged it. Notes do not
+    count: whoever begins and ends grants may already have replaced one.
     """
+    wanted = frozenset(acl for acl in acls if not is_note(acl))
     delay = _RETRY_FIRST_SECONDS
     missing: frozenset[Acl] | None = None
     with trio.move_on_after(VISIBLE_SECONDS_MAX):
         while True:
             try:
-                missing = frozenset(acls).difference(await list_acls(reader))
+                missing = wanted.difference(await list_acls(reader))
             except CommandError as error:
                 progress.failure = progress.failure or str(error)
                 return None

@@ -126,6 +126,8 @@ def transfer(request: model.Request, source: model.Source, target: model.Target)
         draft = opened.draft(found)
         if not request.is_export:
             _warn_of_surprises(draft.new)
+        for note in draft.notes:
+            warn(f"warning: {note}")
         losses = (*found.losses, *draft.losses)
         stops = bool(losses) and not request.accept_losses
         written = None

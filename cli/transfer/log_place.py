@@ -15,10 +15,14 @@ from pathlib import Path
 from typing import Final
 
 from immutables import Map
+from msgspec.structs import replace
 
 from authorizerd.acl.as_of import AsOf
+from authorizerd.acl.grants.model import make_grant_note
+from authorizerd.acl.grants.reading import read_grants
 from authorizerd.acl.listing import ID_BYTES, derive_id
 from authorizerd.acl.model import Acl, AclAdded
+from authorizerd.acl.notes import is_note
 from authorizerd.cli.errors import CommandError
 from authorizerd.cli.log.stopped_log import SEGMENT_BYTES_MAX, StoppedLog
 from authorizerd.cli.offline import read_log
@@ -244,10 +248,22 @@ class CheckpointTarget:
 
 
 def _draft(found: model.AclsFound, present: Mapping[Acl, bytes]) -> model.Draft:
-    absent = (acl for acl in found.acls if acl not in present)
-    kept, losses = keep_writable(absent, model.find_log_fault)
-    count = len(found.acls) - len(kept) - len(losses)
-    return model.Draft(model.order_for_writing(tuple(kept)), count, losses)
+    if present:
+        return model.draft_missing(found, present, model.find_log_fault)
+    acls = (_adapt_note(acl, found.ids) if is_note(acl) else acl for acl in found.acls)
+    kept, losses = keep_writable(acls, model.find_log_fault)
+    return model.Draft(model.order_for_writing(tuple(kept)), losses=losses)
+
+
+def _adapt_note(note: Acl, ids: Mapping[Acl, bytes]) -> Acl:
+    """Return the note of a grant without its ACL's id, unless the ACL keeps that id here.
+
+    With another id, the ACL would count as one that somebody made again, without an end.
+    """
+    for grant in read_grants([note]).grants:
+        if grant.acl_id not in (None, ids.get(grant.acl)):
+            return make_grant_note(replace(grant, acl_id=None))
+    return note
 
 
 def frame_batches(added: Sequence[AclAdded]) -> list[list[MetadataRecord]]:

@@ -20,6 +20,7 @@ Kafka's protocol.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from enum import StrEnum
@@ -28,12 +29,16 @@ from typing import Final, Protocol
 
 import msgspec
 
+from authorizerd.acl.grants.reading import follow_note
 from authorizerd.acl.model import Acl
 from authorizerd.acl.snapshot import is_grant
 from authorizerd.acl.validation import find_creation_fault
 from authorizerd.cli.flags import Refuse
 from authorizerd.cli.zookeeper.options import WriteOptions
 from authorizerd.management.formats.model import Loss
+from authorizerd.management.formats.values import keep_writable
+from authorizerd.management.plan.grants import settle_grants
+from authorizerd.management.plan.selector import Selector
 
 STANDARD: Final = "-"
 _SCHEME: Final = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*)://(.*)", re.DOTALL)
@@ -205,11 +210,31 @@ class Draft(msgspec.Struct, frozen=True):
         new: the ACLs to write, DENYs first.
         present: the number of the source's ACLs that are already there.
         losses: the ACLs of the source that the target cannot hold, and why.
+        notes: sentences about grants that are not written.
     """
 
     new: tuple[Acl, ...]
     present: int = 0
     losses: tuple[Loss, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def draft_missing(
+    found: AclsFound, present: Collection[Acl], find_fault: Callable[[Acl], str | None]
+) -> Draft:
+    """Return how to add the ACLs of a source to a cluster or a log that has ``present``.
+
+    Grants are added as a plan would add them: see ``management.plan.grants``.
+
+    Raises:
+        PlanError: a note of the source cannot be read.
+    """
+    there = frozenset(present)
+    settled = settle_grants(there, found.acls, Selector(None), time.time_ns() // 1_000_000)
+    missing = [acl for acl in settled.desired if acl not in there]
+    kept, losses = keep_writable(missing, find_fault)
+    count = sum(acl in there or follow_note(acl) in there for acl in found.acls)
+    return Draft(order_for_writing(tuple(kept)), count, losses, settled.left_out)
 
 
 class Written(msgspec.Struct, frozen=True, kw_only=True):

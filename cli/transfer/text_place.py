@@ -17,6 +17,7 @@ from typing import Final
 
 from msgspec.structs import astuple
 
+from authorizerd.acl.grants.reading import join_notes
 from authorizerd.acl.model import Acl
 from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.cli.acl_file import STANDARD_INPUT, parse_acls, read_text
@@ -72,6 +73,10 @@ def new_error(path: Path, error: OSError) -> CommandError:
 
 
 STANDARD_OUTPUT = "standard output"
+_LOST_PARTNER: Final = (
+    "it belongs to a grant that the format cannot express: an ACL and the note of its end are "
+    "written together, or not at all"
+)
 
 
 class TextSource:
@@ -122,13 +127,23 @@ class TextTarget:
         """Return what would be written, and keep the text."""
         # A broker's listing is unordered. Sort it, so that exports can be compared line by line.
         acls = tuple(sorted(found.acls, key=astuple))
+        losses = self._format_acls(acls)
+        lost = {loss.acl for loss in losses}
+        # Without its note, the ACL of a grant would be permanent.
+        joined = (each for each in join_notes(acls) if not lost.isdisjoint(each))
+        partners = [acl for each in joined for acl in each if acl not in lost]
+        if partners:
+            lost |= set(partners)
+            losses += self._format_acls(tuple(acl for acl in acls if acl not in lost))
+            losses += tuple(Loss(acl, _LOST_PARTNER) for acl in partners)
+        return Draft(tuple(acl for acl in acls if acl not in lost), losses=losses)
+
+    def _format_acls(self, acls: tuple[Acl, ...]) -> tuple[Loss, ...]:
+        """Keep the text of some ACLs, and return its losses."""
         written = self._format.write(acls)
         self._text = written.text
         lost = {loss.acl for loss in written.losses}
-        unnamed = _find_unnamed(self._format, written.text, acls, lost)
-        losses = (*written.losses, *unnamed)
-        lost |= {loss.acl for loss in unnamed}
-        return Draft(tuple(acl for acl in acls if acl not in lost), losses=losses)
+        return (*written.losses, *_find_unnamed(self._format, written.text, acls, lost))
 
     def write(self, draft: Draft, found: AclsFound) -> Written:
         if self.is_standard_output:

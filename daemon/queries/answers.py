@@ -18,7 +18,9 @@ from authorizerd.acl.decision import AuthorizerSettings, explain, is_allowed
 from authorizerd.acl.errors import InvalidQuestionError
 from authorizerd.acl.explanation.explainer import explain_fully
 from authorizerd.acl.filters import scan_acls
+from authorizerd.acl.grants.reading import read_grants
 from authorizerd.acl.model import Acl, Question
+from authorizerd.acl.notes import list_notes
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.text.named_acl import name_acl
 from authorizerd.daemon.errors import BusyError
@@ -37,6 +39,7 @@ from authorizerd.daemon.queries.tables import (
     join_lines,
     make_page,
     read_cells,
+    show_cells,
     write_file,
 )
 from authorizerd.protocol.decisions.acl_feed import (
@@ -228,7 +231,9 @@ class Answering:
         found = chain.from_iterable(scan_acls(snapshot, question.wanted))
         match question.view:
             case TableView() as view:
-                rows, total = make_page((read_cells(name_acl(acl)) for _, acl in found), view)
+                grants = read_grants(list_notes(snapshot)).grants
+                active = {each.acl: each for each in grants if not each.is_waiting}
+                rows, total = make_page((show_cells(acl, active) for _, acl in found), view)
                 table = TablePage(rows=rows, total=total, offset=snapshot.offset, as_of=as_of)
                 return Answer((_encode(table),), (True,)), ()
             case FileView() as view:

@@ -14,8 +14,10 @@ import msgspec
 
 from authorizerd.acl.decision import AuthorizerSettings, authorize
 from authorizerd.acl.errors import PastMismatchError
+from authorizerd.acl.grants.reading import read_grants
 from authorizerd.acl.listing import derive_id
 from authorizerd.acl.model import WILDCARD_PRINCIPAL, Acl, Operation, ResourceType
+from authorizerd.acl.notes import is_note, list_notes
 from authorizerd.acl.past import PastChange, undo_changes
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.text.named_acl import NamedAcl, name_acl
@@ -88,6 +90,7 @@ def read_candidates(text: str) -> tuple[Acl, ...]:
         acls = read_acl_text(text, "", PASTED_FORMATS).acls
     except AclTextError as error:
         raise QueryError(f"the candidates: {error}") from None
+    acls = tuple(acl for acl in acls if not is_note(acl))  # notes decide nothing
     if not acls:
         raise QueryError("the candidates: expected at least one ACL")
     if len(acls) > CANDIDATES_MAX:
@@ -190,9 +193,11 @@ def make_plan(question: PlanQuestion, snapshot: AclSnapshot) -> Plan:
     """
     candidates = read_candidates(question.text)
     principals = frozenset(acl.principal for acl in candidates)
-    changes, undone = compare(
-        find_present(snapshot, principals), candidates, replaces=question.replaces
-    )
+    present = find_present(snapshot, principals)
+    granted = {each.acl for each in read_grants(list_notes(snapshot)).grants if not each.is_waiting}
+    # As in plans: grants end by themselves.
+    kept = (acl for _, acl in present if acl in granted)
+    changes, undone = compare(present, (*candidates, *kept), replaces=question.replaces)
     traffic, note = None, ""
     if question.audit_file is not None:
         after = apply_candidates(snapshot, undone)

@@ -17,7 +17,11 @@ from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
-from authorizerd.acl.text.named_acl import NamedAcl
+from authorizerd.acl.grants.model import Grant
+from authorizerd.acl.grants.reading import describe_end, describe_note
+from authorizerd.acl.model import Acl
+from authorizerd.acl.notes import is_note
+from authorizerd.acl.text.named_acl import NamedAcl, name_acl
 from authorizerd.config.bounds import SEND_BYTES
 from authorizerd.protocol.decisions.past_answers import AsOfAnswer
 from authorizerd.protocol.decisions.searches import Query, SearchContext
@@ -26,6 +30,8 @@ from authorizerd.protocol.views import FileView, TableView
 T = TypeVar("T")
 
 ROWS_PER_PAGE: Final = 100
+NOTE: Final = "note"
+"""What a table shows as the permission of a note, which allows and denies nothing."""
 CUT_CHARACTERS: Final = 300
 """Longer cells of a table are cut. Names may have 32,767 characters."""
 ACL_COLUMNS: Final = MappingProxyType(
@@ -81,6 +87,17 @@ def columns_of(query: Query) -> Mapping[str, str]:
 def read_cells(acl: NamedAcl) -> Cells:
     """Return the texts of an ACL's columns."""
     return tuple(getattr(acl, name) for name in ACL_COLUMNS)
+
+
+def show_cells(acl: Acl, grants: Mapping[Acl, Grant]) -> Cells:
+    """Return the texts of an ACL's columns for people: with its end, or with what a note says."""
+    cells = read_cells(name_acl(acl))
+    if is_note(acl):
+        said = describe_note(acl)
+        is_readable = not said.endswith(str(acl))
+        return (cells[0], NOTE, *cells[2:4], said, *cells[5:]) if is_readable else cells
+    grant = grants.get(acl) if grants else None
+    return cells if grant is None else (cells[0], f"{cells[1]} {describe_end(grant)}", *cells[2:])
 
 
 def cut(text: str) -> str:

@@ -63,11 +63,18 @@ class Scope(msgspec.Struct, frozen=True):
     entries: tuple[Managed, ...] = ()
 
     def includes(self, acl: Acl) -> bool:
-        """Return True if the text manages ``acl``, whether or not it contains it."""
-        return (
-            acl.principal in self.principals
-            or acl in self.acls
-            or (bool(self.entries) and Selector(self.entries).manages(acl))
+        """Return True if the text manages ``acl``, whether or not it contains it.
+
+        The note of a grant follows its ACL.
+        """
+        # Imported here, because help texts import this module, and need no index of ACLs.
+        from authorizerd.acl.grants.reading import follow_note
+
+        followed = follow_note(acl)
+        return followed is not None and (
+            followed.principal in self.principals
+            or followed in self.acls
+            or (bool(self.entries) and Selector(self.entries).manages(followed))
         )
 
 

@@ -16,12 +16,13 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 from msgspec.structs import astuple
 
+from authorizerd.acl.grants.reading import join_notes
 from authorizerd.acl.model import Acl
 from authorizerd.acl.notes import is_note
 from authorizerd.acl.snapshot import is_grant
 from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX
 from authorizerd.acl.validation import find_creation_fault
-from authorizerd.management.batches import split_batches
+from authorizerd.management.batches import split_joined
 from authorizerd.management.plan.errors import PlanError
 from authorizerd.management.plan.names import has_known_codes
 from authorizerd.management.plan.selector import Selector
@@ -96,17 +97,24 @@ def make_changes(present: Iterable[Acl], desired: Iterable[Acl], selector: Selec
 def arrange(created: Iterable[Acl], deleted: Iterable[Acl]) -> AclChanges:
     """Return these changes by step, sorted.
 
-    Notes are created before everything else and deleted after it, so that what a note says of an
-    ACL is known whenever the ACL is present.
+    The note of a grant is in the step of its ACL, directly behind it. Other notes are created
+    before everything else and deleted after it.
     """
     created = sorted(created, key=lambda acl: (not is_note(acl), astuple(acl)))
     deleted = sorted(deleted, key=lambda acl: (is_note(acl), astuple(acl)))
     return AclChanges(
-        create_deny=tuple(acl for acl in created if not is_grant(acl)),
-        create_allow=tuple(acl for acl in created if is_grant(acl)),
-        delete_allow=tuple(acl for acl in deleted if is_grant(acl)),
-        delete_deny=tuple(acl for acl in deleted if not is_grant(acl)),
+        create_deny=tuple(_take(created, is_allow=False)),
+        create_allow=tuple(_take(created, is_allow=True)),
+        delete_allow=tuple(_take(deleted, is_allow=True)),
+        delete_deny=tuple(_take(deleted, is_allow=False)),
     )
+
+
+def _take(acls: Iterable[Acl], *, is_allow: bool) -> Iterator[Acl]:
+    for acl, *notes in join_notes(acls):
+        if is_grant(acl) is is_allow:
+            yield acl
+            yield from notes
 
 
 def _check_desired(desired: Iterable[Acl], selector: Selector) -> None:
@@ -141,5 +149,5 @@ def split_requests(
 ) -> Iterator[AclRequest]:
     """Yield the requests of a plan in their order. Each has changes of one step."""
     for step in STEPS:
-        for acls in split_batches(changes.acls_of(step), lambda acl: acl, acls_max=acls_max):
+        for acls in split_joined(changes.acls_of(step), acls_max=acls_max):
             yield AclRequest(step, tuple(acls))

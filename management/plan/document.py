@@ -329,7 +329,7 @@ def _find_fault(step: StepName, acl: Acl, *, is_managed: bool) -> str | None:
     if not has_known_codes(acl):
         return "expected the names of codes that Kafka can create"
     permission = PermissionType.ALLOW if step.endswith("allow") else PermissionType.DENY
-    if is_grant(acl) is not step.endswith("allow"):
+    if is_grant(acl) is not step.endswith("allow") and not is_note(acl):
         return f"expected an ACL with {permission.name}"
     if not is_managed:
         return "the plan does not manage this ACL"

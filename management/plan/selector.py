@@ -104,6 +104,10 @@ class Selector:
     """
 
     def __init__(self, entries: Iterable[Managed] | None) -> None:
+        # Imported here, because help texts import this module, and need no index of ACLs.
+        from authorizerd.acl.grants.reading import follow_note
+
+        self._follow = follow_note
         self.entries = None if entries is None else tuple(dict.fromkeys(entries))
         self._exact = FilterIndex()
         self._prefixed: list[tuple[Managed, FilterIndex]] = []
@@ -120,9 +124,16 @@ class Selector:
         return EVERYTHING if self.entries is None else self.entries
 
     def manages(self, acl: Acl) -> bool:
-        """Return True if the plan may add or remove ``acl``."""
+        """Return True if the plan may add or remove ``acl``.
+
+        The note of a grant follows its ACL. Only a plan of everything manages other notes.
+        """
         if self.entries is None:
             return True
+        followed = self._follow(acl)
+        return followed is not None and self._meets_any(followed)
+
+    def _meets_any(self, acl: Acl) -> bool:
         if any(True for _ in self._exact.look_up(acl)):
             return True
         return any(

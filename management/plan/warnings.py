@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from itertools import islice, product
+from itertools import filterfalse, islice, product
 from typing import Final
 
 import msgspec
@@ -34,6 +34,7 @@ from authorizerd.acl.model import (
     Question,
     ResourceType,
 )
+from authorizerd.acl.notes import is_note
 from authorizerd.acl.releases import ReleaseRules
 from authorizerd.acl.search.areas import list_examples
 from authorizerd.acl.search.hosts import NOWHERE, covers
@@ -55,14 +56,14 @@ def find_widening(
 ) -> Iterator[str]:
     """Yield a sentence if the changes delete DENYs, with examples of what becomes allowed.
 
-    A DENY whose host never matches denies nothing, so it does not count. Only a few requests are
-    tried, so more may be allowed even without examples.
+    A DENY whose host never matches denies nothing, and neither does a note, so these do not count.
+    Only a few requests are tried, so more may be allowed even without examples.
     """
     # Kafka's failure to judge an ACL does not depend on the host.
     denials = [
         acl
         for acl in changes.delete_deny
-        if is_unjudgeable(acl) or not never_matches(acl.host, before.rules)
+        if is_unjudgeable(acl) or not (never_matches(acl.host, before.rules) or is_note(acl))
     ]
     if not denials:
         return
@@ -231,13 +232,14 @@ def _find_perhaps_opened(proposal: Proposal) -> Iterator[str]:
 def _name_opened(proposal: Proposal) -> Iterable[str]:
     """Return the patterns, each once, that lose their last ACL."""
     after = PatternSet(proposal.after.acls.values())
-    opened = (_name(acl) for acl in proposal.changes.deleted if not after.covers(acl))
+    deleted = filterfalse(is_note, proposal.changes.deleted)
+    opened = (_name(acl) for acl in deleted if not after.covers(acl))
     return dict.fromkeys(opened)
 
 
 def _find_closed(proposal: Proposal) -> Iterator[str]:
     before = PatternSet(proposal.before.acls.values())
-    for acl in proposal.changes.created:
+    for acl in filterfalse(is_note, proposal.changes.created):
         if not before.covers(acl):
             yield (
                 f"{_name(acl)}: this plan adds the first ACL, so allow.everyone.if.no.acl.found no "

@@ -22,6 +22,7 @@ from authorizerd.acl.decision import AuthorizerSettings, authorize
 from authorizerd.acl.hosts import never_matches
 from authorizerd.acl.index.bits import ALLOWS, DENIES
 from authorizerd.acl.model import WILDCARD, PatternType, Question
+from authorizerd.acl.notes import NOTE_PRINCIPAL
 from authorizerd.acl.patterns import Patterns
 from authorizerd.acl.releases import RULES, Release
 from authorizerd.acl.search.areas import Area, list_places
@@ -184,7 +185,7 @@ class _Judge:
             return
         # From here on, only a principal's own DENY can deny.
         for principal, rules in self._index.principals.items():
-            if rules.denials:
+            if rules.denials and principal != NOTE_PRINCIPAL:  # which no client has
                 found = self._find_denied(principal, _list_nothing)
                 if found is not None:
                     yield found

@@ -115,6 +115,8 @@ def places(tmp_path: Path) -> dict[str, Path]:
     ("acls plan --help", VALUES),
     ("acls apply --help", {"msgspec"}),
     ("acls remove --help", VALUES),
+    ("acls grant --help", VALUES),
+    ("acls grants --acls {listing}", VALUES),
     ("acls plan {listing} --log-dir {log}", VALUES),
     ("acls plan {listing} --log-dir {log} --traffic {listing}", VALUES),
     ("acls compare-releases --help", VALUES),

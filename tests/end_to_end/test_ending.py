@@ -126,6 +126,9 @@ _ENDED: Mapping[str, str] = {
     "acls export": "--acls {pipe} --to {folder}/out.yaml",
     "acls import": "{pipe} --log-dir {folder}/new --node-id 1",
     "acls remove": "--principal User:a --bootstrap-server localhost:1 --command-config {pipe}",
+    "acls grant": f"{_ASKED} --for 1h --reason x --bootstrap-server localhost:1 "
+    "--command-config {pipe}",
+    "acls grants": "--acls {pipe}",
     "routes check": "{pipe}",
     "replay usage": "--logs {pipe} --acls {pipe} --out {folder}/out --engine local",
 }

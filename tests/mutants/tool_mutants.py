@@ -136,7 +136,7 @@ TOOL_MUTANTS: Final = {
     "an ALLOW is sent together with a DENY": Mutant(
         file="cli/transfer/cluster_place.py",
         text="    for grants in (False, True):\n",
-        becomes=("    yield from split_batches(acls, lambda acl: acl)\n    for grants in ():\n"),
+        becomes=("    yield from split_joined(acls)\n    for grants in ():\n"),
         found_by="tests/cli/transfer/test_cluster_place.py::test_denials_are_acknowledged_before_the_first_allow_is_sent",
     ),
     "a crash leaves a part of an import": Mutant(

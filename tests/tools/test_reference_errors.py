@@ -11,6 +11,7 @@ from authorizerd.cli.acls import command as acl_command
 from authorizerd.cli.change import applying, planning, releases
 from authorizerd.cli.commands import SUBCOMMANDS
 from authorizerd.cli.doctor import command as doctor
+from authorizerd.cli.grants import command as grants
 from authorizerd.cli.log import check_log
 from authorizerd.cli.policy import command as policy_command
 from authorizerd.cli.transfer import command as transfer
@@ -108,6 +109,8 @@ def test_every_exit_code_is_explained() -> None:
         "acls compare-releases": general | exit_codes(releases),
         **dict.fromkeys(("acls export", "acls import"), general | exit_codes(transfer)),
         "acls apply": general | exit_codes(applying),
+        "acls grant": general | exit_codes(grants),
+        "acls grants": general,
         "acls remove": general | {applying.EXIT_MOVED},  # a removal has no checks
         "check-log": {0} | exit_codes(check_log),
         "doctor": {0} | exit_codes(doctor),
@@ -130,6 +133,7 @@ def test_only_the_examined_modules_define_exit_codes() -> None:
     }
     assert holders == {
         "acls/command.py", "change/applying.py", "change/planning.py", "change/releases.py",
+        "grants/command.py",
         "log/check_log.py", "doctor/command.py", "import_config.py", "main.py", "policy/command.py",
         "output.py", "transfer/command.py",
     }  # fmt: skip

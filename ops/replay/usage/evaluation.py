@@ -12,6 +12,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from authorizerd.acl.model import Acl
+from authorizerd.acl.notes import is_note
 from authorizerd.replay.acl_set import AclSet, DatedAcl
 from authorizerd.replay.ingest.report import Ingested
 from authorizerd.replay.judging.index import AclIndex
@@ -204,10 +205,12 @@ def is_used(dated: DatedAcl, usage: AclUsage) -> bool:
 def sort_acls(
     ages: Mapping[DatedAcl, Age], usage: Mapping[Acl, AclUsage]
 ) -> tuple[tuple[UsedAcl, ...], dict[Age, tuple[UnusedAcl, ...]]]:
-    """Return the used ACLs, and the unused ones by their age, each in the set's order."""
+    """Return the used ACLs, and the unused ones by their age, each in the set's order. No note."""
     used: list[UsedAcl] = []
     unused: dict[Age, list[UnusedAcl]] = {age: [] for age in Age}
     for dated, age in ages.items():
+        if is_note(dated.acl):
+            continue  # nobody can use it
         acl = named(dated.acl)
         added_at = None if dated.added_ms is None else format_time(dated.added_ms)
         use = usage.get(dated.acl)

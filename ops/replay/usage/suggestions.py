@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from authorizerd.acl.grants.reading import read_grants
 from authorizerd.acl.hosts import is_certain
 from authorizerd.acl.index.pattern_set import PatternSet
 from authorizerd.acl.model import RESOURCE_TYPES, WILDCARD, Acl, PatternType
@@ -40,6 +41,7 @@ _UNCERTAIN: Final = (
     "only a broker knows whether it has the network interface that the host names, so the record"
     " may contain requests that used it"
 )
+_GRANTED: Final = "it ends by itself: see authorizerd acls grants"
 
 
 class Difference(NamedTuple):
@@ -83,6 +85,7 @@ def suggest(
     """Return the suggestions for ``judged``, the ACLs in force for the whole window."""
     replaced: dict[Acl, tuple[Acl, ...]] = {}
     reasons: dict[Acl, str] = {}
+    granted = {grant.acl for grant in read_grants(item.acl for item in acl_set.acls).grants}
     for acl in judged:
         used = usage.get(acl)
         narrower = () if used is None else narrower_acls(acl, used, names_max=names_max)
@@ -90,6 +93,8 @@ def suggest(
             replaced[acl] = narrower
             for reason in filter(None, map(why_inexpressible, (acl, *narrower))):
                 reasons.setdefault(acl, reason)
+            if acl in granted:
+                reasons[acl] = _GRANTED
             if not is_certain(acl.host):
                 reasons.setdefault(acl, _UNCERTAIN)
     return _keep_resources_closed(acl_set, Suggestions(replaced, {}).without(reasons))

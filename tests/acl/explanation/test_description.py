@@ -17,6 +17,7 @@ from authorizerd.acl.explanation.description import (
 )
 from authorizerd.acl.explanation.failing_acls import NAMED_MAX, find_failures
 from authorizerd.acl.explanation.model import AclChange
+from authorizerd.acl.grants.model import Grant, make_grant_note
 from authorizerd.acl.hosts import host_address
 from authorizerd.acl.model import Acl, Question
 from authorizerd.acl.text.printable import escape_unprintable
@@ -237,3 +238,15 @@ def test_unknown_codes_are_told() -> None:
 def test_many_matching_acls_are_counted() -> None:
     held = [acl(deny=True, host=f"10.0.0.{number}") for number in range(150)]
     assert "  and 50 more matching ACLs" in lines(held, question(host=None))
+
+
+def test_the_end_of_a_grant_is_named() -> None:
+    granted = acl("User:a", "READ", topic="t")
+    grant = Grant(
+        id="1", acl=granted, begin_ms=10**12, end_ms=2 * 10**12, author="User:ops", reason="INC-1"
+    )
+    said = lines([granted, make_grant_note(grant)], question("User:a", "READ", topic="t"))
+    assert said[1].endswith(
+        ": allows READ; this ACL decides; it is granted until 2033-05-18 03:33:20 UTC, by User:ops:"
+        " INC-1"
+    )

@@ -9,10 +9,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from authorizerd.acl.as_of import AsOf
 from authorizerd.acl.errors import InvalidAclError
 from authorizerd.acl.filters import accepts
+from authorizerd.acl.grants.model import Grant, make_grant_note
 from authorizerd.acl.model import Acl, AclFilter
 from authorizerd.acl.validation import validate_filter, validate_new_acl, validate_resource
 from authorizerd.cli.acls.command import OpenLog, run_acl_command
@@ -20,6 +22,7 @@ from authorizerd.cli.acls.errors import configuration_error, request_error
 from authorizerd.cli.acls.runner import AclReader, Removed, Terminal
 from authorizerd.daemon.telemetry.build import describe_version
 from authorizerd.kafka_client.client import ClientSettings
+from authorizerd.management.formats.document import read_json
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from tests.conformance.acl_command_cases import STORIES
 from tests.conformance.acl_command_stories import Printed, comparable, recorded
@@ -386,3 +389,45 @@ def test_help_lists_every_flag_of_kafka_acls_and_ours() -> None:
         *("--json", "--log-dir"),
     }
     assert max(map(len, printed.error.splitlines())) <= 100
+
+
+_GRANT = Grant(
+    id="1", acl=ALICE, begin_ms=10**12, end_ms=2 * 10**12, author="User:ops", reason="INC-1"
+)
+
+
+def test_adding_the_acl_of_a_grant_says_that_it_ends() -> None:
+    waiting = replace(_GRANT, acl=BOB, is_waiting=True)
+    server = FakeServer(ALICE, BOB, make_grant_note(_GRANT), make_grant_note(waiting))
+    add = "--add --topic orders --operation read --allow-principal User:alice"
+    printed = given(server, f"{add} --allow-principal User:bob")
+    assert "already exists" in printed.out
+    assert printed.error == (
+        "authorizerd: warning: this ACL exists, and still ends: grant of READ on topic literal "
+        "`orders` to User:alice until 2033-05-18 03:33:20 UTC, by User:ops: INC-1; to keep it, use "
+        "'authorizerd acls grant --permanent'\n"
+    )
+    server.acls -= {make_grant_note(_GRANT)}
+    assert not given(server, add).error
+
+
+@pytest.mark.parametrize("flags", ["", "--topic orders", "--principal User:alice"])
+def test_a_json_listing_of_a_grant_has_its_note(flags: str) -> None:
+    of_bob = make_grant_note(replace(_GRANT, acl=BOB))
+    other = acl("User:carol", topic="others")
+    server = FakeServer(ALICE, BOB, other, make_grant_note(_GRANT), of_bob)
+    listed = set(read_json(given(server, f"--list --json {flags}").out).acls)
+    theirs = {ALICE, make_grant_note(_GRANT)}
+    if "alice" not in flags:
+        theirs |= {BOB, of_bob}
+    if not flags:
+        theirs.add(other)
+    assert listed == theirs
+
+
+def test_a_listing_for_people_says_what_notes_are() -> None:
+    server = FakeServer(ALICE, make_grant_note(_GRANT))
+    listed = given(server, "--list")
+    assert "principal=Authorizerd:note" in listed.out
+    assert "allow and deny nothing" in listed.error
+    assert not given(server, "--list --topic orders").error

@@ -4,9 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from authorizerd.acl.grants.model import Grant, make_grant_note
 from authorizerd.acl.model import Acl
 from authorizerd.cli.broker_acls import BrokerAnswer
+from authorizerd.cli.change.planning import read_desired
+from authorizerd.management.formats.document import write_json_document
 from authorizerd.management.formats.listing import format_acls
 from authorizerd.management.plan.changes import AclChanges
 from authorizerd.management.plan.document import Plan, PlanSettings, decode_plan
@@ -220,6 +224,12 @@ def test_file_that_was_read_in_part_deletes_only_what_it_manages() -> None:
         assert "projects[0].custom[0]: Julie's file of custom roles" in error
     plan("topology.json none.yaml --accept-losses --out plan.json", code=10)
     assert {*written().changes.deleted} == {ALICE, BOB}
+    # What it names becomes permanent.
+    named = read_desired(Path("topology.json"), accepts_losses=True).acls
+    grant = Grant(id="1", acl=named[0], begin_ms=0, end_ms=2**42, author="User:ops", reason="why")
+    Path("now.json").write_text(write_json_document([*named, make_grant_note(grant)]).text)
+    plan("topology.json --out plan.json", f"--acls now.json {' '.join(KNOWN_SETTINGS)}", code=10)
+    assert written().changes.deleted == (make_grant_note(grant),)
 
 
 @pytest.mark.parametrize(("files", "words", "error"), [
@@ -418,3 +428,32 @@ def test_plan_is_not_a_file_of_desired_acls() -> None:
     plan("desired.txt --out plan.json", code=10)
     printed = plan("plan.json", code=1)
     assert "plan.json: expected desired ACLs, found a plan: apply it with" in printed.err
+
+
+def test_grants_are_shown_and_kept() -> None:
+    grant = Grant(
+        id="1", acl=CAROL, begin_ms=0, end_ms=253402300740000, author="User:ops", reason="INC-1"
+    )
+    later = replace(grant, acl=BOB, begin_ms=253402300680000, is_waiting=True)
+    notes = [make_grant_note(grant), make_grant_note(later)]
+    Path("grants.json").write_text(write_json_document([ALICE, CAROL, *notes]).text)
+    Path("alice.txt").write_text(format_acls([ALICE]))
+    source = f"--acls grants.json {' '.join(KNOWN_SETTINGS)}"
+
+    assert "nothing to do: 4 ACLs, as desired\n" in plan("grants.json", source).out
+    kept = plan("alice.txt", source).out
+    assert "nothing to do" in kept
+    assert "warning: 2 grants are kept although no file has them" in kept
+    Path("alice.txt").write_text(format_acls([ALICE, CAROL]))
+    permanent = plan("alice.txt", source, code=10).out
+    of_carol = "grant of READ on topic literal `orders` to User:carol"
+    assert f"-   note: {of_carol} until 9999-12-31 23:59 UTC, by User:ops: INC-1\n" in permanent
+    assert "0 ACLs to create (0 DENY, 0 ALLOW), 0 to delete" in permanent
+    assert ", and notes: 0 to create, 1 to delete: 4 before, 3 after\n" in permanent
+    made = plan("grants.json --out plan.json", code=10).out
+    assert "+   ALLOW User:carol READ from any host\n" in made
+    assert (
+        "+   note: grant of WRITE on topic prefix `payments.` to User:bob from 9999-12-31 23:58 UTC"
+        " until 9999-12-31 23:59 UTC, by User:ops: INC-1\n" in made
+    )
+    assert written().changes.create_allow == (CAROL, notes[0])

@@ -1,11 +1,14 @@
 """An import adds what a cluster lacks, DENYs first, and says what is done if a request fails."""
 
+import time
 from collections.abc import Iterable
 from types import SimpleNamespace
 
 import pytest
 import trio
+from msgspec.structs import replace
 
+from authorizerd.acl.grants.model import Grant, make_grant_note
 from authorizerd.acl.model import Acl
 from authorizerd.acl.updates import BYTES_PER_REQUEST_MAX, RECORDS_PER_REQUEST_MAX
 from authorizerd.cli.broker_acls import BrokerReader
@@ -21,6 +24,7 @@ from authorizerd.cli.transfer.model import AclsFound, Written
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.client import ClientSettings, KafkaClient
 from authorizerd.management.batches import split_batches
+from authorizerd.management.plan.errors import PlanError
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
@@ -229,3 +233,50 @@ def test_no_batch_exceeds_what_one_request_may_change() -> None:
     assert all(size * 30_000 < BYTES_PER_REQUEST_MAX for size in sizes(long))
     assert sum(sizes(long)) == 600
     assert sizes([]) == []
+
+
+_NOW = time.time_ns() // 1_000_000
+_GRANT = Grant(
+    id="1", acl=READ, begin_ms=_NOW - 10, end_ms=_NOW + 10**9, author="User:ops", reason="why",
+    acl_id=b"i" * 16,
+)  # fmt: skip
+_HERE = replace(_GRANT, acl_id=None)
+_ENDED = replace(_GRANT, end_ms=_NOW - 5)
+_WAITING = replace(_HERE, begin_ms=_NOW + 10**8, is_waiting=True)
+_note = make_grant_note
+
+
+@pytest.mark.parametrize(
+    ("found", "present", "new", "present_count", "sentence"),
+    [
+        ([READ, _note(_GRANT)], [], {READ, _note(_HERE)}, 0, ""),
+        ([_note(_WAITING)], [], {_note(_WAITING)}, 0, ""),
+        # Nothing changes the end of what is there, or gives it one.
+        ([READ, _note(_GRANT)], [READ], set(), 2, "has no end"),
+        ([READ, _note(_GRANT)], [READ, _note(_HERE)], set(), 2, ""),
+        ([READ], [READ, _note(_HERE)], set(), 1, ""),
+        ([READ, WRITE, _note(_ENDED)], [], {WRITE}, 0, "has ended"),
+    ],
+)
+def test_grants_are_imported_with_their_notes(
+    found: list[Acl], present: list[Acl], new: set[Acl], present_count: int, sentence: str
+) -> None:
+    draft = make_draft(AclsFound(tuple(found)), present)
+    assert (set(draft.new), draft.present) == (new, present_count)
+    assert sentence in "".join(draft.notes)
+    assert bool(sentence) is bool(draft.notes)
+
+
+def test_a_note_that_cannot_be_read_is_not_imported() -> None:
+    damaged = replace(_note(_GRANT), resource_name="authorizerd-grant?")
+    with pytest.raises(PlanError, match="cannot be read"):
+        make_draft(AclsFound((READ, damaged)), [])
+
+
+async def test_a_grant_and_its_note_are_sent_together(node: KafkaNode) -> None:
+    """Somebody who ends grants has replaced the note by the time of the listing."""
+    node.answers = [created(0), created(0, 0, 0), listing(READ, WRITE, DENIED, _note(_GRANT))]
+    done = await create(node, DENIED, _note(_HERE), READ, WRITE)
+    assert (done.count, done.requests, done.failure) == (4, 2, "")
+    assert b"authorizerd-grant" not in node.asked[1].body
+    assert b"authorizerd-grant" in node.asked[2].body

@@ -6,7 +6,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from authorizerd.acl.grants.model import Grant, make_grant_note
 from authorizerd.acl.model import Acl, AclAdded
 from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX
 from authorizerd.cli.errors import CommandError
@@ -212,3 +214,17 @@ def test_open_transaction_of_an_earlier_writer_is_aborted(tmp_path: Path) -> Non
     write_log(log_dir, [added(1)], [BeginTransaction("x"), added(5)])
     write(LogTarget(log_dir), SECOND)
     assert set(read_acls(log_dir).values()) == {added(1).acl, SECOND}
+
+
+def test_a_note_names_only_an_id_that_its_acl_has(tmp_path: Path) -> None:
+    """Otherwise its ACL would count as one that was made again, without an end."""
+    grant = Grant(
+        id="1", acl=THIRD, begin_ms=10**12, end_ms=2 * 10**12, author="User:ops", reason="why",
+        acl_id=acl_id(3),
+    )  # fmt: skip
+    note, bare = make_grant_note(grant), make_grant_note(replace(grant, acl_id=None))
+    damaged = replace(note, resource_name="authorizerd-grant?")
+    write(LogTarget(tmp_path / "a", node_id=1), THIRD, note, ids=[acl_id(3), acl_id(4)])
+    write(LogTarget(tmp_path / "b", node_id=1), THIRD, note, damaged, ids=[])
+    assert read_acls(tmp_path / "a") == {acl_id(3): THIRD, acl_id(4): note}
+    assert set(read_acls(tmp_path / "b").values()) == {THIRD, bare, damaged}

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from authorizerd.acl.grants.model import Grant, make_grant_note
 from authorizerd.acl.model import Acl
 from authorizerd.cli.errors import CommandError
 from authorizerd.cli.transfer.model import (
@@ -243,3 +244,22 @@ def test_lost_deny_is_printed_as_the_page_shows(tmp_path: Path) -> None:
     with Shell(tmp_path) as shell:
         run_page("import-export.md", "tests/cli/transfer/test_text_place.py", shell, Ports())
     assert not (tmp_path / "acls.yaml").exists()
+
+
+@pytest.mark.parametrize("format", FORMATS.values(), ids=FORMATS)
+def test_a_grant_is_written_with_its_note_or_not_at_all(format: Format, tmp_path: Path) -> None:
+    grant = Grant(
+        id="1", acl=acl("User:alice", "READ", topic="t"), begin_ms=10**12, end_ms=2 * 10**12,
+        author="User:ops", reason="INC-1: a, b",
+    )  # fmt: skip
+    other, note = acl("User:bob", "READ", topic="t"), make_grant_note(grant)
+    target = TextTarget(Locator(Kind.FILE, "x", str(tmp_path / "x")), format)
+    with target.open() as opened:
+        draft = opened.draft(AclsFound((grant.acl, other, note)))
+        opened.write(draft, AclsFound(()))
+    back = set(format.read((tmp_path / "x").read_text()).acls)
+    assert other in back
+    assert back in ({other}, {other, grant.acl, note})
+    assert back == set(draft.new)
+    lost = [loss.acl for loss in draft.losses]
+    assert sorted(map(str, lost)) == sorted(map(str, {other, grant.acl, note} - back))

@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from authorizerd.acl.decision import AuthorizerSettings, authorize
+from authorizerd.acl.grants.model import Grant, make_grant_note
 from authorizerd.acl.model import Acl
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.text.named_acl import name_acl
@@ -14,11 +15,13 @@ from authorizerd.daemon.queries.candidates import (
     compare,
     find_present,
     judge,
+    make_plan,
     read_candidates,
 )
 from authorizerd.management.formats.catalogue import PASTED_FORMATS
 from authorizerd.management.formats.listing import write
 from authorizerd.protocol.decisions.acl_filters import QueryError
+from authorizerd.protocol.queries import PlanQuestion
 from tests.support.acls import acl, snapshot_of
 
 SETTINGS = AuthorizerSettings()
@@ -62,6 +65,18 @@ def test_candidates_decide_as_in_a_daemon(held: set[Acl], wanted: set[Acl], repl
     changed = [each for each in REQUESTS if decide(snapshot, each) != decide(expected, each)]
     assert {each.recorded for each in (*traffic.newly_denied, *traffic.newly_allowed)} == {*changed}
     assert all(decide(snapshot, each.recorded) for each in traffic.newly_denied)
+
+
+def test_candidates_replace_no_grant() -> None:
+    granted, other, new = ACLS[0], ACLS[2], acl("User:a", "READ", topic="new")
+    grant = Grant(
+        id="1", acl=granted, begin_ms=10**12, end_ms=2 * 10**12, author="User:ops", reason="why"
+    )
+    note = make_grant_note(grant)
+    text = PASTED_FORMATS[1].write([new, note]).text
+    assert read_candidates(text) == (new,)
+    plan = make_plan(PlanQuestion(text, True, None, SETTINGS), snapshot_of(granted, other, note))
+    assert plan.changes == (("add", name_acl(new)), ("remove", name_acl(other)))
 
 
 def test_equal_requests_are_counted_together() -> None:

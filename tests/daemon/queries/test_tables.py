@@ -7,7 +7,11 @@ from io import StringIO
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from authorizerd.acl.grants.model import Grant, make_grant_note
+from authorizerd.acl.model import PermissionType
+from authorizerd.acl.text.named_acl import name_acl
 from authorizerd.config.bounds import SEND_BYTES
 from authorizerd.daemon.queries import tables
 from authorizerd.daemon.queries.tables import (
@@ -16,8 +20,11 @@ from authorizerd.daemon.queries.tables import (
     encode_csv,
     join_lines,
     make_page,
+    read_cells,
+    show_cells,
 )
 from authorizerd.protocol.views import TableView
+from tests.support.acls import acl
 
 NUMBERS = st.integers(0, 9).map(str)
 
@@ -99,3 +106,21 @@ def test_spreadsheet_with_any_separator_finds_no_formula(cell: str) -> None:
     for line in encode_csv([("x", cell)]).decode().splitlines():
         for part in re.split("[;\t]", line):
             assert part.strip(' "')[:1] not in ("=", "-", "+", "@") or part.startswith("'")
+
+
+def test_tables_name_notes_and_ends() -> None:
+    granted = acl("User:a", "READ", topic="t")
+    grant = Grant(
+        id="1", acl=granted, begin_ms=10**12, end_ms=2 * 10**12, author="User:ops", reason="INC-1"
+    )
+    note, end = make_grant_note(grant), "until 2033-05-18 03:33:20 UTC, by User:ops: INC-1"
+    assert show_cells(granted, {granted: grant}) == (
+        "User:a", f"ALLOW {end}", "READ", "TOPIC", "t", "LITERAL", "*",
+    )  # fmt: skip
+    assert show_cells(note, {}) == (
+        "Authorizerd:note", "note", "DESCRIBE", "DELEGATION_TOKEN",
+        f"note: grant of READ on topic literal `t` to User:a {end}", "LITERAL", "*",
+    )  # fmt: skip
+    # Nothing is hidden of an ACL that is no note, or not one that can be read.
+    for each in (granted, replace(note, permission_type=int(PermissionType.ALLOW))):
+        assert show_cells(each, {}) == read_cells(name_acl(each))

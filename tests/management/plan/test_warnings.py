@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from authorizerd.acl.decision import is_allowed
 from authorizerd.acl.known_settings import KnownSettings
 from authorizerd.acl.model import Acl, Operation, Question, ResourceType
+from authorizerd.acl.notes import Note, make_note
 from authorizerd.acl.search.joined_rules import HOSTS_MAX
 from authorizerd.management.plan.changes import AclChanges, make_changes
 from authorizerd.management.plan.selector import Selector
@@ -24,6 +25,7 @@ OTHER_ADMIN = acl("User:other", "ALL", cluster=True)
 LOCAL_ADMIN = acl("User:admin", "ALTER", cluster=True, host="10.0.0.1")
 ORDERS = acl("User:a", topic="orders")
 GROUP = acl("User:a", group="billing")
+NOTE = make_note(Note("other", {"a": "1"}))
 KEPT = acl("User:kept", group="kept")
 """It is in every state, because a plan that leaves no ACL has one more warning."""
 
@@ -49,6 +51,9 @@ NOBODY = "after this plan, nobody may change ACLs: no ACL allows ALTER"
     ([], [ORDERS], CLOSED, []),
     ([ORDERS], [ORDERS, acl("User:b", topic="orders")], OPEN, []),
     ([ORDERS], [], OPEN, [f"topic literal `orders`: {LAST}"]),
+    # Notes decide nothing.
+    ([], [NOTE], OPEN, []),
+    ([NOTE], [], OPEN, []),
     ([ORDERS], [acl("User:b", topic="orders")], OPEN, []),
     ([acl("User:a", topic="o", pattern="PREFIXED")],
      [acl("User:a", topic="o", pattern="PREFIXED"), ORDERS], OPEN, []),
@@ -128,6 +133,7 @@ DENY_ALL = acl("User:*", "ALL", topic="orders", host="10.0.0.1", deny=True)
     ([DENY_RANGE, ORDERS], [ORDERS], CLOSED, "1 DENY ACL, so more is allowed, such as User:a "
      "READ topic `orders` from 10.9.0.0, User:a READ topic `orders` from 10.9.255.255"),
     ([DENY_NOTHING, ORDERS], [ORDERS], CLOSED, ""),
+    ([NOTE, ORDERS], [ORDERS], CLOSED, ""),
 ])  # fmt: skip
 def test_deleted_denials_are_announced(
     present: list[Acl], desired: list[Acl], rules: KnownSettings, expected: str

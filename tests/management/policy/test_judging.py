@@ -5,9 +5,11 @@ from collections.abc import Collection
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from authorizerd.acl.decision import AuthorizerSettings, authorize
 from authorizerd.acl.model import Acl, Operation, ResourceType
+from authorizerd.acl.notes import Note, make_note
 from authorizerd.acl.releases import ANY_RELEASE, RULES, ReleaseRules
 from authorizerd.acl.search.subjects import find_subjects
 from authorizerd.acl.snapshot import with_rules
@@ -138,6 +140,12 @@ def test_verdict_names_what_contradicts_the_assertion(
 ) -> None:  # fmt: skip
     verdict = judged(sentence, *present, settings=settings)
     assert (found(verdict), verdict.passed) == (expected, not expected)
+
+
+def test_no_client_has_the_principal_of_notes() -> None:
+    everyone = replace(acl("User:*", "DESCRIBE", topic="*"), resource_type=6)
+    note = make_note(Note("other", {"a": "1"}))
+    assert judged("everyone may DESCRIBE any delegation-token", everyone, note).passed
 
 
 def test_many_findings_are_counted_but_not_described() -> None:

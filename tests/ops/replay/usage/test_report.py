@@ -11,6 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from authorizerd.acl.model import CLUSTER_NAME, Acl, Operation, ResourceType
+from authorizerd.acl.notes import Note, make_note
 from authorizerd.acl.text.kafka_acls import entry_arguments, why_inexpressible
 from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.cli.acls.arguments import parse_arguments
@@ -50,6 +51,13 @@ def sort(
         {each: age_of(each, WINDOW, assume_in_force=False) for each in acl_set.acls}, usage
     )
     return used, {age.value: some for age, some in others.items()}
+
+
+def test_a_note_is_neither_used_nor_unused() -> None:
+    note = make_note(Note("other", {"a": "1"}))
+    used, others = sort(acl_set_of([note]), {})
+    assert used == ()
+    assert not any(others.values())
 
 
 def example_report() -> UsageReport:

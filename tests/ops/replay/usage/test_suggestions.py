@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from authorizerd.acl.grants.model import Grant, make_grant_note
 from authorizerd.acl.model import Acl, Operation, PermissionType, Question, ResourceType
 from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.replay.acl_set import AclSet
@@ -75,6 +76,16 @@ def _describe(acl: Acl | None, some: list[Question]) -> str:
         f"{format_count(len(some), 'event')} would be {outcome}, such as those of {principal} on "
         f"{name}"
     )
+
+
+def test_the_acl_of_a_grant_is_neither_removed_nor_replaced() -> None:
+    """Narrower ACLs would have no end."""
+    grant = Grant(
+        id="1", acl=A, begin_ms=10**12, end_ms=2 * 10**12, author="User:ops", reason="INC-1"
+    )
+    found = suggested(acl_set_of([A, B, make_grant_note(grant)]), [], names_max=1)
+    assert found.replaced == {B: ()}
+    assert "ends by itself" in found.left_out[A]
 
 
 @given(acl_sets(), recorded_events(), st.sets(st.integers(0, 11)))

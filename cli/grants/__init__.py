@@ -1,0 +1,1 @@
+"""`authorizerd acls grant` and `grants`: make, extend, end and list grants."""
