@@ -197,6 +197,14 @@ def test_grants_have_ends_and_notes_are_left_out() -> None:
     assert row["ends"] == format_time(START_MS + 2 * DAY_MS)
     assert row["added_by"] == "grant of User:root: INC-2"
     assert not rows("no-owner")
+    # A plan takes the notes with their ACL, and never without it: that would make it permanent.
+    words = ("--log-dir", "granted", "--out", "plan.json", *KNOWN_SETTINGS)
+    assert "nothing to do" in run_main("acls", "plan", "--review", "out/orders.csv", *words).out
+    heading, *lines = Path("out/orders.csv").read_text("utf-8-sig").splitlines()
+    Path("orders.csv").write_text("\n".join([heading, *("remove" + line for line in lines)]))
+    run_main("acls", "plan", "--review", "orders.csv", *words, code=10)
+    made = decode_plan(Path("plan.json").read_bytes())
+    assert set(made.changes.deleted) == {USED, *map(make_grant_note, notes)}
 
 
 def test_authors_are_named_if_the_audit_log_has_them() -> None:
