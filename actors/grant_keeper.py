@@ -158,7 +158,7 @@ class GrantKeeper:
         await finish_in_turns(self._book.replace(state))
         faults = self._book.faults
         for name in faults.keys() - self._named:
-            _logger.warning("%r", faults[name])
+            _logger.warning("a grant does not end: %r", faults[name])
         self._named = set(faults)
 
     async def _read_time(self) -> int | None:
@@ -169,13 +169,13 @@ class GrantKeeper:
         now_ms = self._clocks.read(reference_ms, own_ms, self._boot_s())
         self._lead_ms = 0 if reference_ms is None else reference_ms - own_ms
         if now_ms is None:
-            self._hold("no clock has run steadily for a minute yet, and no two agree", logging.INFO)
+            self.statistics.problem = "no clock has run steadily for a minute, and no two agree"
         self.is_clock_believed = now_ms is not None
         return now_ms
 
-    def _hold(self, problem: str, level: int = logging.WARNING) -> None:
+    def _hold(self, problem: str) -> None:
         if problem != self.statistics.problem:
-            _logger.log(level, "grants do not begin or end: %s", problem)
+            _logger.warning("grants do not begin or end: %s", problem)
         self.statistics.problem = problem
 
     async def _carry_out(self, found: Sequence[Step], now_ms: int) -> int:

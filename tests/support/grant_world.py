@@ -387,9 +387,11 @@ class People:
         world = self._world
         old = [each for each in world.list_grants(about) if not each.is_waiting]
         lease = world.leases[world.acls[about]]
-        if not old or lease.end_ms is None:
+        is_left = any(each.acl_id not in (None, world.acls[about]) for each in old)
+        if not old or lease.end_ms is None or is_left:
             return
-        new = replace(old[0], end_ms=lease.end_ms + self._random.randint(1_000, 20_000))
+        latest = max(old, key=lambda grant: grant.end_ms)
+        new = replace(latest, end_ms=lease.end_ms + self._random.randint(1_000, 20_000))
         if lease.end_ms <= world.now_ms:
             return
         world.change(create=[make_grant_note(new)])
