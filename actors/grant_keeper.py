@@ -22,7 +22,7 @@ import trio
 from authorizerd.acl.errors import StateMovedError
 from authorizerd.acl.grants.book import GrantBook, GrantCounts, GrantState
 from authorizerd.acl.grants.clocks import Clocks
-from authorizerd.acl.grants.steps import Step
+from authorizerd.acl.grants.steps import GONE, Step
 from authorizerd.acl.model import Acl
 from authorizerd.actors.boot_clock import Clock, boot_time
 from authorizerd.actors.steps import finish_in_turns
@@ -33,6 +33,8 @@ RETRY_SECONDS: Final = 1.0
 PAUSE_SECONDS: Final = 0.05
 """The shortest time between two looks, however often notes change."""
 STEPS_PER_REQUEST: Final = 100
+SETTLE_SECONDS: Final = 5.0
+"""Longer than a request takes after its state was read."""
 
 _VERBS: Final = {"begin": "has begun", "end": "has ended", "identify": "is identified"}
 
@@ -110,6 +112,7 @@ class GrantKeeper:
         self._clocks = Clocks()
         self._lead_ms = 0
         self._named: set[str] = set()
+        self._gone: dict[Acl, float] = {}
         self.is_clock_believed = True
         self.statistics: Final = GrantStatistics()
 
@@ -185,7 +188,7 @@ class GrantKeeper:
         await self._replace(state)
         due, _ = await finish_in_turns(self._book.find(state, now_ms, acls))
         # A creation changes the state that was confirmed, so the others wait for the next look.
-        steps = [step for step in due if step.create] or due
+        steps = [step for step in due if step.create] or self._skip_unsettled(due, acls)
         if not steps:
             return 0
         guard: GrantState | None = state
@@ -199,6 +202,23 @@ class GrantKeeper:
         for step in steps:
             self._note(step)
         return len(steps)
+
+    def _skip_unsettled(self, due: Sequence[Step], acls: Collection[Acl]) -> list[Step]:
+        """Leave out notes whose ACL has been gone for a short time only.
+
+        Another keeper may just create it: without the note, that ACL would never end.
+        """
+        now = self._boot_s()
+        gone = {step.grant.acl for step in due if step.why == GONE}
+        self._gone = {
+            acl: since for acl, since in self._gone.items() if acl in gone or acl not in acls
+        }
+        for acl in gone:
+            self._gone.setdefault(acl, now)
+        settled = {acl for acl in gone if now - self._gone[acl] >= SETTLE_SECONDS}
+        for acl in settled:
+            del self._gone[acl]
+        return [step for step in due if step.why != GONE or step.grant.acl in settled]
 
     def _keep_done(
         self, steps: Sequence[Step], acls: Sequence[Acl], errors: Sequence[str]

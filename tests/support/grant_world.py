@@ -209,9 +209,17 @@ class World:
         if keeper.own_was_wrong_at > trio.current_time() - READ_SECONDS:
             self.races["two wrong clocks"] += 1
             return ""
-        offsets = self._offsets_since(trio.current_time() - STEADY_SECONDS + 1)
-        is_steady = max(offsets) - min(offsets) <= 2 * AGREE_MS
+        now = trio.current_time()
+        read = [now, *(at for at, _ in self.led if now - READ_SECONDS < at)]
+        is_steady = any(map(self._was_steady, read))
         return "" if is_steady else "a clock was wrong for a short time"
+
+    def _was_steady(self, at: float) -> bool:
+        """Return True if the controller's clock had no step in the minute before a time."""
+        begin = at - STEADY_SECONDS + 1
+        before = [offset for time, offset in self.led if time <= begin][-1:]
+        offsets = [*before, *(offset for time, offset in self.led if begin < time < at)]
+        return max(offsets, default=0) - min(offsets, default=0) <= 2 * AGREE_MS
 
     def _judge_creation(self, created: Acl, create: Sequence[Acl]) -> None:
         if is_note(created):
