@@ -22,7 +22,7 @@ import trio
 from authorizerd.acl.errors import StateMovedError
 from authorizerd.acl.grants.book import GrantBook, GrantCounts, GrantState
 from authorizerd.acl.grants.clocks import Clocks
-from authorizerd.acl.grants.steps import Step
+from authorizerd.acl.grants.steps import GONE, Step
 from authorizerd.acl.model import Acl
 from authorizerd.actors.boot_clock import Clock, boot_time
 from authorizerd.actors.steps import finish_in_turns
@@ -33,6 +33,10 @@ RETRY_SECONDS: Final = 1.0
 PAUSE_SECONDS: Final = 0.05
 """The shortest time between two looks, however often notes change."""
 STEPS_PER_REQUEST: Final = 100
+SETTLE_SECONDS: Final = 5.0
+"""Longer than a request takes after its state was read."""
+
+_VERBS: Final = {"begin": "has begun", "end": "has ended", "identify": "is identified"}
 
 _logger = logging.getLogger("authorizerd.grants")
 
@@ -108,6 +112,7 @@ class GrantKeeper:
         self._clocks = Clocks()
         self._lead_ms = 0
         self._named: set[str] = set()
+        self._gone: dict[Acl, float] = {}
         self.is_clock_believed = True
         self.statistics: Final = GrantStatistics()
 
@@ -156,7 +161,7 @@ class GrantKeeper:
         await finish_in_turns(self._book.replace(state))
         faults = self._book.faults
         for name in faults.keys() - self._named:
-            _logger.warning("%r", faults[name])
+            _logger.warning("a grant does not end: %r", faults[name])
         self._named = set(faults)
 
     async def _read_time(self) -> int | None:
@@ -167,7 +172,7 @@ class GrantKeeper:
         now_ms = self._clocks.read(reference_ms, own_ms, self._boot_s())
         self._lead_ms = 0 if reference_ms is None else reference_ms - own_ms
         if now_ms is None:
-            self._hold("no clock has run steadily for a minute yet, and no two agree")
+            self.statistics.problem = "no clock has run steadily for a minute, and no two agree"
         self.is_clock_believed = now_ms is not None
         return now_ms
 
@@ -183,7 +188,7 @@ class GrantKeeper:
         await self._replace(state)
         due, _ = await finish_in_turns(self._book.find(state, now_ms, acls))
         # A creation changes the state that was confirmed, so the others wait for the next look.
-        steps = [step for step in due if step.create] or due
+        steps = [step for step in due if step.create] or self._skip_unsettled(due, acls)
         if not steps:
             return 0
         guard: GrantState | None = state
@@ -197,6 +202,23 @@ class GrantKeeper:
         for step in steps:
             self._note(step)
         return len(steps)
+
+    def _skip_unsettled(self, due: Sequence[Step], acls: Collection[Acl]) -> list[Step]:
+        """Leave out notes whose ACL has been gone for a short time only.
+
+        Another keeper may just create it: without the note, that ACL would never end.
+        """
+        now = self._boot_s()
+        gone = {step.grant.acl for step in due if step.why == GONE}
+        self._gone = {
+            acl: since for acl, since in self._gone.items() if acl in gone or acl not in acls
+        }
+        for acl in gone:
+            self._gone.setdefault(acl, now)
+        settled = {acl for acl in gone if now - self._gone[acl] >= SETTLE_SECONDS}
+        for acl in settled:
+            del self._gone[acl]
+        return [step for step in due if step.why != GONE or step.grant.acl in settled]
 
     def _keep_done(
         self, steps: Sequence[Step], acls: Sequence[Acl], errors: Sequence[str]
@@ -216,8 +238,9 @@ class GrantKeeper:
         self.statistics.ended += why == "end"
         # All texts are quoted, since the author, or whoever altered the note, chose them.
         _logger.info(
-            "grant %r: %s: %r, author %r, reason %r",
-            *(grant.id, why, str(grant.acl), grant.author, grant.reason),
+            "grant %r %s: %r, author %r, reason %r",
+            *(grant.id, _VERBS.get(why, f"is forgotten, because {why}"), str(grant.acl)),
+            *(grant.author, grant.reason),
         )
 
 

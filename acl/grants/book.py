@@ -55,6 +55,7 @@ class GrantBook:
         """The ACLs whose uuid a note lacks."""
         self._read: dict[str, Grant | None] = {}
         self._by_acl: dict[Acl, list[Grant]] = {}
+        self._names: Collection[str] | None = None
         self._due_ms: list[int] = []
         self._active = 0
 
@@ -64,6 +65,8 @@ class GrantBook:
 
     def replace(self, state: GrantState) -> Steps[None]:
         """Note which notes there are now."""
+        if state.names is self._names:
+            return
         names = set(state.names)
         known = self._read.keys() | self.faults.keys()
         for name in known - names:
@@ -73,8 +76,8 @@ class GrantBook:
         for name in sorted(names - known):  # in the same order in every process
             self._add(name, state)
             yield
-        if names != known:
-            yield from self._sum_up()
+        yield from self._sum_up()
+        self._names = state.names
 
     def _sum_up(self) -> Steps[None]:
         ends: dict[Acl, int] = {}

@@ -13,13 +13,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from operator import attrgetter
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
 
 from authorizerd.acl.grants.model import Grant, make_grant_note
 from authorizerd.acl.model import Acl
+
+GONE: Final = "the ACL was deleted"
+"""Why a note goes whose ACL does not exist."""
 
 FindId: TypeAlias = Callable[[Acl], bytes | None]
 """Returns the uuid that an ACL has in the cluster's log now; None if there is no such ACL."""
@@ -108,7 +111,7 @@ def _look_at_active(
     acl_id = find_id(grants[0].acl) if find_id is not None and grants and is_present else None
     for grant in grants:
         if not is_present:
-            steps.append(_forget(grant, "the ACL was deleted"))
+            steps.append(_forget(grant, GONE))
         elif find_id is not None and grant.acl_id not in (None, acl_id):
             steps.append(_forget(grant, "the ACL was made again"))
         else:

@@ -101,6 +101,9 @@ def shown(findings: list[Finding]) -> list[str]:
      ["ok: ",
       "error: source: authorizerd.writes=as-self: User:us lacks ALTER on the cluster. Do:"
       " grant it (kafka-acls --add --cluster --operation Alter --allow-principal User:us"]),
+    (replace(BROKERS, grants_enforce=True), [node(0, "id", Operation.DESCRIBE)], None,
+     ["ok: ",
+      "error: source: authorizerd.grants.enforce=true: User:us lacks ALTER on the cluster. Do:"]),
 ])  # fmt: skip
 def test_answers_are_judged(
     follow: FollowSettings, answers: list[NodeAnswer], expected: str | None, lines: list[str]

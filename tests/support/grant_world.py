@@ -209,9 +209,17 @@ class World:
         if keeper.own_was_wrong_at > trio.current_time() - READ_SECONDS:
             self.races["two wrong clocks"] += 1
             return ""
-        offsets = self._offsets_since(trio.current_time() - STEADY_SECONDS + 1)
-        is_steady = max(offsets) - min(offsets) <= 2 * AGREE_MS
+        now = trio.current_time()
+        read = [now, *(at for at, _ in self.led if now - READ_SECONDS < at)]
+        is_steady = any(map(self._was_steady, read))
         return "" if is_steady else "a clock was wrong for a short time"
+
+    def _was_steady(self, at: float) -> bool:
+        """Return True if the controller's clock had no step in the minute before a time."""
+        begin = at - STEADY_SECONDS + 1
+        before = [offset for time, offset in self.led if time <= begin][-1:]
+        offsets = [*before, *(offset for time, offset in self.led if begin < time < at)]
+        return max(offsets, default=0) - min(offsets, default=0) <= 2 * AGREE_MS
 
     def _judge_creation(self, created: Acl, create: Sequence[Acl]) -> None:
         if is_note(created):
@@ -387,9 +395,11 @@ class People:
         world = self._world
         old = [each for each in world.list_grants(about) if not each.is_waiting]
         lease = world.leases[world.acls[about]]
-        if not old or lease.end_ms is None:
+        is_left = any(each.acl_id not in (None, world.acls[about]) for each in old)
+        if not old or lease.end_ms is None or is_left:
             return
-        new = replace(old[0], end_ms=lease.end_ms + self._random.randint(1_000, 20_000))
+        latest = max(old, key=lambda grant: grant.end_ms)
+        new = replace(latest, end_ms=lease.end_ms + self._random.randint(1_000, 20_000))
         if lease.end_ms <= world.now_ms:
             return
         world.change(create=[make_grant_note(new)])
@@ -400,16 +410,16 @@ class People:
 
     async def _make_permanent(self, about: Acl) -> None:
         """Delete all notes, and again those that a keeper has written meanwhile."""
-        world = self._world
-        lease = world.leases[world.acls[about]]
+        world, acl_id = self._world, self._world.acls[about]
+        lease = world.leases[acl_id]
         lease.end_ms, lease.since, lease.act = None, trio.current_time(), "permanent"
-        acl_id = world.acls[about]
-        for _ in range(2):
-            notes = world.list_grants(about)
-            if notes and world.acls.get(about) == acl_id:
-                lease.since = trio.current_time()
-                world.change(delete=list(map(make_grant_note, notes)))
-            await trio.sleep(world.race_seconds)
+        with trio.CancelScope(shield=True):  # a command that was interrupted must be repeated
+            for _ in range(2):
+                notes = world.list_grants(about)
+                if notes and world.acls.get(about) == acl_id:
+                    lease.since = trio.current_time()
+                    world.change(delete=list(map(make_grant_note, notes)))
+                await trio.sleep(world.race_seconds)
 
     async def _delete(self, about: Acl) -> None:
         world = self._world
