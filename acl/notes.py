@@ -12,7 +12,7 @@ an error, and never counts as missing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 from urllib.parse import quote, unquote_to_bytes
 
@@ -27,7 +27,7 @@ from authorizerd.acl.model import (
     PermissionType,
     ResourceType,
 )
-from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.snapshot import AclSnapshot, contains
 
 NOTE_PRINCIPAL: Final = "Authorizerd:note"
 NAME_BYTES_MAX: Final = 32_767
@@ -68,7 +68,7 @@ def make_note(note: Note) -> Acl:
             f"a note of the kind {note.kind} would have {len(name)} bytes, and Kafka accepts "
             f"{NAME_BYTES_MAX}: use shorter texts"
         )
-    return _make_acl(name)
+    return name_note(name)
 
 
 def read_note(acl: Acl) -> Note:
@@ -98,12 +98,21 @@ def read_note(acl: Acl) -> Note:
 
 def list_notes(snapshot: AclSnapshot) -> list[Acl]:
     """Return the notes in a snapshot. The cost grows with their number only."""
+    index = snapshot.types[ResourceType.DELEGATION_TOKEN]
+    return [note for note in map(name_note, list_note_names(snapshot)) if contains(index, note)]
+
+
+def list_note_names(snapshot: AclSnapshot) -> Collection[str]:
+    """Return the names that notes may have. It is the same object while no note changes.
+
+    A name may also be that of another ACL of the principal of notes: look the note up.
+    """
     rules = snapshot.types[ResourceType.DELEGATION_TOKEN].principals.get(NOTE_PRINCIPAL)
-    names: Iterable[str] = () if rules is None else rules.any_host.literals
-    return [_make_acl(name) for name in names]
+    return () if rules is None else rules.any_host.literals
 
 
-def _make_acl(name: str) -> Acl:
+def name_note(name: str) -> Acl:
+    """Return the ACL of the note with this resource name, readable or not."""
     return Acl(
         ResourceType.DELEGATION_TOKEN,
         name,

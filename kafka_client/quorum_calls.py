@@ -11,10 +11,13 @@ from typing import Concatenate, Final, ParamSpec, TypeVar
 
 import msgspec
 
-from authorizerd.acl.model import AclFilter
+from authorizerd.acl.model import Acl, AclFilter
 from authorizerd.kafka_client.connection import Call
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka.acl_client import encode_describe_acls_request
+from authorizerd.protocol.kafka.acl_client import (
+    decode_describe_acls_response,
+    encode_describe_acls_request,
+)
 from authorizerd.protocol.kafka.api import ApiKey, QuorumKey
 from authorizerd.protocol.kafka.error_codes import ApiError
 from authorizerd.protocol.kafka.fetch import (
@@ -46,6 +49,8 @@ class QuorumDescription(msgspec.Struct, frozen=True, kw_only=True):
         voters: the ids of the voters.
         endpoints: host and port of each voter by id and listener; empty before version 2.
         log_ends: the end of the log of each voter and observer by id, exclusive, -1 if unknown.
+        leader_time_ms: the leader's clock when it answered, in milliseconds since 1970; None before
+            version 1 (KIP-836).
     """
 
     leader_id: int
@@ -54,6 +59,7 @@ class QuorumDescription(msgspec.Struct, frozen=True, kw_only=True):
     voters: frozenset[int]
     endpoints: Mapping[int, Mapping[str, tuple[str, int]]]
     log_ends: Mapping[int, int]
+    leader_time_ms: int | None = None
 
 
 def _call_by(
@@ -112,7 +118,19 @@ def _read_quorum(version: int, body: bytes | bytearray) -> QuorumDescription | A
             for node in response.nodes
         },
         log_ends=_find_log_ends((*found.current_voters, *found.observers)),
+        leader_time_ms=_find_time(found.leader_id, found.current_voters),
     )
+
+
+def _find_time(leader_id: int, voters: Iterable[Replica]) -> int | None:
+    """Return the leader's clock: a leader always reports itself as caught up now.
+
+    Another directory of the same node is a replica of the past, so the latest time counts.
+
+    Source: Kafka 4.3 LeaderState.describeReplicaState.
+    """
+    times = [each.last_caught_up_timestamp for each in voters if each.replica_id == leader_id]
+    return max((each for each in times if each > 0), default=None)
 
 
 def _find_log_ends(replicas: Iterable[Replica]) -> dict[int, int]:
@@ -122,6 +140,15 @@ def _find_log_ends(replicas: Iterable[Replica]) -> dict[int, int]:
         end = replica.log_end_offset
         ends[replica.replica_id] = min(end, ends.get(replica.replica_id, end))
     return ends
+
+
+def describe_acls_call(filter: AclFilter) -> Call[list[Acl] | ApiError]:
+    """Return the call that lists the ACLs that a filter matches. They should be few."""
+    return Call(
+        api_key=ApiKey.DESCRIBE_ACLS,
+        encode=lambda version: encode_describe_acls_request(version, filter),
+        decode=decode_describe_acls_response,
+    )
 
 
 def _encode_listing(version: int) -> bytes:

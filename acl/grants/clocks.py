@@ -16,6 +16,8 @@ AGREE_MS: Final = 5_000
 """Clocks agree if they differ by no more than this."""
 STEADY_SECONDS: Final = 60.0
 """How long a clock that no other confirms must run without a step."""
+GAP_SECONDS: Final = 30.0
+"""After a longer pause between two readings, nobody knows what the clock did meanwhile."""
 
 
 class Clocks:
@@ -24,6 +26,7 @@ class Clocks:
     def __init__(self) -> None:
         self._steady_since_s: float | None = None
         self._lead_ms = 0.0
+        self._read_s = 0.0
 
     def read(self, reference_ms: int | None, own_ms: int, boot_s: float) -> int | None:
         """Return the time in milliseconds since 1970, or None if none can be believed yet.
@@ -35,8 +38,9 @@ class Clocks:
         """
         now_ms = own_ms if reference_ms is None else reference_ms
         lead_ms = now_ms - boot_s * 1000
-        since_s = self._steady_since_s
-        if since_s is None or abs(lead_ms - self._lead_ms) > AGREE_MS:
+        since_s, gap_s, self._read_s = self._steady_since_s, boot_s - self._read_s, boot_s
+        is_unknown = since_s is None or gap_s > GAP_SECONDS
+        if since_s is None or is_unknown or abs(lead_ms - self._lead_ms) > AGREE_MS:
             # Compared with the first reading after a step, so slow drifts count as steps as well.
             self._steady_since_s, self._lead_ms = boot_s, lead_ms
             since_s = boot_s

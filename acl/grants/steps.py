@@ -69,14 +69,16 @@ def find_steps(
         for grant in theirs:
             (waiting if grant.is_waiting else active).append(grant)
         present = has_acl(acl)
-        steps += _look_at_active(active, present, now_ms, find_id)
+        ending = _look_at_active(active, present, now_ms, find_id)
         begun = {grant.id for grant in active}
+        # First, so that a crash before the rest leaves no waiting note of a grant that has begun.
         for grant in waiting:
             step = _look_at_waiting(grant, present or grant.id in begun, now_ms)
             if step is None:
                 times.append(grant.begin_ms)
-            else:
-                steps.append(step)
+            elif grant.id in begun or not any(each.why == "end" for each in ending):
+                steps.append(step)  # otherwise, the next look sees the ACL gone
+        steps += ending
         times += (grant.end_ms for grant in active)
     return Steps(tuple(steps), min((each for each in times if each > now_ms), default=None))
 

@@ -24,6 +24,7 @@ from authorizerd.config.configuration import Configuration
 from authorizerd.config.endpoints import HttpEndpoint, is_loopback
 from authorizerd.config.follow.settings import (
     CLUSTER_ID,
+    ENFORCE,
     FORWARD_PRIVILEGED,
     WRITES,
     FollowSettings,
@@ -286,11 +287,13 @@ def _judge_operations(follow: FollowSettings, answer: NodeAnswer) -> Iterator[Fi
         text = f"{_NEEDED[follow.kind].name} is allowed to everyone who reaches {answer.address}"
         yield warning(_CHECK, text, "let clients log in there (SASL_SSL), and grant rights by user")
     needed = {_NEEDED[follow.kind]}
-    if follow.writes is Writes.AS_SELF:
+    is_as_self = follow.writes is Writes.AS_SELF
+    if is_as_self or follow.grants_enforce:
         needed.add(Operation.ALTER)
         if Operation.ALTER not in answer.operations:
             text, _, advice = remedies.missing_alter(follow.username).partition(": ")
-            yield error(_CHECK, f"{WRITES}=as-self: {text}", advice)
+            key = f"{WRITES}=as-self" if is_as_self else f"{ENFORCE}=true"
+            yield error(_CHECK, f"{key}: {text}", advice)
     harmless = {Operation.DESCRIBE}
     if more := answer.operations - needed - harmless:
         names = ", ".join(sorted(each.name for each in more))

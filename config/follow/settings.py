@@ -34,6 +34,7 @@ from authorizerd.config.values import (
 SOURCE: Final = "authorizerd.source"
 SOURCE_PREFIX: Final = "authorizerd.source."
 WRITES: Final = "authorizerd.writes"
+ENFORCE: Final = "authorizerd.grants.enforce"
 FORWARD_PRINCIPALS: Final = "authorizerd.writes.forward.principals"
 FORWARD_PRIVILEGED: Final = "authorizerd.writes.forward.privileged"
 BOOTSTRAP_SERVERS: Final = "controller.quorum.bootstrap.servers"
@@ -248,7 +249,17 @@ class WriteSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FollowSettings(ContactSettings, BrokersSettings, WriteSettings):
+class GrantSettings:
+    """Whether this daemon begins and ends the grants of the cluster that it follows."""
+
+    grants_enforce: bool = setting(boolean, "false")
+    """If true, a daemon that follows a cluster begins and ends the grants of `authorizerd acls
+    grant` with its own credentials, which need ALTER on the cluster. A daemon with a log of its own
+    always does."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FollowSettings(ContactSettings, BrokersSettings, WriteSettings, GrantSettings):
     """How to follow a cluster: the keys with a field, and values that rules derive from others.
 
     ``request_timeout_ms`` is for requests that read, ``write_timeout_ms`` for those that change.
@@ -270,7 +281,10 @@ class FollowSettings(ContactSettings, BrokersSettings, WriteSettings):
 _CONTACT: Final = list_keys(ContactSettings, SOURCE_PREFIX)
 _BROKERS: Final = list_keys(BrokersSettings, SOURCE_PREFIX)
 _WRITES: Final = list_keys(WriteSettings, OWN_PREFIX)
-FOLLOW_SETTINGS: Final = select_settings(FollowSettings, {**_CONTACT, **_BROKERS, **_WRITES})
+_GRANTS: Final = list_keys(GrantSettings, OWN_PREFIX)
+FOLLOW_SETTINGS: Final = select_settings(
+    FollowSettings, {**_CONTACT, **_BROKERS, **_WRITES, **_GRANTS}
+)
 """The key of each field that has one."""
 
 QUORUM_KEYS: Final = (*list_keys(_QuorumKeys).values(), ENDPOINT_IDENTIFICATION)
@@ -302,5 +316,6 @@ FOLLOW_KEYS: Final = (
     *_CONTACT.values(),
     *BROKERS_KEYS,
     *_WRITES.values(),
+    *_GRANTS.values(),
 )
 """Our own keys for following a cluster."""

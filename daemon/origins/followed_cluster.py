@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Final
 
 from authorizerd.actors.authorizer import RequestContext
+from authorizerd.actors.grant_keeper import GrantKeeper
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.follow.settings import FollowSettings, SourceKind
 from authorizerd.daemon.origins.origin import SourceDependencies
 from authorizerd.daemon.process.utc_time import now_ms
 from authorizerd.daemon.sources.brokers.listing_copy import ListingCopy
 from authorizerd.daemon.sources.brokers.source import BrokersSource
+from authorizerd.daemon.sources.cluster_grants import FollowedGrants
 from authorizerd.daemon.sources.copy_checkpointer import CopyCheckpointer
 from authorizerd.daemon.sources.freshness import Freshness
 from authorizerd.daemon.sources.nodes import NodeOpener
@@ -90,7 +92,19 @@ class FollowedCluster:
             bytes_between=configuration.metadata_log_max_record_bytes_between_snapshots,
         )
         self.checkpoints: Final = checkpointer.statistics
-        self.services: Final = (self._follow, checkpointer.run)
+        grants = FollowedGrants(
+            applier.snapshot,
+            self.source,
+            self._opener.open,
+            knows_ids=follow.kind is SourceKind.QUORUM,
+        )
+        self.grants: Final = GrantKeeper(grants, now_ms, enforces=follow.grants_enforce)
+        self.services: Final = (
+            self._follow,
+            checkpointer.run,
+            self.grants.run,
+            grants.connections.run,
+        )
         self.updates: Final = new_updates(
             follow,
             destination=self.source,

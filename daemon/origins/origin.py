@@ -9,6 +9,7 @@ from typing import Protocol
 import trio
 
 from authorizerd.actors.authorizer import RequestContext
+from authorizerd.actors.grant_keeper import GrantKeeper
 from authorizerd.actors.record_applier import Message, RecordApplier
 from authorizerd.actors.updates import Updates
 from authorizerd.daemon.kafka.quorum import Leadership
@@ -40,6 +41,7 @@ class Origin(Protocol):
 
     Attributes:
         services: tasks that run next to the applier until the daemon ends.
+        grants: begins and ends grants, or only counts them. It is one of the services.
     """
 
     @property
@@ -50,6 +52,9 @@ class Origin(Protocol):
 
     @property
     def checkpoints(self) -> CheckpointStatistics: ...
+
+    @property
+    def grants(self) -> GrantKeeper: ...
 
     @property
     def services(self) -> Sequence[Service]: ...

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from authorizerd.actors.grant_keeper import GrantKeeper
 from authorizerd.actors.update_queue import UpdateQueue
 from authorizerd.config.configuration import Configuration
 from authorizerd.daemon.errors import StartError
@@ -21,6 +22,7 @@ from authorizerd.daemon.sources.own_log_writer import (
     CheckpointPolicy,
     OwnLog,
 )
+from authorizerd.daemon.sources.snapshot_grants import OwnLogGrants
 from authorizerd.metadata.errors import CorruptLogError
 from authorizerd.metadata.log import MetadataLog
 from authorizerd.metadata.storage import Storage
@@ -99,7 +101,8 @@ class OwnLogOrigin:
             bytes_read=lambda: progress.bytes_since_checkpoint,
         )
         self.checkpoints: Final = checkpointer.statistics
-        self.services: Final = (checkpointer.run,)
+        self.grants: Final = GrantKeeper(OwnLogGrants(applier.snapshot, self.updates), now_ms)
+        self.services: Final = (checkpointer.run, self.grants.run)
 
     @property
     def leadership(self) -> Leadership | None:

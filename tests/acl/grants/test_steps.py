@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import pytest
 from msgspec.structs import replace
 
-from authorizerd.acl.grants.clocks import AGREE_MS, STEADY_SECONDS, Clocks
+from authorizerd.acl.grants.clocks import AGREE_MS, GAP_SECONDS, STEADY_SECONDS, Clocks
 from authorizerd.acl.grants.model import Grant, make_grant_note
 from authorizerd.acl.grants.steps import Step, find_steps
 from authorizerd.acl.model import Acl
@@ -63,9 +65,14 @@ _note = make_grant_note
         (
             [_WAITING, _ACTIVE], None, _BEGIN,
             [
-                Step(_ACTIVE, "the ACL was deleted", (), (_note(_ACTIVE),)),
                 Step(_WAITING, "the ACL exists", (), (_note(_WAITING),)),
+                Step(_ACTIVE, "the ACL was deleted", (), (_note(_ACTIVE),)),
             ],
+        ),
+        # A grant that begins as another one of the same ACL ends: the next look begins it.
+        (
+            [_ACTIVE, replace(_WAITING, id="2", begin_ms=_END, end_ms=_LATER)], _ID, _END,
+            [Step(_ACTIVE, "end", (), (_ACL, _note(_ACTIVE)))],
         ),
     ],
 )  # fmt: skip
@@ -93,6 +100,21 @@ def test_without_ids_an_equal_acl_ends() -> None:
     assert step.why == "end"
 
 
+def _steadily(reference_ms: int | None, own_ms: int, seconds: float) -> list[_Reading]:
+    """Return readings every ten seconds, of clocks that run at the same speed."""
+    elapsed = [10 * count for count in range(int(seconds // 10) + 1)]
+    return [
+        (
+            None if reference_ms is None else reference_ms + 1000 * each,
+            *(own_ms + 1000 * each, 5.0 + each),
+        )
+        for each in elapsed
+    ]
+
+
+_Reading: TypeAlias = tuple[int | None, int, float]
+
+
 @pytest.mark.parametrize(
     ("readings", "believed"),
     [
@@ -100,17 +122,18 @@ def test_without_ids_an_equal_acl_ends() -> None:
         ([(_BEGIN, _BEGIN + AGREE_MS, 0.0)], _BEGIN),
         ([(_BEGIN + AGREE_MS, _BEGIN, 0.0)], _BEGIN),
         # Otherwise the controller's clock, after it has run steadily.
-        ([(_BEGIN, 0, 0.0)], None),
-        ([(_BEGIN, 0, 0.0), (_BEGIN + 60_000, 0, STEADY_SECONDS)], _BEGIN + 60_000),
-        ([(_BEGIN, 0, 0.0), (_LATER, 0, STEADY_SECONDS)], None),
-        ([(None, _BEGIN, 0.0)], None),
-        ([(None, _BEGIN, 0.0), (None, _BEGIN + 60_000, STEADY_SECONDS)], _BEGIN + 60_000),
-        # A step of the clock starts the time again.
-        ([(None, _BEGIN, 0.0), (None, _LATER, 30.0), (None, _LATER + 30_000, 60.0)], None),
+        (_steadily(_BEGIN, 0, STEADY_SECONDS - 1), None),
+        (_steadily(_BEGIN, 0, STEADY_SECONDS), _END),
+        (_steadily(None, _BEGIN, STEADY_SECONDS - 1), None),
+        (_steadily(None, _BEGIN, STEADY_SECONDS), _END),
+        # After a step of the clock, or too long a pause, the time begins again.
+        ([*_steadily(_BEGIN, 0, 50), (_LATER, 0, 5.0 + STEADY_SECONDS)], None),
+        ([*_steadily(None, _BEGIN, 50), (None, _LATER, 5.0 + STEADY_SECONDS)], None),
+        (
+            [(_BEGIN, 0, 0.0), (_BEGIN + 60_000, 0, GAP_SECONDS + 30)], None,
+        ),
     ],
-)
-def test_believed_clocks(
-    readings: list[tuple[int | None, int, float]], believed: int | None
-) -> None:
+)  # fmt: skip
+def test_believed_clocks(readings: list[_Reading], believed: int | None) -> None:
     clocks = Clocks()
     assert [clocks.read(*reading) for reading in readings][-1] == believed

@@ -1,0 +1,221 @@
+"""The keeper of grants: the task that begins and ends them when their time has come.
+
+Any number of keepers may work on one cluster, in daemons and in ``authorizerd sync``. They do not
+know each other: each looks at the notes, at the ACLs and at the controller's clock, and what one of
+them has done is no step any more for the others.
+
+**Invariant:** a step is sent only if a state that was read after it was found shows that it is
+still due. What cannot be known holds the keeper, which then says so; it never guesses.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from itertools import compress
+from typing import Final, Protocol
+
+import trio
+
+from authorizerd.acl.errors import StateMovedError
+from authorizerd.acl.grants.book import GrantBook, GrantCounts, GrantState
+from authorizerd.acl.grants.clocks import Clocks
+from authorizerd.acl.grants.steps import Step
+from authorizerd.acl.model import Acl
+from authorizerd.actors.boot_clock import Clock, boot_time
+from authorizerd.actors.steps import finish_in_turns
+
+LOOK_SECONDS: Final = 10.0
+"""The longest time between two looks, and so between two readings of the clock."""
+RETRY_SECONDS: Final = 1.0
+PAUSE_SECONDS: Final = 0.05
+"""The shortest time between two looks, however often notes change."""
+STEPS_PER_REQUEST: Final = 100
+
+_logger = logging.getLogger("authorizerd.grants")
+
+
+class GrantAccessError(Exception):
+    """The cluster or its clock cannot be read, or a request failed: the keeper tries again."""
+
+
+class GrantAccess(Protocol):
+    """The cluster whose grants are kept.
+
+    Each method may raise GrantAccessError, or StateMovedError if a new look is needed.
+    """
+
+    async def read_state(self) -> GrantState | None:
+        """Return the newest state that is known here, None if there is none."""
+
+    async def learn_ids(self, acls: Collection[Acl]) -> None:
+        """Find the uuids of ACLs for ``GrantState.find_id``, if they can be known."""
+
+    async def confirm_state(self, acls: Collection[Acl]) -> GrantState:
+        """Return a state that was true after this call began, for all notes and these ACLs."""
+
+    async def read_clock_ms(self) -> int | None:
+        """Return the active controller's time; None if this process is the controller."""
+
+    async def create(self, acls: Sequence[Acl], state: GrantState) -> Sequence[str]:
+        """Create ACLs in one request. Return the error of each, or an empty text.
+
+        Args:
+            state: what ``confirm_state`` returned. Without anything else: the request is not sent
+                if this may be too old.
+        """
+
+    async def delete(self, acls: Sequence[Acl], state: GrantState | None) -> Sequence[str]:
+        """Delete ACLs in one request, as ``create``; None if the state need not be confirmed."""
+
+    async def wait(self, seconds: float) -> None:
+        """Return after this time, or as soon as a new state may need a look."""
+
+
+@dataclass(slots=True)
+class GrantStatistics:
+    """What a keeper has done. ``problem`` says why it holds, and is empty otherwise."""
+
+    begun: int = 0
+    ended: int = 0
+    failures: int = 0
+    problem: str = ""
+
+
+class GrantKeeper:
+    """Begins and ends the grants of one cluster.
+
+    Args:
+        enforces: False if this process only counts them.
+        own_ms: this machine's clock. boot_s: its time since it was started.
+    """
+
+    def __init__(
+        self,
+        access: GrantAccess,
+        own_ms: Callable[[], int],
+        boot_s: Clock = boot_time,
+        *,
+        enforces: bool = True,
+    ) -> None:
+        self._access = access
+        self._own_ms = own_ms
+        self._boot_s = boot_s
+        self.enforces: Final = enforces
+        self._book = GrantBook()
+        self._clocks = Clocks()
+        self._lead_ms = 0
+        self._named: set[str] = set()
+        self.is_clock_believed = True
+        self.statistics: Final = GrantStatistics()
+
+    def count(self) -> GrantCounts:
+        """Return the counts at the time of the controller, or of this machine if it is unknown."""
+        return self._book.count(self._own_ms() + self._lead_ms)
+
+    async def run(self) -> None:
+        """Begin and end grants until cancelled. A request that was sent may still be applied."""
+        while True:
+            pause = RETRY_SECONDS
+            try:
+                pause = await self._look()
+            except StateMovedError:
+                pause = 0
+            except GrantAccessError as error:
+                self.statistics.failures += 1
+                self._hold(str(error))
+            await trio.sleep(PAUSE_SECONDS)
+            await self._access.wait(pause)
+
+    async def _look(self) -> float:
+        """Carry out what is due. Return the seconds until the next look at the latest."""
+        state = await self._access.read_state()
+        if state is None:
+            return RETRY_SECONDS
+        await self._replace(state)
+        if self._book.is_empty or not self.enforces:
+            self.is_clock_believed = True
+            return math.inf
+        now_ms = await self._read_time()
+        if now_ms is None:
+            return RETRY_SECONDS
+        await self._access.learn_ids(self._book.unidentified)
+        steps, next_ms = await finish_in_turns(self._book.find(state, now_ms))
+        sent = 0
+        for start in range(0, len(steps), STEPS_PER_REQUEST):
+            sent += await self._carry_out(steps[start : start + STEPS_PER_REQUEST], now_ms)
+        self.statistics.problem = ""
+        if steps:
+            return 0 if sent else RETRY_SECONDS
+        seconds = math.inf if next_ms is None else (next_ms - now_ms) / 1000
+        return min(seconds, LOOK_SECONDS)
+
+    async def _replace(self, state: GrantState) -> None:
+        await finish_in_turns(self._book.replace(state))
+        faults = self._book.faults
+        for name in faults.keys() - self._named:
+            _logger.warning("%r", faults[name])
+        self._named = set(faults)
+
+    async def _read_time(self) -> int | None:
+        """Return the time to go by, None if none can be believed yet."""
+        self.is_clock_believed = False
+        reference_ms = await self._access.read_clock_ms()
+        own_ms = self._own_ms()
+        now_ms = self._clocks.read(reference_ms, own_ms, self._boot_s())
+        self._lead_ms = 0 if reference_ms is None else reference_ms - own_ms
+        if now_ms is None:
+            self._hold("no clock has run steadily for a minute yet, and no two agree")
+        self.is_clock_believed = now_ms is not None
+        return now_ms
+
+    def _hold(self, problem: str) -> None:
+        if problem != self.statistics.problem:
+            _logger.warning("grants do not begin or end: %s", problem)
+        self.statistics.problem = problem
+
+    async def _carry_out(self, found: Sequence[Step], now_ms: int) -> int:
+        """Send the steps about these ACLs that are still due. Return their number."""
+        acls = {step.grant.acl for step in found}
+        state = await self._access.confirm_state(acls)
+        await self._replace(state)
+        due, _ = await finish_in_turns(self._book.find(state, now_ms, acls))
+        # A creation changes the state that was confirmed, so the others wait for the next look.
+        steps = [step for step in due if step.create] or due
+        if not steps:
+            return 0
+        guard: GrantState | None = state
+        if steps[0].create:
+            created = [acl for step in steps for acl in step.create]
+            steps = self._keep_done(steps, created, await self._access.create(created, state))
+            guard = None
+        deleted = [acl for step in steps for acl in step.delete]
+        if deleted:
+            steps = self._keep_done(steps, deleted, await self._access.delete(deleted, guard))
+        for step in steps:
+            self._note(step)
+        return len(steps)
+
+    def _keep_done(
+        self, steps: Sequence[Step], acls: Sequence[Acl], errors: Sequence[str]
+    ) -> list[Step]:
+        """Return the steps without an error; count and log the others."""
+        failed = dict(compress(zip(acls, errors, strict=True), errors))
+        done = [step for step in steps if failed.keys().isdisjoint((*step.create, *step.delete))]
+        if failed:
+            self.statistics.failures += 1
+            acl, error = next(iter(failed.items()))
+            _logger.warning("%d ACLs of grants were refused: %r: %r", len(failed), error, str(acl))
+        return done
+
+    def _note(self, step: Step) -> None:
+        grant, why = step.grant, step.why
+        self.statistics.begun += why == "begin"
+        self.statistics.ended += why == "end"
+        # All texts are quoted, since the author, or whoever altered the note, chose them.
+        _logger.info(
+            "grant %r: %s: %r, author %r, reason %r",
+            *(grant.id, why, str(grant.acl), grant.author, grant.reason),
+        )
