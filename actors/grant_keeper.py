@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import compress
+from itertools import chain, compress
 from typing import Final, Protocol
 
 import trio
@@ -178,7 +178,7 @@ class GrantKeeper:
 
     async def _carry_out(self, found: Sequence[Step], now_ms: int) -> int:
         """Send the steps about these ACLs that are still due. Return their number."""
-        acls = {step.grant.acl for step in found}
+        acls = dict.fromkeys(step.grant.acl for step in found).keys()
         state = await self._access.confirm_state(acls)
         await self._replace(state)
         due, _ = await finish_in_turns(self._book.find(state, now_ms, acls))
@@ -188,10 +188,10 @@ class GrantKeeper:
             return 0
         guard: GrantState | None = state
         if steps[0].create:
-            created = [acl for step in steps for acl in step.create]
+            created = _list_once(step.create for step in steps)
             steps = self._keep_done(steps, created, await self._access.create(created, state))
             guard = None
-        deleted = [acl for step in steps for acl in step.delete]
+        deleted = _list_once(step.delete for step in steps)
         if deleted:
             steps = self._keep_done(steps, deleted, await self._access.delete(deleted, guard))
         for step in steps:
@@ -219,3 +219,8 @@ class GrantKeeper:
             "grant %r: %s: %r, author %r, reason %r",
             *(grant.id, why, str(grant.acl), grant.author, grant.reason),
         )
+
+
+def _list_once(acls: Iterable[Iterable[Acl]]) -> list[Acl]:
+    """Return each ACL once: two grants of one ACL may begin, or end, together."""
+    return [*dict.fromkeys(chain.from_iterable(acls))]

@@ -70,7 +70,7 @@ class GrantBook:
             self.faults.pop(name, None)
             self._forget(self._read.pop(name, None))
             yield
-        for name in names - known:
+        for name in sorted(names - known):  # in the same order in every process
             self._add(name, state)
             yield
         if names != known:

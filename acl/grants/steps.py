@@ -115,11 +115,12 @@ def _look_at_active(
             valid.append(grant)
     if not valid:
         return steps
-    *earlier, last = valid
+    # Notes with an earlier end stay until then: only who knows the uuids can tell that a note with
+    # a later end is about this ACL.
+    last = valid[-1]
     if now_ms >= last.end_ms:
         notes = tuple(map(make_grant_note, valid))
         return [*steps, Step(last, "end", delete=(last.acl, *notes))]
-    steps += (_forget(grant, "a later end replaces it") for grant in earlier)
     if last.acl_id is None and acl_id is not None:
         known = make_grant_note(replace(last, acl_id=acl_id))
         steps.append(Step(last, "identify", create=(known,), delete=(make_grant_note(last),)))

@@ -28,7 +28,7 @@ from authorizerd.actors.published import View
 from authorizerd.daemon.sources.snapshot_grants import SnapshotGrants
 from authorizerd.daemon.sources.source import Destination
 from authorizerd.daemon.sources.writes.connections import Connections
-from authorizerd.kafka_client.connection import Call, OpenNode
+from authorizerd.kafka_client.connection import Call, Node, OpenNode
 from authorizerd.kafka_client.errors import ConnectionFailedError, RequestFailedError
 from authorizerd.kafka_client.quorum_calls import describe_acls_call, describe_quorum_call
 from authorizerd.protocol.kafka.acl_client import (
@@ -53,7 +53,7 @@ _NO_ALTER: Final = "it needs ALTER on the cluster"
 
 
 class Request(Protocol):
-    """Sends a call to one node, always the same while it answers. A call is not sent twice.
+    """Sends a call to one node, at most once.
 
     Raises:
         ConnectionFailedError, RequestFailedError: the cluster cannot be asked.
@@ -63,10 +63,15 @@ class Request(Protocol):
 
 
 class ClusterGrants:
-    """Keeps the grants of a cluster, of which nothing else is known here."""
+    """Keeps the grants of a cluster, of which nothing else is known here.
 
-    def __init__(self, request: Request) -> None:
+    Args:
+        connection: returns what identifies the connection of the last request.
+    """
+
+    def __init__(self, request: Request, connection: Callable[[], object]) -> None:
         self._request = request
+        self._connection = connection
         self._confirmed_at = -math.inf
 
     async def read_state(self) -> GrantState | None:
@@ -91,7 +96,11 @@ class ClusterGrants:
         self._confirmed_at = trio.current_time()
         # First the notes: an ACL is created with its note, so a later listing shows it.
         names = await self._list_note_names()
+        connection = self._connection()
         present = {acl for acl in acls if await self._describe(filter_of(acl))}
+        if self._connection() is not connection:
+            # Another broker may lag, and lack the ACL of a note that the first one has shown.
+            raise StateMovedError("the listings came from two connections")
         return GrantState(
             names, lambda acl: acl.resource_name in names if is_note(acl) else acl in present
         )
@@ -180,10 +189,11 @@ class FollowedGrants(ClusterGrants):
         *,
         knows_ids: bool,
     ) -> None:
-        super().__init__(self._send)
+        super().__init__(self._send, lambda: self._node)
         self._states = SnapshotGrants(snapshot, knows_ids=knows_ids)
         self._destination = destination
         self._knows_ids = knows_ids
+        self._node: Node | None = None
         self.connections: Final = Connections(open_node)
         self.read_state = self._states.read_state  # type: ignore[method-assign]
         self.learn_ids = self._states.learn_ids  # type: ignore[method-assign]
@@ -205,6 +215,7 @@ class FollowedGrants(ClusterGrants):
         if address is None:
             raise ConnectionFailedError("no active controller or broker is known")
         connection = await self.connections.take(address)
+        self._node = connection.node
         is_answered = False
         try:
             answer = await connection.node.request(call, REQUEST_MS)

@@ -45,10 +45,7 @@ _note = make_grant_note
         ),
         ([_UNKNOWN], _ID, _END, [Step(_UNKNOWN, "end", (), (_ACL, _note(_UNKNOWN)))]),
         # Of several ends, the latest counts.
-        (
-            [_ACTIVE, _EXTENDED], _ID, _END,
-            [Step(_ACTIVE, "a later end replaces it", (), (_note(_ACTIVE),))],
-        ),
+        ([_ACTIVE, _EXTENDED], _ID, _END, []),
         (
             [_ACTIVE, _EXTENDED], _ID, _LATER,
             [Step(_EXTENDED, "end", (), (_ACL, _note(_ACTIVE), _note(_EXTENDED)))],
