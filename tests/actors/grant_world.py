@@ -8,6 +8,7 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import count
 from typing import Any, Final, TypeVar
 
@@ -44,7 +45,7 @@ from tests.support.acls import acl
 T = TypeVar("T")
 
 EPOCH_MS: Final = 1_800_000_000_000
-PLAN_SECONDS: Final = 150.0
+PLAN_SECONDS: Final = 60.0
 """How long people act and things go wrong."""
 LAG_SECONDS_MAX: Final = 1.0
 """How far a broker's listing, or a follower, is behind."""
@@ -97,13 +98,15 @@ class World:
         self.changes: list[tuple[float, dict[Acl, bytes]]] = [(-100.0, {})]
         self.leader: int | None = 0
         self.offsets_ms = [0, 0, 0]
-        self.led: list[tuple[float, int]] = [(-1000.0, 0)]
+        self.led: list[tuple[float, int]] = []
         self.bad_at = 0.0
+        self.plan_seconds = PLAN_SECONDS
         self.is_quiet = False
         self.races: Counter[str] = Counter()
         self.ended: list[float] = []
         self.begun: dict[str, float] = {}
         self.findings: list[Finding] = []
+        self.note_trouble()
         self._ids = count(1)
         self._grant_ids = count(1)
 
@@ -124,7 +127,7 @@ class World:
     @property
     def last_end_s(self) -> float:
         """The time at which all grants that there are should have ended."""
-        ends = [read_grant_note(each) for each in self.acls if is_note(each)]
+        ends = [read_note(each) for each in self.acls if is_note(each)]
         return max(((each.end_ms - EPOCH_MS) / 1000 for each in ends if each), default=0.0)
 
     def view(self, lag: float) -> dict[Acl, bytes]:
@@ -191,7 +194,7 @@ class World:
 
     def _offsets_since(self, time: float) -> list[int]:
         later = [offset for at, offset in self.led if at > time]
-        return [next(offset for at, offset in reversed(self.led) if at <= time), *later]
+        return [*[offset for at, offset in self.led if at <= time][-1:], *later]
 
     def _has_passed(self, end_ms: int) -> bool:
         """Return True if the active controller's clock has lately shown this time."""
@@ -241,8 +244,11 @@ class World:
         )  # fmt: skip
 
 
+read_note = lru_cache(read_grant_note)
+
+
 def list_grants(state: dict[Acl, bytes], about: Acl) -> list[Grant]:
-    read = [read_grant_note(note) for note in state if is_note(note)]
+    read = [read_note(note) for note in state if is_note(note)]
     return [grant for grant in read if grant is not None and grant.acl == about]
 
 
@@ -368,8 +374,8 @@ class People:
     async def _grant(self, about: Acl) -> None:
         world, chance = self._world, self._random
         is_waiting = chance.random() < 0.4
-        begin = world.now_ms + (chance.randint(1_000, 40_000) if is_waiting else 0)
-        end = begin + chance.randint(3_000, 60_000)
+        begin = world.now_ms + (chance.randint(1_000, 15_000) if is_waiting else 0)
+        end = begin + chance.randint(2_000, 25_000)
         grant = world.new_grant(about, begin, end, is_waiting=is_waiting)
         note = make_grant_note(grant)
         old = [each for each in world.list_grants(about) if not each.is_waiting]
@@ -383,7 +389,7 @@ class People:
         lease = world.leases[world.acls[about]]
         if not old or lease.end_ms is None:
             return
-        new = replace(old[0], end_ms=lease.end_ms + self._random.randint(1_000, 60_000))
+        new = replace(old[0], end_ms=lease.end_ms + self._random.randint(1_000, 20_000))
         if lease.end_ms <= world.now_ms:
             return
         world.change(create=[make_grant_note(new)])
