@@ -34,6 +34,8 @@ PAUSE_SECONDS: Final = 0.05
 """The shortest time between two looks, however often notes change."""
 STEPS_PER_REQUEST: Final = 100
 
+_VERBS: Final = {"begin": "has begun", "end": "has ended", "identify": "is identified"}
+
 _logger = logging.getLogger("authorizerd.grants")
 
 
@@ -167,13 +169,13 @@ class GrantKeeper:
         now_ms = self._clocks.read(reference_ms, own_ms, self._boot_s())
         self._lead_ms = 0 if reference_ms is None else reference_ms - own_ms
         if now_ms is None:
-            self._hold("no clock has run steadily for a minute yet, and no two agree")
+            self._hold("no clock has run steadily for a minute yet, and no two agree", logging.INFO)
         self.is_clock_believed = now_ms is not None
         return now_ms
 
-    def _hold(self, problem: str) -> None:
+    def _hold(self, problem: str, level: int = logging.WARNING) -> None:
         if problem != self.statistics.problem:
-            _logger.warning("grants do not begin or end: %s", problem)
+            _logger.log(level, "grants do not begin or end: %s", problem)
         self.statistics.problem = problem
 
     async def _carry_out(self, found: Sequence[Step], now_ms: int) -> int:
@@ -216,8 +218,9 @@ class GrantKeeper:
         self.statistics.ended += why == "end"
         # All texts are quoted, since the author, or whoever altered the note, chose them.
         _logger.info(
-            "grant %r: %s: %r, author %r, reason %r",
-            *(grant.id, why, str(grant.acl), grant.author, grant.reason),
+            "grant %r %s: %r, author %r, reason %r",
+            *(grant.id, _VERBS.get(why, f"is forgotten, because {why}"), str(grant.acl)),
+            *(grant.author, grant.reason),
         )
 
 

@@ -19,7 +19,7 @@ from authorizerd.actors.grant_keeper import GrantAccess, GrantKeeper
 from authorizerd.actors.published import Published
 from authorizerd.daemon.sources.cluster_grants import ClusterGrants, FollowedGrants
 from authorizerd.kafka_client.address import Address
-from tests.actors.grant_world import (
+from tests.support.grant_world import (
     BOUND_SECONDS,
     DELAY_SECONDS_MAX,
     LAG_SECONDS_MAX,

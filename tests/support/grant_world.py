@@ -400,16 +400,16 @@ class People:
 
     async def _make_permanent(self, about: Acl) -> None:
         """Delete all notes, and again those that a keeper has written meanwhile."""
-        world = self._world
-        lease = world.leases[world.acls[about]]
+        world, acl_id = self._world, self._world.acls[about]
+        lease = world.leases[acl_id]
         lease.end_ms, lease.since, lease.act = None, trio.current_time(), "permanent"
-        acl_id = world.acls[about]
-        for _ in range(2):
-            notes = world.list_grants(about)
-            if notes and world.acls.get(about) == acl_id:
-                lease.since = trio.current_time()
-                world.change(delete=list(map(make_grant_note, notes)))
-            await trio.sleep(world.race_seconds)
+        with trio.CancelScope(shield=True):  # a command that was interrupted must be repeated
+            for _ in range(2):
+                notes = world.list_grants(about)
+                if notes and world.acls.get(about) == acl_id:
+                    lease.since = trio.current_time()
+                    world.change(delete=list(map(make_grant_note, notes)))
+                await trio.sleep(world.race_seconds)
 
     async def _delete(self, about: Acl) -> None:
         world = self._world
