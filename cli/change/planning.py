@@ -159,8 +159,11 @@ class Planned(NamedTuple):
     outcome: GroupOutcome | None
 
 
-def make_plan(request: PlanRequest) -> Planned:
+def make_plan(request: PlanRequest, *, checks_no_change: bool = True) -> Planned:
     """Return the plan for these files. Blocks.
+
+    Args:
+        checks_no_change: whether a plan without changes is checked as well.
 
     Raises:
         AclError, CommandError, FaultyFileError: no plan can be made.
@@ -181,11 +184,13 @@ def make_plan(request: PlanRequest) -> Planned:
     effect = ": then each request is atomic, but the plan is not"
     check_size(changes, batches=request.batches, effect=effect)
     after = change_snapshot(source.snapshot, changes)
-    found = (
-        report.check_tests(request.tests, source, after),
-        check_traffic(request.recorded, source, after),
-    )
-    checked = [each for each in found if each is not None]
+    checked: list[report.Checked] = []
+    if changes.count or checks_no_change:
+        found = (
+            report.check_tests(request.tests, source, after),
+            check_traffic(request.recorded, source, after),
+        )
+        checked += (each for each in found if each is not None)
     losses = [f"{path}: {loss}" for path, read in files.items() for loss in read.losses]
     losses += describe_governed(governed, named)
     results = [each.result for each in checked]
@@ -196,7 +201,7 @@ def make_plan(request: PlanRequest) -> Planned:
 def plan_changes(request: PlanRequest) -> int:
     if request.source.as_of is not None:
         request.source.refuse("--as-of: a plan changes the current ACLs; leave out the flag")
-    out = find_plan_file(request.out, _list_inputs(request))
+    out = find_plan_file(request.out, list_inputs(request))
     try:
         plan, source, checked, _ = make_plan(request)
     except FaultyFileError as error:
@@ -215,7 +220,7 @@ def plan_changes(request: PlanRequest) -> int:
     return EXIT_CHANGES if plan.changes.count else 0
 
 
-def _list_inputs(request: PlanRequest) -> Iterator[tuple[str, Path]]:
+def list_inputs(request: PlanRequest) -> Iterator[tuple[str, Path]]:
     recorded, source = request.recorded, request.source
     paths: dict[str, Iterable[Path | str | None]] = {
         "DESIRED": request.desired,
