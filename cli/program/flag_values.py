@@ -22,6 +22,17 @@ def parse_duration(text: str) -> int:
     return int(found[1]) * _SECONDS[found[2]]
 
 
+def parse_ratio(text: str) -> float:
+    """Parse a number from 0 to 1."""
+    try:
+        ratio = float(text)
+    except ValueError:
+        ratio = -1.0
+    if not 0 <= ratio <= 1:
+        raise argparse.ArgumentTypeError(f"expected a number from 0 to 1, found {text!r}")
+    return ratio
+
+
 def parse_address(text: str) -> HttpEndpoint:
     """Parse HOST:PORT."""
     with suppress(InvalidValueError):

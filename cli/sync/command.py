@@ -1,0 +1,59 @@
+"""``authorizerd sync``: rounds until a signal, or one round.
+
+Exit codes: 0 a signal has ended it, 1 a fault, 2 invalid arguments. With ``--once``: 0 the ACLs are
+as desired (with ``--dry-run``: or could be made so), 1 a fault, 3 a person must look at the plan, 4
+someone else has changed ACLs meanwhile.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Mapping
+from typing import Final
+
+from authorizerd.cli.program.ending import is_interrupt
+from authorizerd.cli.sync.metrics import Status
+from authorizerd.cli.sync.rounds import Outcome, Rounds, SyncRequest
+from authorizerd.cli.sync.status import print_event, serve_status
+
+JITTER: Final = 0.1
+"""Each pause is shorter or longer by up to this share, so that several processes do not collide."""
+
+_EXIT_CODES: Final[Mapping[Outcome, int]] = {
+    Outcome.IN_STEP: 0,
+    Outcome.POSSIBLE: 0,
+    Outcome.STOPPED: 1,
+    Outcome.FAILED: 1,
+    Outcome.BLOCKED: 3,
+    Outcome.RACED: 4,
+}
+
+
+def sync(request: SyncRequest) -> int:
+    """Run rounds. Return the exit code."""
+    status = Status()
+    rounds = Rounds(request, status)
+    if request.once:
+        return _EXIT_CODES[rounds.run()]
+    try:
+        with serve_status(status, request.listen) as port:
+            host = request.listen.host
+            print_event("started", metrics=f"http://{host}:{port}/metrics")
+            while True:
+                outcome = rounds.run()
+                if rounds.is_stopped:
+                    break
+                time.sleep(find_pause(request.interval, outcome))
+    except BaseException as error:
+        if not is_interrupt(error):
+            raise
+    print_event("ended")
+    return 0
+
+
+def find_pause(interval: float, outcome: Outcome) -> float:
+    """Return the seconds until the next round. After a race, it begins soon, at a random time."""
+    if outcome is Outcome.RACED:
+        return random.uniform(0, min(interval, 1))  # noqa: S311 - no secret
+    return interval * random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311 - no secret

@@ -1,0 +1,200 @@
+"""Rounds of ``authorizerd sync`` on a real daemon: what they change, and when they change none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from authorizerd.cli.change.planning import Planned, make_plan
+from authorizerd.cli.sync import rounds
+from authorizerd.cli.sync.rounds import Outcome, Rounds
+from tests.cli.change.acl_servers import some_acls
+from tests.cli.sync.stage import Stage
+from tests.support.acls import acl
+from tests.support.daemon_process import DaemonProcess, closed_address, new_log, running
+from tests.support.printed import run_main
+
+BEFORE = some_acls(range(12))
+AFTER = some_acls(range(3, 15))
+OTHER = acl("User:other", topic="other")
+
+
+@pytest.fixture(scope="module")
+def shared_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
+    folder = tmp_path_factory.mktemp("sync")
+    with running(folder, new_log(folder), super_users="User:ANONYMOUS") as daemon:
+        yield daemon
+
+
+@pytest.fixture
+def stage(shared_daemon: DaemonProcess, tmp_path: Path) -> Stage:
+    stage = Stage(shared_daemon.ready["listeners"]["PLAINTEXT"], tmp_path, BEFORE)
+    stage.want(AFTER)
+    return stage
+
+
+def test_round_makes_the_acls_as_desired_and_the_next_one_finds_nothing_to_do(stage: Stage) -> None:
+    (line,) = stage.once()
+    assert (line["event"], line["created"], line["deleted"], line["left"]) == ("changed", 3, 3, 0)
+    assert stage.acls == set(AFTER)
+    assert stage.once() == []
+
+
+def test_dry_run_changes_nothing(stage: Stage) -> None:
+    (line,) = stage.once("--dry-run")
+    assert (line["event"], line["created"], line["deleted"]) == ("dry run", 3, 3)
+    assert stage.acls == set(BEFORE)
+
+
+def use_tests(stage: Stage, text: str) -> None:
+    path = stage.folder / "tests.yaml"
+    path.write_text(text)
+    stage.flags += ["--tests", path]
+
+
+def use_traffic(stage: Stage) -> None:
+    path = stage.folder / "audit.log"
+    path.write_text(
+        "[2026-11-21 16:26:26,966] DEBUG Principal = User:u1 is Allowed operation = READ from host "
+        "= 10.0.0.7 on resource = Topic:LITERAL:t1 for request = Fetch with resourceRefCount = 1 "
+        "(kafka.authorizer.logger)\n"
+    )
+    stage.flags += ["--traffic", path]
+
+
+BLOCKED, FAILED = 3, 1
+
+
+@pytest.mark.parametrize(("obstruct", "code", "reason"), [
+    (lambda stage: stage.desired.unlink(), FAILED, "other"),
+    (lambda stage: stage.desired.write_text(""), FAILED, "other"),
+    (lambda stage: stage.desired.write_text("acls: [{"), FAILED, "other"),
+    (lambda stage: stage.want(BEFORE[:2]), BLOCKED, "removals"),
+    (lambda stage: stage.want([]) or stage.desired.rename(stage.desired), FAILED, "other"),
+    (lambda stage: use_tests(stage, "tests: [u1 may READ topic t1]"), BLOCKED, "tests"),
+    (lambda stage: use_tests(stage, "tests: [u1 may dance]"), FAILED, "other"),
+    (lambda stage: use_tests(stage, ""), FAILED, "other"),
+    (use_traffic, BLOCKED, "traffic"),
+    (lambda stage: stage.flags.extend(["--traffic", "nowhere.log"]), FAILED, "other"),
+    (lambda stage: stage.flags.extend(["--bootstrap-server", closed_address()]), FAILED, "other"),
+])  # fmt: skip
+def test_obstacle_changes_nothing(
+    stage: Stage, obstruct: Callable[[Stage], object], code: int, reason: str
+) -> None:
+    obstruct(stage)
+    (line,) = stage.once(code=code)
+    assert line["event"] == "blocked"
+    assert set(line["reasons"]) == {reason}
+    assert stage.acls == set(BEFORE)
+    assert stage.blocked.exists() is (code == BLOCKED)
+
+
+def test_removals_are_accepted_by_their_digest_only(stage: Stage) -> None:
+    stage.want(BEFORE[:2])
+    (line,) = stage.once(code=BLOCKED)
+    digest = line["reasons"]["removals"].rpartition(" ")[2]
+    stage.want(BEFORE[:1])
+    stage.once("--accept-removals", digest, code=BLOCKED)
+    stage.want([*BEFORE[:2], OTHER])  # what is created does not matter
+    stage.once("--accept-removals", digest)
+    assert stage.acls == {*BEFORE[:2], OTHER}
+
+
+def test_blocked_plan_can_be_reviewed_and_applied(stage: Stage) -> None:
+    stage.want(BEFORE[:2])
+    rounds = stage.new_rounds()
+    assert rounds.run() is Outcome.BLOCKED
+    assert rounds.status.reasons.keys() == {"removals"}
+    run_main("acls", "apply", stage.blocked, "--bootstrap-server", stage.address)
+    assert stage.acls == set(BEFORE[:2])
+    assert rounds.run() is Outcome.IN_STEP
+    assert not rounds.status.reasons
+
+
+def count_listings(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Return a list that grows with each plan, which lists all ACLs."""
+    made: list[object] = []
+
+    def make(*words: Any, **flags: Any) -> object:
+        made.append(words)
+        return make_plan(*words, **flags)
+
+    monkeypatch.setattr(rounds, "make_plan", make)
+    return made
+
+
+def test_acls_are_listed_only_if_a_file_or_an_acl_has_changed(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def change_nothing() -> None:
+        pass
+
+    patient, listings = stage.new_rounds(), count_listings(monkeypatch)
+    changes: list[tuple[Callable[[], None], int]] = [
+        (change_nothing, 1),
+        (change_nothing, 2),  # after its own changes
+        (change_nothing, 2),
+        (lambda: stage.want([*AFTER, OTHER]), 3),
+        (change_nothing, 4),
+        (lambda: stage.set_acls([OTHER]), 5),
+        (change_nothing, 6),
+        (change_nothing, 6),
+    ]
+    for change, number in changes:
+        change()
+        assert patient.run() is Outcome.IN_STEP
+        assert len(listings) == number
+        assert stage.acls >= set(AFTER)
+    assert patient.status.rounds == 8
+    assert (patient.status.created, patient.status.deleted) == (3 + 1 + 12, 3)
+
+
+def test_acls_of_brokers_are_listed_now_and_then(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They do not tell an offset."""
+    monkeypatch.setattr(Rounds, "_read_offset", lambda self: None)
+    patient, listings = stage.new_rounds(), count_listings(monkeypatch)
+    for _ in range(5):
+        patient.run()
+    assert len(listings) == 1
+    monkeypatch.setattr(rounds, "LOOK_SHARE", math.inf)
+    stage.set_acls([])
+    stage.want([*AFTER, OTHER])
+    patient.run()
+    stage.set_acls(AFTER)
+    patient.run()
+    assert stage.acls == {*AFTER, OTHER}
+    assert len(listings) == 3
+
+
+def test_plan_that_raced_is_made_again(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    patient = stage.new_rounds()
+
+    def race(*words: Any, **flags: Any) -> Planned:
+        planned = make_plan(*words, **flags)
+        stage.set_acls([*BEFORE, OTHER])
+        return planned
+
+    monkeypatch.setattr(rounds, "make_plan", race)
+    assert patient.run() is Outcome.RACED
+    assert stage.acls == {*BEFORE, OTHER}
+    monkeypatch.undo()
+    assert patient.run() is Outcome.IN_STEP
+    assert stage.acls == set(AFTER)
+    assert patient.status.races == 1
+
+
+def test_two_processes_with_the_same_files_do_not_undo_each_other(stage: Stage) -> None:
+    both = [stage.new_rounds(), stage.new_rounds()]
+    for desired in (AFTER, [*AFTER, OTHER], AFTER):
+        stage.want(desired)
+        for _ in range(2):
+            for each in both:
+                assert each.run() is Outcome.IN_STEP
+        assert stage.acls == set(desired)
+    assert sum(each.status.created for each in both) == 4
