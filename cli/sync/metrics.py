@@ -49,7 +49,7 @@ SYNC_METRICS: Final = (
         labels=("reason",),
         unit="0 or 1",
         help="Whether the last round made no change for this reason, although one may be needed.",
-        advice="docs/governance.md says for each reason what to do.",
+        advice="For each reason, docs/governance.md says what to do.",
         read=lambda status: {(each,): float(each in status.reasons) for each in REASONS},
     ),
     _family(

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import trio
 
 from authorizerd.acl.model import Acl
 from authorizerd.acl.notes import is_note
+from authorizerd.cli.change.planning import Planned, make_plan
 from authorizerd.cli.main import new_parser
+from authorizerd.cli.sync import rounds
 from authorizerd.cli.sync.arguments import read_sync_request
 from authorizerd.cli.sync.metrics import Status
 from authorizerd.cli.sync.rounds import Outcome, Rounds
@@ -81,3 +84,18 @@ class Patient:
 
     def run(self) -> Outcome:
         return self._rounds.run()
+
+
+def watch_plans(
+    monkeypatch: pytest.MonkeyPatch, after: Callable[[], object] = lambda: None
+) -> list[Planned]:
+    """Return a list of the plans that are made from now on, and call ``after`` after each."""
+    made: list[Planned] = []
+
+    def make(*words: Any, **flags: Any) -> Planned:  # noqa: ANN401 - passed on
+        made.append(make_plan(*words, **flags))
+        after()
+        return made[-1]
+
+    monkeypatch.setattr(rounds, "make_plan", make)
+    return made

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import math
+import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from authorizerd.cli.change.planning import Planned, make_plan
+from authorizerd.cli.change.apply_server import Answered, KafkaAclServer, Unanswered
 from authorizerd.cli.sync import rounds
 from authorizerd.cli.sync.rounds import Outcome, Rounds
+from authorizerd.management.plan.changes import AclRequest
 from tests.cli.change.acl_servers import some_acls
-from tests.cli.sync.stage import Stage
+from tests.cli.sync.stage import Stage, watch_plans
 from tests.support.acls import acl
 from tests.support.daemon_process import DaemonProcess, closed_address, new_log, running
 from tests.support.printed import run_main
@@ -115,25 +118,13 @@ def test_blocked_plan_can_be_reviewed_and_applied(stage: Stage) -> None:
     assert not rounds.status.reasons
 
 
-def count_listings(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """Return a list that grows with each plan, which lists all ACLs."""
-    made: list[object] = []
-
-    def make(*words: Any, **flags: Any) -> object:
-        made.append(words)
-        return make_plan(*words, **flags)
-
-    monkeypatch.setattr(rounds, "make_plan", make)
-    return made
-
-
 def test_acls_are_listed_only_if_a_file_or_an_acl_has_changed(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def change_nothing() -> None:
         pass
 
-    patient, listings = stage.new_rounds(), count_listings(monkeypatch)
+    patient, listings = stage.new_rounds(), watch_plans(monkeypatch)
     changes: list[tuple[Callable[[], None], int]] = [
         (change_nothing, 1),
         (change_nothing, 2),  # after its own changes
@@ -158,7 +149,7 @@ def test_acls_of_brokers_are_listed_now_and_then(
 ) -> None:
     """They do not tell an offset."""
     monkeypatch.setattr(Rounds, "_read_offset", lambda self: None)
-    patient, listings = stage.new_rounds(), count_listings(monkeypatch)
+    patient, listings = stage.new_rounds(), watch_plans(monkeypatch)
     for _ in range(5):
         patient.run()
     assert len(listings) == 1
@@ -175,12 +166,7 @@ def test_acls_of_brokers_are_listed_now_and_then(
 def test_plan_that_raced_is_made_again(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     patient = stage.new_rounds()
 
-    def race(*words: Any, **flags: Any) -> Planned:
-        planned = make_plan(*words, **flags)
-        stage.set_acls([*BEFORE, OTHER])
-        return planned
-
-    monkeypatch.setattr(rounds, "make_plan", race)
+    watch_plans(monkeypatch, lambda: stage.set_acls([*BEFORE, OTHER]))
     assert patient.run() is Outcome.RACED
     assert stage.acls == {*BEFORE, OTHER}
     monkeypatch.undo()
@@ -198,3 +184,27 @@ def test_two_processes_with_the_same_files_do_not_undo_each_other(stage: Stage) 
                 assert each.run() is Outcome.IN_STEP
         assert stage.acls == set(desired)
     assert sum(each.status.created for each in both) == 4
+
+
+def test_signal_waits_for_the_request_in_flight_and_a_restart_continues(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    send = KafkaAclServer.send
+
+    async def send_and_signal(
+        self: KafkaAclServer, request: AclRequest, expected: int | None
+    ) -> Answered | Unanswered:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return await send(self, request, expected)
+
+    stage.want(AFTER[3:])
+    patient = stage.new_rounds()
+    monkeypatch.setattr(KafkaAclServer, "send", send_and_signal)
+    assert patient.run() is Outcome.STOPPED
+    line = json.loads(capsys.readouterr().out)
+    assert (line["event"], line["created"], line["left"]) == ("interrupted", 1, 8)
+    assert len(stage.acls) == len(BEFORE) + 1
+    monkeypatch.undo()
+    (line,) = stage.once("--max-removals", "9")
+    assert (line["created"] + line["deleted"], line["left"]) == (8, 0)
+    assert stage.acls == set(AFTER[3:])
