@@ -13,7 +13,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
@@ -26,7 +26,7 @@ from authorizerd.cli.acl_source import AclSource, SourceRequest, open_source
 from authorizerd.cli.change import report
 from authorizerd.cli.change.traffic import TrafficRequest, check_traffic
 from authorizerd.cli.errors import CommandError
-from authorizerd.cli.groups.reading import describe_governed, read_group_set
+from authorizerd.cli.groups.reading import describe_governed, read_groups, read_membership
 from authorizerd.cli.output import print_lines
 from authorizerd.cli.policy.faults import FaultyFileError
 from authorizerd.cli.selection_flags import Selection
@@ -36,10 +36,11 @@ from authorizerd.management.formats.unread import find_placeholder
 from authorizerd.management.groups.changes import (
     GovernedChanges,
     GroupOutcome,
+    GroupSet,
     make_governed_changes,
 )
-from authorizerd.management.groups.expansion import find_groups
-from authorizerd.management.groups.membership import find_group
+from authorizerd.management.groups.expansion import expand, find_groups
+from authorizerd.management.groups.membership import Membership, find_group
 from authorizerd.management.plan import document
 from authorizerd.management.plan.changes import AclChanges, check_size
 from authorizerd.management.plan.errors import PlanError
@@ -47,6 +48,9 @@ from authorizerd.management.plan.names import has_known_codes
 from authorizerd.management.plan.selector import Managed, Selector, manage_one
 from authorizerd.management.plan.state import change_digest, digest_acls
 from authorizerd.management.plan.warnings import Proposal, find_warnings
+
+if TYPE_CHECKING:  # it loads PyYAML
+    from authorizerd.management.groups.file import GroupsFile
 
 _START: Final = re.compile(rf'\s*\{{\s*"format"\s*:\s*"{re.escape(document.FORMAT)}"')
 _START_BYTES: Final = 1_024
@@ -150,6 +154,35 @@ class PlanRequest(msgspec.Struct, frozen=True, kw_only=True):
     groups: Path | None = None
 
 
+class PlanFiles(NamedTuple):
+    """The desired files, and the file of groups if there is one."""
+
+    desired: Mapping[Path, AclsRead]
+    groups: GroupsFile | None
+
+    @property
+    def acls(self) -> list[Acl]:
+        """The desired ACLs, with those of groups."""
+        return [acl for read in self.desired.values() for acl in read.acls]
+
+    def read_members(self) -> Membership | None:
+        """Return the members of the groups that the desired files name. Blocks on the directory.
+
+        Raises:
+            GroupsError: they cannot be read as a whole.
+        """
+        return None if self.groups is None else read_membership(self.groups, find_groups(self.acls))
+
+
+def read_files(request: PlanRequest) -> PlanFiles:
+    """Return the files. Blocks. Raises as ``make_plan``."""
+    accepts = request.accept_losses
+    return PlanFiles(
+        {path: read_desired(path, accepts_losses=accepts) for path in request.desired},
+        None if request.groups is None else read_groups(request.groups),
+    )
+
+
 class Planned(NamedTuple):
     """A plan, the ACLs that it was made for, its checks, and what it does with groups' ACLs."""
 
@@ -159,8 +192,14 @@ class Planned(NamedTuple):
     outcome: GroupOutcome | None
 
 
-def make_plan(request: PlanRequest, *, checks_no_change: bool = True) -> Planned:
-    """Return the plan for these files. Blocks.
+def make_plan(
+    request: PlanRequest,
+    files: PlanFiles,
+    members: Membership | None,
+    *,
+    checks_no_change: bool = True,
+) -> Planned:
+    """Read the ACLs in force, and return the plan for these files and members. Blocks.
 
     Args:
         checks_no_change: whether a plan without changes is checked as well.
@@ -168,19 +207,18 @@ def make_plan(request: PlanRequest, *, checks_no_change: bool = True) -> Planned
     Raises:
         AclError, CommandError, FaultyFileError: no plan can be made.
     """
-    accepts = request.accept_losses
-    files = {path: read_desired(path, accepts_losses=accepts) for path in request.desired}
-    selector = _read_selector(request.selection, files.values())
-    desired = [acl for read in files.values() for acl in read.acls]
-    own = None if request.groups is None else read_group_set(request.groups, desired)
+    selector = _read_selector(request.selection, files.desired.values())
+    desired, own = files.acls, None
+    if files.groups is not None and members is not None:
+        own = GroupSet(files.groups.set, expand(desired, members))
     source = open_source(request.source)
     present = list(source.snapshot.acls.values())
     named = find_groups(desired)
     hand = [acl for acl in desired if own is None or find_group(acl.principal) is None]
     governed = make_governed_changes(present, hand, selector, own)
     changes = governed.changes
-    if not accepts:
-        _check_removals(files, changes.without_notes.deleted)
+    if not request.accept_losses:
+        _check_removals(files.desired, changes.without_notes.deleted)
     effect = ": then each request is atomic, but the plan is not"
     check_size(changes, batches=request.batches, effect=effect)
     after = change_snapshot(source.snapshot, changes)
@@ -191,7 +229,7 @@ def make_plan(request: PlanRequest, *, checks_no_change: bool = True) -> Planned
             check_traffic(request.recorded, source, after),
         )
         checked += (each for each in found if each is not None)
-    losses = [f"{path}: {loss}" for path, read in files.items() for loss in read.losses]
+    losses = [f"{path}: {loss}" for path, read in files.desired.items() for loss in read.losses]
     losses += describe_governed(governed, named)
     results = [each.result for each in checked]
     plan = propose(source, after, governed, selector, losses, results)
@@ -203,7 +241,8 @@ def plan_changes(request: PlanRequest) -> int:
         request.source.refuse("--as-of: a plan changes the current ACLs; leave out the flag")
     out = find_plan_file(request.out, list_inputs(request))
     try:
-        plan, source, checked, _ = make_plan(request)
+        files = read_files(request)
+        plan, source, checked, _ = make_plan(request, files, files.read_members())
     except FaultyFileError as error:
         sys.stderr.write(f"{error}\nauthorizerd: no plan was made\n")
         return EXIT_FAULT

@@ -24,11 +24,13 @@ from authorizerd.cli.broker_acls import BrokerReader, run_on_brokers
 from authorizerd.cli.change.apply_server import KafkaAclServer
 from authorizerd.cli.change.execution import Done, Ending, Execution, Progress
 from authorizerd.cli.change.planning import (
+    PlanFiles,
     Planned,
     PlanRequest,
     find_plan_file,
     list_inputs,
     make_plan,
+    read_files,
 )
 from authorizerd.cli.errors import CommandError
 from authorizerd.cli.policy.faults import FaultyFileError
@@ -39,6 +41,7 @@ from authorizerd.cli.transfer.text_place import write_text
 from authorizerd.config.endpoints import HttpEndpoint
 from authorizerd.config.errors import ConfigurationError
 from authorizerd.kafka_client.quorum_calls import NO_LISTING_CALL
+from authorizerd.management.groups.membership import Membership
 from authorizerd.management.plan import document
 from authorizerd.management.plan.state import digest_acls
 
@@ -95,8 +98,10 @@ class Rounds:
     def __init__(self, request: SyncRequest, status: Status) -> None:
         self._request: Final = request
         self._status: Final = status
+        self._files: PlanFiles | None = None
+        self._stamp: Stamp = ()
         self._seen: object = None
-        """The stamps and members of the last round, if it has ended as it should."""
+        """The stamp and the members that the last plan was made for, unless it raced."""
         self._last = Outcome.IN_STEP
         self._reasons: dict[str, str] = {}
         self._look_at = 0.0
@@ -122,12 +127,19 @@ class Rounds:
         return outcome
 
     def _run(self) -> tuple[Outcome, dict[str, str]]:
-        seen = self._find_stamp()
+        stamp = self._find_stamp()
+        if self._files is None or stamp != self._stamp:
+            self._files, self._stamp = read_files(self._request.plan), stamp
+        members = self._files.read_members()
+        self._note_members(members)
+        seen = (stamp, members)
         if seen == self._seen and not self._must_look():
             return self._last, self._reasons
         self._seen = None
         begun, self._offset = time.monotonic(), self._read_offset()
-        planned = make_plan(self._request.plan, checks_no_change=False)
+        planned = make_plan(self._request.plan, self._files, members, checks_no_change=False)
+        if planned.outcome is not None:
+            self._status.group_acls = planned.outcome.made_after
         reasons = dict(self._find_reasons(planned))
         outcome = Outcome.BLOCKED if reasons else self._apply(planned)
         if reasons:
@@ -137,6 +149,12 @@ class Rounds:
             now = time.monotonic()
             self._look_at = now + (now - begun) / LOOK_SHARE
         return outcome, reasons
+
+    def _note_members(self, members: Membership | None) -> None:
+        if members is not None:
+            self._status.directory_s = time.time()
+            self._status.groups = len(members.groups)
+            self._status.members = len(frozenset().union(*members.groups.values()))
 
     def _must_look(self) -> bool:
         """Return True if the ACLs may have changed.
@@ -175,16 +193,23 @@ class Rounds:
             )
 
     def _find_excess(self, planned: Planned, removed: list[Acl]) -> Iterator[str]:
-        limit = self._request.removals_max
+        """Yield which removals are more than the limits allow."""
+        limit, outcome = self._request.removals_max, planned.outcome
         if len(removed) <= limit:
             return
-        selector = planned.plan.selector
-        counts = [("ACLs in force that the plan manages", _count(selector.manages, removed), 0)]
-        for what, number, before in counts:
-            if number > limit:
-                before = before or _count(selector.manages, planned.source.snapshot.acls.values())
-                if number > self._request.shrink_max * before:
-                    yield f"{number} of {before} {what}"
+        manages, present = planned.plan.selector.manages, planned.source.snapshot.acls.values()
+        counts = [
+            ("ACLs that the plan manages", _count(manages, present), _count(manages, removed))
+        ]
+        if outcome is not None:
+            counts.append(("ACLs that groups have made", outcome.made_before, outcome.removed))
+            counts += (
+                (f"ACLs that group {group} has made", *numbers)
+                for group, numbers in sorted(outcome.losses.items())
+            )
+        for what, before, number in counts:
+            if number > limit and number > self._request.shrink_max * before:
+                yield f"{number} of {before} {what}"
 
     def _write_blocked(self, planned: Planned) -> None:
         """Write the plan, for a person's review and ``acls apply``."""

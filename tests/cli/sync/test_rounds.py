@@ -6,7 +6,7 @@ import json
 import math
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,19 +18,12 @@ from authorizerd.management.plan.changes import AclRequest
 from tests.cli.change.acl_servers import some_acls
 from tests.cli.sync.stage import Stage, watch_plans
 from tests.support.acls import acl
-from tests.support.daemon_process import DaemonProcess, closed_address, new_log, running
+from tests.support.daemon_process import DaemonProcess, closed_address
 from tests.support.printed import run_main
 
 BEFORE = some_acls(range(12))
 AFTER = some_acls(range(3, 15))
 OTHER = acl("User:other", topic="other")
-
-
-@pytest.fixture(scope="module")
-def shared_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
-    folder = tmp_path_factory.mktemp("sync")
-    with running(folder, new_log(folder), super_users="User:ANONYMOUS") as daemon:
-        yield daemon
 
 
 @pytest.fixture
