@@ -13,9 +13,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from authorizerd.cli.program.ending import is_interrupt
+from authorizerd.cli.sync.grants import GrantThread
 from authorizerd.cli.sync.metrics import Status
 from authorizerd.cli.sync.rounds import Outcome, Rounds, SyncRequest
 from authorizerd.cli.sync.status import print_event, serve_status
+from authorizerd.daemon.logging.setup import log_to_standard_error
 
 JITTER: Final = 0.1
 """Each pause is shorter or longer by up to this share, so that several processes do not collide."""
@@ -36,14 +38,17 @@ def sync(request: SyncRequest) -> int:
     rounds = Rounds(request, status)
     if request.once:
         return _EXIT_CODES[rounds.run()]
+    log_to_standard_error()
+    grants = GrantThread(request.servers, request.command_config, enforces=not request.dry_run)
     try:
-        with serve_status(status, request.listen) as port:
-            host = request.listen.host
-            print_event("started", metrics=f"http://{host}:{port}/metrics")
+        with serve_status(status, grants.keeper, request.listen) as port:
+            print_event("started", metrics=f"http://{request.listen.host}:{port}/metrics")
+            grants.start()
             while True:
                 outcome = rounds.run()
                 if rounds.is_stopped:
                     break
+                grants.check()
                 time.sleep(find_pause(request.interval, outcome))
     except BaseException as error:
         if not is_interrupt(error):

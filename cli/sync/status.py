@@ -23,9 +23,11 @@ from prometheus_client.registry import Collector
 
 from authorizerd.acl.as_of import format_time
 from authorizerd.acl.text.printable import escape_json
+from authorizerd.actors.grant_keeper import GrantKeeper
 from authorizerd.cli.errors import CommandError
 from authorizerd.cli.sync.metrics import NEVER, SYNC_METRICS, Status
 from authorizerd.config.endpoints import HttpEndpoint
+from authorizerd.daemon.telemetry.grant_metrics import GRANT_METRICS
 
 _PEER_SECONDS: Final = 10.0
 """How long a client of the port may take."""
@@ -39,23 +41,25 @@ def print_event(event: str, **fields: object) -> None:
 
 
 class _StatusCollector(Collector):
-    def __init__(self, status: Status) -> None:
+    def __init__(self, status: Status, grants: GrantKeeper) -> None:
         self._status = status
+        self._grants = grants
 
     def collect(self) -> Iterable[Metric]:
-        found = (each.collect(self._status) for each in SYNC_METRICS)
+        found = [each.collect(self._status) for each in SYNC_METRICS]
+        found += (each.collect(self._grants) for each in GRANT_METRICS)
         return [metric for metric in found if metric is not None]
 
 
 @contextmanager
-def serve_status(status: Status, listen: HttpEndpoint) -> Iterator[int]:
+def serve_status(status: Status, grants: GrantKeeper, listen: HttpEndpoint) -> Iterator[int]:
     """Serve /metrics and /health in threads until the block ends. Yield the port.
 
     Raises:
         CommandError: the address cannot be bound.
     """
     registry = CollectorRegistry()
-    registry.register(_StatusCollector(status))
+    registry.register(_StatusCollector(status, grants))
     ProcessCollector(registry=registry)
 
     class Handler(BaseHTTPRequestHandler):
