@@ -2,78 +2,33 @@
 
 from __future__ import annotations
 
-import json
 import signal
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from authorizerd.cli.sync.command import find_pause
 from authorizerd.cli.sync.rounds import Outcome
 from tests.cli.sync.stage import Stage
+from tests.cli.sync.syncing import syncing
 from tests.support.acls import acl
-from tests.support.daemon_process import ask_at, new_log, running, wait_until
-from tests.support.forked_command import StartedCommand, start_command
+from tests.support.daemon_process import ask_at, new_log, running
 from tests.support.printed import run_main
 
 ONE, TWO = acl("User:one"), acl("User:two")
 EVIL = acl("User:\x1b[31mevil\u202e")
 
 
-class Syncing:
-    """A running ``authorizerd sync``."""
-
-    def __init__(self, process: StartedCommand) -> None:
-        self.process = process
-        self.address = self.read_line()["metrics"].split("/")[2]
-
-    def read_line(self) -> dict[str, Any]:
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        assert line.strip().isprintable()
-        found: dict[str, Any] = json.loads(line)
-        return found
-
-    def read_metric(self, name: str) -> float:
-        text = ask_at(self.address, "GET", "/metrics").body.decode()
-        (value,) = (
-            line.split()[-1]
-            for line in text.splitlines()
-            if line.startswith(f"authorizerd_sync_{name} ")
-        )
-        return float(value)
-
-    def check_health(self) -> tuple[int, str]:
-        answer = ask_at(self.address, "GET", "/health")
-        return answer.status, answer.body.decode()
-
-
-@contextmanager
-def syncing(stage: Stage, *flags: str) -> Iterator[Syncing]:
-    words = stage.words("--interval", "1s", "--listen", "127.0.0.1:0", *flags)
-    process = start_command(words, stdout=subprocess.PIPE)
-    try:
-        yield Syncing(process)
-    finally:
-        process.kill()
-        process.communicate()
-        process.wait()
-
-
 def test_process_follows_the_files_and_survives_restarts(tmp_path: Path) -> None:
     with running(tmp_path, new_log(tmp_path), super_users="User:ANONYMOUS") as daemon:
         stage = Stage(daemon.ready["listeners"]["PLAINTEXT"], tmp_path, [])
         stage.want([ONE])
-        with syncing(stage) as first:
+        with syncing(tmp_path, stage.words()) as first:
             assert first.read_line()["created_acls"] == [str(ONE)]
             stage.want([TWO, EVIL])
             line = first.read_line()
             assert (line["event"], line["created"], line["deleted"]) == ("changed", 2, 1)
-            wait_until(lambda: first.check_health()[0] == 200, "the health is good")
+            first.wait_until_in_step()
             assert first.read_metric("acls_created_total") == 3
             assert first.read_metric('blocked{reason="other"}') == 0
             stage.desired.write_text("")
@@ -86,9 +41,9 @@ def test_process_follows_the_files_and_survives_restarts(tmp_path: Path) -> None
             assert ask_at(first.address, "GET", "/").status == 404
             first.process.send_signal(signal.SIGKILL)
         stage.want([TWO])
-        with syncing(stage) as second:
+        with syncing(tmp_path, stage.words()) as second:
             assert second.read_line()["deleted"] == 1
-            wait_until(lambda: second.check_health()[0] == 200, "the health is good")
+            second.wait_until_in_step()
             second.process.send_signal(signal.SIGTERM)
             assert second.read_line()["event"] == "ended"
             assert second.process.wait() == 0
