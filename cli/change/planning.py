@@ -106,9 +106,9 @@ def _check_understood(path: Path, read: AclsRead) -> None:
 
 
 def find_plan_file(
-    out: Path | None, inputs: Iterable[tuple[str, Path]]
+    out: Path | None, inputs: Iterable[tuple[str, Path]], flag: str = "--out"
 ) -> tuple[Path, int | None] | None:
-    """Return the file of ``--out`` and its permissions, like ``find_writable``; None without it."""
+    """Return the file of ``flag`` and its permissions, like ``find_writable``; None without it."""
     if out is None:
         return None
     found = find_writable(out, overwrite=True)
@@ -116,7 +116,7 @@ def find_plan_file(
         return found
     for name, path in inputs:
         if path.exists() and path.samefile(out):
-            raise CommandError(f"--out {out}: the file is also {name}, and was kept: name another")
+            raise CommandError(f"{flag} {out}: the file is also {name}, and was kept: name another")
     try:
         with out.open("rb") as file:
             may_replace = is_plan(file.read(_START_BYTES).decode(errors="replace"))
@@ -124,7 +124,7 @@ def find_plan_file(
         raise new_error(out, error) from error
     if not may_replace:
         raise CommandError(
-            f"--out {out}: the file exists and is not a plan, and was kept: name another"
+            f"{flag} {out}: the file exists and is not a plan, and was kept: name another"
         )
     return found
 

@@ -23,7 +23,7 @@ def add_sync_arguments(parser: argparse.ArgumentParser) -> None:
 
     advice = {"--log-dir": "sync changes ACLs through servers: use --bootstrap-server"}
     parser.set_defaults(run=_sync, refuse=parser.error, advice=advice)
-    text = f"the time between two rounds, such as 5s or 1m; default {INTERVAL_S}s"
+    text = f"the time from one round to the next, such as 5s or 1m; default {INTERVAL_S}s"
     flags.add_text(parser, "--interval", "TIME", text, type=parse_duration, default=INTERVAL_S)
     flags.add_switch(parser, "--once", "run one round, and end with an exit code")
     flags.add_switch(parser, "--dry-run", "say what would be changed, and change nothing")

@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping
 from typing import Final
 
+from authorizerd.cli.change import applying
 from authorizerd.cli.program.ending import is_interrupt
 from authorizerd.cli.sync.grants import GrantThread
 from authorizerd.cli.sync.metrics import Status
@@ -20,15 +21,16 @@ from authorizerd.cli.sync.status import print_event, serve_status
 from authorizerd.daemon.logging.setup import log_to_standard_error
 
 JITTER: Final = 0.1
-"""Each pause is shorter or longer by up to this share, so that several processes do not collide."""
+"""The interval is shorter or longer by up to this share, so that several processes do not collide.
+A long round is followed by a pause of at least this share."""
 
 _EXIT_CODES: Final[Mapping[Outcome, int]] = {
     Outcome.IN_STEP: 0,
     Outcome.POSSIBLE: 0,
-    Outcome.STOPPED: 1,
-    Outcome.FAILED: 1,
-    Outcome.BLOCKED: 3,
-    Outcome.RACED: 4,
+    Outcome.STOPPED: applying.EXIT_FAULT,
+    Outcome.FAILED: applying.EXIT_FAULT,
+    Outcome.BLOCKED: applying.EXIT_BREAKS,
+    Outcome.RACED: applying.EXIT_MOVED,
 }
 
 
@@ -49,7 +51,7 @@ def sync(request: SyncRequest) -> int:
                 if rounds.is_stopped:
                     break
                 grants.check()
-                time.sleep(find_pause(request.interval, outcome))
+                time.sleep(find_pause(request.interval, outcome, status.round_seconds))
     except BaseException as error:
         if not is_interrupt(error):
             raise
@@ -57,8 +59,12 @@ def sync(request: SyncRequest) -> int:
     return 0
 
 
-def find_pause(interval: float, outcome: Outcome) -> float:
-    """Return the seconds until the next round. After a race, it begins soon, at a random time."""
+def find_pause(interval: float, outcome: Outcome, round_seconds: float) -> float:
+    """Return the seconds until the next round begins, counted from the end of the last one.
+
+    After a race, it begins soon, at a random time.
+    """
     if outcome is Outcome.RACED:
         return random.uniform(0, min(interval, 1))  # noqa: S311 - no secret
-    return interval * random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311 - no secret
+    pause = interval * random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311 - no secret
+    return max(pause - round_seconds, JITTER * pause)

@@ -37,7 +37,7 @@ class GrantThread(threading.Thread):
         super().__init__(name="grants", daemon=True)
         self._place: Final = servers, command_config
         self._client: KafkaClient | None = None
-        access = ClusterGrants(self._send)
+        access = ClusterGrants(self._send, lambda: self._client and self._client.node)
         self.keeper: Final = GrantKeeper(access, now_ms, enforces=enforces)
 
     def check(self) -> None:

@@ -80,7 +80,7 @@ class SyncRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outcome(Enum):
-    """How a round ended; the value is the exit code with ``--once``."""
+    """How a round ended."""
 
     IN_STEP = "in step"
     POSSIBLE = "possible"
@@ -143,7 +143,7 @@ class Rounds:
         reasons = dict(self._find_reasons(planned))
         outcome = Outcome.BLOCKED if reasons else self._apply(planned)
         if reasons:
-            self._write_blocked(planned)
+            reasons |= self._write_blocked(planned)
         if outcome is not Outcome.RACED:
             self._seen, self._last, self._reasons = seen, outcome, reasons
             now = time.monotonic()
@@ -211,12 +211,16 @@ class Rounds:
             if number > limit and number > self._request.shrink_max * before:
                 yield f"{number} of {before} {what}"
 
-    def _write_blocked(self, planned: Planned) -> None:
-        """Write the plan, for a person's review and ``acls apply``."""
-        out = find_plan_file(self._request.blocked_plan, list_inputs(self._request.plan))
-        if out is not None:
-            path, mode = out
-            write_text(path, document.encode_plan(planned.plan).decode(), mode)
+    def _write_blocked(self, planned: Planned) -> dict[str, str]:
+        """Write the plan, for a person's review and ``acls apply``; return why not."""
+        path, inputs = self._request.blocked_plan, list_inputs(self._request.plan)
+        try:
+            out = find_plan_file(path, inputs, "--blocked-plan")
+            if out is not None:
+                write_text(out[0], document.encode_plan(planned.plan).decode(), out[1])
+        except CommandError as error:
+            return {"other": str(error)}
+        return {}
 
     def _apply(self, planned: Planned) -> Outcome:
         """Make the changes of a plan. A signal waits until the request in flight is answered."""

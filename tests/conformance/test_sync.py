@@ -10,18 +10,21 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from statistics import quantiles
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 import trio
 
+from authorizerd.acl.grants.model import Grant, make_grant_note
 from authorizerd.acl.model import Acl
 from authorizerd.acl.notes import is_note
+from authorizerd.cli.change.apply_server import KafkaAclServer
 from authorizerd.kafka_client.log_in import Credentials, Mechanism
+from authorizerd.management.plan.changes import AclRequest, StepName
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from tests.cli.change.acl_servers import open_server
 from tests.cli.sync.syncing import Syncing, syncing
@@ -43,6 +46,8 @@ from tests.support.slapd import (
 
 if TYPE_CHECKING:
     from ldap.ldapobject import SimpleLDAPObject
+
+T = TypeVar("T")
 
 PEOPLE, GROUPS, REMOVALS = size(300, 10_000), size(20, 500), size(12, 120)
 INTERVAL_S = 5
@@ -136,15 +141,22 @@ class Stage:
         with syncing(self.folder, words, interval=f"{INTERVAL_S}s") as process:
             yield process
 
-    def list_acls(self) -> set[Acl]:
+    def use(self, use: Callable[[KafkaAclServer], Awaitable[T]]) -> T:
+        """Return what ``use`` returns, with the broker as an administrator sees it."""
         password = self.broker.settings.users[ADMIN]
         credentials = Credentials(mechanism=Mechanism.PLAIN, username=ADMIN, password=password)
 
-        async def read() -> set[Acl]:
+        async def run() -> T:
             async with open_server(self.broker.sasl_plaintext, credentials) as server:
-                return set((await server.list_acls()).acls.values())
+                return await use(server)
 
-        return trio.run(read)
+        return trio.run(run)
+
+    def list_acls(self) -> set[Acl]:
+        return set(self.use(lambda server: server.list_acls()).acls.values())
+
+    def change_acls(self, step: StepName, *acls: Acl) -> None:
+        self.use(lambda server: server.send(AclRequest(step, acls), None))
 
     def count_acls(self) -> int:
         return sum(not is_note(acl) for acl in self.list_acls())
@@ -237,3 +249,21 @@ def test_directory_that_is_away_empty_or_halved_changes_nothing(stage: Stage) ->
             process.wait_until_in_step(ROUND_SECONDS_MAX)
             assert process.read_metric("directory_age_seconds") <= age + ROUND_SECONDS_MAX
         assert stage.list_acls() == before
+
+
+def test_grant_ends_although_files_and_directory_are_away(stage: Stage) -> None:
+    acl = Acl(2, "granted", 3, "User:granted", "*", 3, 3)  # ALLOW READ on a topic
+    now_ms = time.time_ns() // 1_000_000
+    grant = Grant(
+        id="g", acl=acl, begin_ms=now_ms, end_ms=now_ms + 15_000, author="User:a", reason="INC-1"
+    )
+    note = make_grant_note(grant)
+    stage.change_acls("create_allow", acl, note)
+    stage.folder.joinpath("groups.yaml").unlink(missing_ok=True)
+    with stage.syncing() as process:
+        process.wait_until_blocked("other")
+        assert {acl, note} <= stage.list_acls()
+        wait_until(lambda: stage.list_acls().isdisjoint((acl, note)), "the grant ends", 60)
+        assert time.time_ns() // 1_000_000 >= grant.end_ms
+        changes = 'authorizerd_grant_changes_total{result="ended"}'
+        assert f"\n{changes} 1.0\n" in process.scrape()

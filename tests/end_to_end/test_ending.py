@@ -117,7 +117,7 @@ _ENDED: Mapping[str, str] = {
     "test": "{pipe} --acls none",
     "history": "--config {pipe}",
     "shell": "--config {pipe} ls",
-    "sync": "none --once --bootstrap-server localhost:1 --command-config {pipe}",
+    "sync": "{pipe} --once --bootstrap-server localhost:1",
     "verify": "--acls {pipe} --logs {pipe}",
     "acls": "--list --bootstrap-server localhost:1 --command-config {pipe}",
     "acls plan": "--acls none {pipe}",

@@ -108,6 +108,7 @@ def test_every_exit_code_is_explained() -> None:
         "acls compare-releases": general | exit_codes(releases),
         **dict.fromkeys(("acls export", "acls import"), general | exit_codes(transfer)),
         "acls apply": general | exit_codes(applying),
+        "sync": general | {applying.EXIT_BREAKS, applying.EXIT_MOVED},
         "acls remove": general | {applying.EXIT_MOVED},  # a removal has no checks
         "check-log": {0} | exit_codes(check_log),
         "doctor": {0} | exit_codes(doctor),

@@ -33,8 +33,11 @@ class Syncing:
         self._read += 1
         return self.list_lines()[self._read - 1]
 
+    def scrape(self) -> str:
+        return ask_at(self.address, "GET", "/metrics").body.decode()
+
     def read_metric(self, name: str) -> float:
-        text = ask_at(self.address, "GET", "/metrics").body.decode()
+        text = self.scrape()
         (value,) = (
             line.split()[-1]
             for line in text.splitlines()

@@ -67,9 +67,10 @@ def test_invalid_arguments_are_rejected(
 
 
 def test_pauses_differ_and_are_short_after_a_race() -> None:
-    usual = {find_pause(10, Outcome.IN_STEP) for _ in range(100)}
+    usual = {find_pause(10, Outcome.IN_STEP, 2) for _ in range(100)}
     assert len(usual) == 100
-    assert 9 <= min(usual) <= max(usual) <= 11
-    raced = {find_pause(10, Outcome.RACED) for _ in range(100)}
+    assert 7 <= min(usual) <= max(usual) <= 9
+    assert 0.9 <= find_pause(10, Outcome.IN_STEP, 60) <= 1.1
+    raced = {find_pause(10, Outcome.RACED, 2) for _ in range(100)}
     assert len(raced) == 100
     assert max(raced) <= 1

@@ -89,6 +89,15 @@ def test_obstacle_changes_nothing(
     assert stage.blocked.exists() is (code == BLOCKED)
 
 
+def test_blocked_plan_replaces_no_other_file(stage: Stage) -> None:
+    stage.blocked.write_text("by hand")
+    stage.want(BEFORE[:2])
+    (line,) = stage.once(code=BLOCKED)
+    assert set(line["reasons"]) == {"removals", "other"}
+    assert "--blocked-plan" in line["reasons"]["other"]
+    assert stage.blocked.read_text() == "by hand"
+
+
 def test_removals_are_accepted_by_their_digest_only(stage: Stage) -> None:
     stage.want(BEFORE[:2])
     (line,) = stage.once(code=BLOCKED)
