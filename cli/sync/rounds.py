@@ -1,8 +1,8 @@
 """One round of ``authorizerd sync``: read files and groups, plan, check, and apply.
 
-**Invariant:** a round makes all changes of its plan or, whenever anything is unknown, unlikely or
-breaks a check, none. So the ACLs are always those of the last files and members that were accepted.
-What was accepted is not kept anywhere: a restart finds the same plan, or nothing to do.
+**Invariant:** a plan is refused as a whole if anything is unknown or unlikely, or breaks a check.
+So the ACLs are always those of the last files and members that were accepted, or on the way there.
+What was accepted is not kept anywhere: a restart finds the rest of the plan, or nothing to do.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ class Rounds:
         if not plan.changes.count:
             return Outcome.IN_STEP
         if request.dry_run:
-            print_event("dry run", **_describe(plan.changes.created, plan.changes.deleted))
+            print_event("dry run", **_describe(plan, plan.changes.created, plan.changes.deleted))
             return Outcome.POSSIBLE
         progress = Progress(plan.changes.count)
 
@@ -288,17 +288,23 @@ def _report(plan: document.Plan, progress: Progress) -> None:
     if progress.ending is Ending.NOTHING_TO_DO:
         return
     event = "changed" if progress.ending is Ending.APPLIED else progress.ending.value
-    print_event(event, **_describe(*done.values()), left=progress.left, why=progress.reasons)
+    print_event(event, **_describe(plan, *done.values()), left=progress.left, why=progress.reasons)
 
 
-def _describe(created: Iterable[Acl], deleted: Iterable[Acl]) -> dict[str, object]:
-    """Return the fields of an event: the numbers of ACLs without notes, and the first ones."""
+def _describe(
+    plan: document.Plan, created: Iterable[Acl], deleted: Iterable[Acl]
+) -> dict[str, object]:
+    """Return the fields of an event: the numbers of ACLs, and the first ones with their groups."""
     fields: dict[str, object] = {}
+    groups = plan.reasons
     for name, acls in (("created", created), ("deleted", deleted)):
-        shown = [str(acl) for acl in acls if not is_note(acl)]
+        shown = [acl for acl in acls if not is_note(acl)]
         fields[name] = len(shown)
-        fields[f"{name}_acls"] = shown[:ACLS_NAMED_MAX]
-    return fields
+        fields[f"{name}_acls"] = [
+            f"{acl} ({', '.join(groups[acl])})" if acl in groups else str(acl)
+            for acl in shown[:ACLS_NAMED_MAX]
+        ]
+    return {**fields, "warnings": plan.warnings[:ACLS_NAMED_MAX]}
 
 
 def _count(matches: Callable[[Acl], bool], acls: Iterable[Acl]) -> int:

@@ -125,9 +125,11 @@ def test_acls_that_groups_did_not_make_stay(stage: GroupStage) -> None:
     stage.directory.state = FULL
     stage.set_acls([OTHER, acl("User:u0", "READ", topic="a")])
     stage.once()
-    stage.directory.state = {**FULL, "readers": USERS[1:12]}
-    stage.once()
-    assert stage.acls == expand(FULL) | {OTHER}
+    stage.directory.state = {**FULL, "readers": USERS[1:11]}
+    (line,) = stage.once()
+    (text,) = line["deleted_acls"]
+    assert text.endswith("] (readers)")
+    assert stage.acls == expand({**FULL, "readers": USERS[:11]}) | {OTHER}
 
 
 @pytest.fixture(scope="module")
