@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from authorizerd.cli.change.apply_server import Answered, KafkaAclServer, Unanswered
+from authorizerd.cli.errors import CommandError
 from authorizerd.cli.sync import rounds
 from authorizerd.cli.sync.rounds import Outcome, Rounds
 from authorizerd.management.plan.changes import AclRequest
@@ -165,16 +166,40 @@ def test_acls_of_brokers_are_listed_now_and_then(
     assert len(listings) == 3
 
 
-def test_plan_that_raced_is_made_again(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("has_offset", [True, False])
+def test_plan_that_raced_is_made_again(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, has_offset: bool
+) -> None:
     patient = stage.new_rounds()
-
+    if not has_offset:
+        monkeypatch.setattr(Rounds, "_read_offset", lambda self: None)
     watch_plans(monkeypatch, lambda: stage.set_acls([*BEFORE, OTHER]))
     assert patient.run() is Outcome.RACED
     assert stage.acls == {*BEFORE, OTHER}
-    monkeypatch.undo()
+    watch_plans(monkeypatch)
     assert patient.run() is Outcome.IN_STEP
     assert stage.acls == set(AFTER)
     assert patient.status.races == 1
+
+
+def test_plan_that_could_not_be_made_is_made_again(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise, a round that fails would pass for one that found nothing to do."""
+
+    def fail() -> None:
+        raise CommandError("the broker has gone")
+
+    patient = stage.new_rounds()
+    for _ in range(2):
+        assert patient.run() is Outcome.IN_STEP
+    stage.set_acls(BEFORE)
+    watch_plans(monkeypatch, fail)
+    assert patient.run() is Outcome.FAILED
+    assert patient.status.reasons == {"other": "the broker has gone"}
+    watch_plans(monkeypatch)
+    assert patient.run() is Outcome.IN_STEP
+    assert stage.acls == set(AFTER)
 
 
 def test_two_processes_with_the_same_files_do_not_undo_each_other(stage: Stage) -> None:
