@@ -27,7 +27,6 @@ A long round is followed by a pause of at least this share."""
 _EXIT_CODES: Final[Mapping[Outcome, int]] = {
     Outcome.IN_STEP: 0,
     Outcome.POSSIBLE: 0,
-    Outcome.STOPPED: applying.EXIT_FAULT,
     Outcome.FAILED: applying.EXIT_FAULT,
     Outcome.BLOCKED: applying.EXIT_BREAKS,
     Outcome.RACED: applying.EXIT_MOVED,

@@ -1,7 +1,6 @@
-"""Begin and end grants beside the rounds, in a thread of their own: no plan delays an end.
+"""Begin and end grants beside the rounds, in a thread of their own, so that no plan delays an end.
 
-A grant needs no file and no group. What a round and the keeper do is atomic, and each looks again
-before it acts, so they need not wait for each other.
+Each looks at the ACLs again before it acts, so the two need not wait for each other.
 """
 
 from __future__ import annotations

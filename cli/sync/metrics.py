@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Final
 
-from authorizerd.daemon.telemetry.family import Family
+from authorizerd.daemon.telemetry.family import Family, Values
 
 REASONS: Final = (
     "away", "partial", "empty", "invalid", "removals", "tests", "traffic", "other",
@@ -32,103 +31,68 @@ class Status:
     success_s: float = NEVER
     change_s: float = NEVER
     round_seconds: float = 0.0
-    rounds: int = 0
     races: int = 0
     created: int = 0
     deleted: int = 0
-    groups: int = 0
     members: int = 0
     group_acls: int = 0
 
+    @property
+    def problem(self) -> str:
+        """Why the ACLs may not be as desired; an empty text if they are."""
+        if self.reasons:
+            return f"the last round made no change: {', '.join(self.reasons)}"
+        return "the ACLs were never as desired" if self.success_s == NEVER else ""
 
-_family = partial(Family[Status], condition="of `authorizerd sync`")
 
+def _metric(
+    name: str, unit: str, help: str, advice: str, read: Callable[[Status], Values | None]
+) -> Family[Status]:
+    labels = ("reason",) if name == "blocked" else ()
+    return Family(
+        name=f"authorizerd_sync_{name}", labels=labels, unit=unit, help=help, advice=advice,
+        condition="of `authorizerd sync`", read=read,
+    )  # fmt: skip
+
+
+def _age_s(time_s: float | None) -> float | None:
+    return None if time_s is None else max(0.0, time.time() - time_s)
+
+
+_TIME: Final = "seconds since 1970"
+_COMPARE: Final = "Compare with the changes of members."
 SYNC_METRICS: Final = (
-    _family(
-        name="authorizerd_sync_blocked",
-        labels=("reason",),
-        unit="0 or 1",
-        help="Whether the last round made no change for this reason, although one may be needed.",
-        advice="For each reason, docs/governance.md says what to do.",
-        read=lambda status: {(each,): float(each in status.reasons) for each in REASONS},
-    ),
-    _family(
-        name="authorizerd_sync_last_success_timestamp_seconds",
-        unit="seconds since 1970",
-        help="When the ACLs were last as the files and groups say, -1 before the first time.",
-        advice="It moves with each round. If it stands still, changes of members have no effect.",
-        read=lambda status: status.success_s,
-    ),
-    _family(
-        name="authorizerd_sync_last_change_timestamp_seconds",
-        unit="seconds since 1970",
-        help="When ACLs were last changed, -1 before the first change.",
-        advice="The log has a line of JSON about each change.",
-        read=lambda status: status.change_s,
-    ),
-    _family(
-        name="authorizerd_sync_directory_age_seconds",
-        unit="seconds",
-        help="Time since the members of all groups were last read.",
-        advice="Above a few intervals, the directory is away, and members are as they were then.",
-        read=lambda status: (
-            None if status.directory_s is None else max(0.0, time.time() - status.directory_s)
-        ),
-    ),
-    _family(
-        name="authorizerd_sync_round_seconds",
-        unit="seconds",
-        help="Duration of the last round.",
-        advice="A change of members takes the interval, and this time, to become a change of ACLs.",
-        read=lambda status: status.round_seconds,
-    ),
-    _family(
-        name="authorizerd_sync_rounds_total",
-        unit="rounds",
-        help="Rounds, with those that found nothing new.",
-        advice="If it stands still, a server or the directory does not answer.",
-        read=lambda status: status.rounds,
-    ),
-    _family(
-        name="authorizerd_sync_races_total",
-        unit="rounds",
-        help="Rounds that were given up because someone else changed ACLs meanwhile.",
-        advice="If it keeps growing, others change ACLs all the time: lengthen their pauses.",
-        read=lambda status: status.races,
-    ),
-    _family(
-        name="authorizerd_sync_acls_created_total",
-        unit="ACLs",
-        help="ACLs that were created.",
-        advice="Compare with the changes of members.",
-        read=lambda status: status.created,
-    ),
-    _family(
-        name="authorizerd_sync_acls_deleted_total",
-        unit="ACLs",
-        help="ACLs that were deleted.",
-        advice="Compare with the changes of members.",
-        read=lambda status: status.deleted,
-    ),
-    _family(
-        name="authorizerd_sync_groups",
-        unit="groups",
-        help="Groups that the desired files name.",
-        advice="0 if there are none, or before the first round.",
-        read=lambda status: status.groups,
-    ),
-    _family(
-        name="authorizerd_sync_members",
-        unit="principals",
-        help="Distinct members of these groups.",
-        advice="A sudden change shows that the directory, or a filter, has changed.",
-        read=lambda status: status.members,
-    ),
-    _family(
-        name="authorizerd_sync_group_acls",
-        unit="ACLs",
-        help="ACLs that groups have made.",
-        advice="It grows with groups times members: below a million, the plan is made.",
-        read=lambda status: status.group_acls,
-    ),
-)
+    _metric("blocked", "1 or 0",
+            "1 if the last round made no change for this reason, although one may be needed.",
+            "For each reason, docs/governance.md says what to do.",
+            lambda status: {(each,): float(each in status.reasons) for each in REASONS}),
+    _metric("last_success_timestamp_seconds", _TIME,
+            "When the ACLs were last as the files and groups say, -1 before the first time.",
+            "It moves with each round. If it stands still, changes of members have no effect.",
+            lambda status: status.success_s),
+    _metric("last_change_timestamp_seconds", _TIME,
+            "When ACLs were last changed, -1 before the first change.",
+            "The log has a line of JSON about each change.",
+            lambda status: status.change_s),
+    _metric("directory_age_seconds", "seconds",
+            "Time since the members of all groups were last read.",
+            "Above a few intervals, the directory is away, and members are as they were then.",
+            lambda status: _age_s(status.directory_s)),
+    _metric("round_seconds", "seconds", "Duration of the last round.",
+            "A change of members waits for the interval, and for this time.",
+            lambda status: status.round_seconds),
+    _metric("races_total", "rounds",
+            "Rounds that were given up because someone else changed ACLs meanwhile.",
+            "If it keeps growing, others change ACLs all the time: lengthen their pauses.",
+            lambda status: status.races),
+    _metric("acls_created_total", "ACLs", "ACLs that were created.", _COMPARE,
+            lambda status: status.created),
+    _metric("acls_deleted_total", "ACLs", "ACLs that were deleted.", _COMPARE,
+            lambda status: status.deleted),
+    _metric("members", "principals", "Distinct members of the groups that desired files name.",
+            "A sudden change shows that the directory, or a filter, has changed.",
+            lambda status: status.members),
+    _metric("group_acls", "ACLs", "ACLs that groups have made.",
+            "All groups together may make 250,000.",
+            lambda status: status.group_acls),
+)  # fmt: skip

@@ -85,9 +85,8 @@ class Outcome(Enum):
     IN_STEP = "in step"
     POSSIBLE = "possible"
     """A dry run: there are changes, which were not made."""
-    STOPPED = "stopped"
-    """A signal has ended it between two requests."""
     FAILED = "failed"
+    """It could not be done, or a signal has ended it between two requests."""
     BLOCKED = "blocked"
     RACED = "raced"
 
@@ -120,7 +119,6 @@ class Rounds:
             print_event("blocked" if reasons else "unblocked", reasons=reasons)
         status.reasons = reasons
         status.round_seconds = time.monotonic() - begun
-        status.rounds += 1
         if outcome is Outcome.IN_STEP:
             status.success_s = time.time()
         status.races += outcome is Outcome.RACED
@@ -153,7 +151,6 @@ class Rounds:
     def _note_members(self, members: Membership | None) -> None:
         if members is not None:
             self._status.directory_s = time.time()
-            self._status.groups = len(members.groups)
             self._status.members = len(frozenset().union(*members.groups.values()))
 
     def _must_look(self) -> bool:
@@ -249,7 +246,9 @@ class Rounds:
                 _report(plan, progress)
         if progress.ending is Ending.FAILED:
             raise CommandError("; ".join(progress.reasons))
-        return _OUTCOMES[progress.ending]
+        if progress.ending is Ending.RUNNING:
+            return Outcome.FAILED
+        return Outcome.RACED if progress.ending in _RACES else Outcome.IN_STEP
 
     @property
     def is_stopped(self) -> bool:
@@ -271,13 +270,7 @@ async def _ask_offset(reader: BrokerReader) -> int | None:
     return offset
 
 
-_OUTCOMES: Final = {
-    Ending.APPLIED: Outcome.IN_STEP,
-    Ending.NOTHING_TO_DO: Outcome.IN_STEP,
-    Ending.RUNNING: Outcome.STOPPED,
-    Ending.MOVED: Outcome.RACED,
-    Ending.RACED: Outcome.RACED,
-}
+_RACES: Final = (Ending.MOVED, Ending.RACED)
 
 
 def _report(plan: document.Plan, progress: Progress) -> None:

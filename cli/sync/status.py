@@ -10,14 +10,14 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socket import AF_INET, AF_INET6
 from threading import Thread
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any
+from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 import msgspec
-from prometheus_client import CollectorRegistry, ProcessCollector
-from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import CollectorRegistry, ProcessCollector, make_wsgi_app
+from prometheus_client.exposition import ThreadingWSGIServer
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
@@ -25,12 +25,12 @@ from authorizerd.acl.as_of import format_time
 from authorizerd.acl.text.printable import escape_json
 from authorizerd.actors.grant_keeper import GrantKeeper
 from authorizerd.cli.errors import CommandError
-from authorizerd.cli.sync.metrics import NEVER, SYNC_METRICS, Status
+from authorizerd.cli.sync.metrics import SYNC_METRICS, Status
 from authorizerd.config.endpoints import HttpEndpoint
 from authorizerd.daemon.telemetry.grant_metrics import GRANT_METRICS
 
-_PEER_SECONDS: Final = 10.0
-"""How long a client of the port may take."""
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIEnvironment
 
 
 def print_event(event: str, **fields: object) -> None:
@@ -51,6 +51,13 @@ class _StatusCollector(Collector):
         return [metric for metric in found if metric is not None]
 
 
+class _Handler(WSGIRequestHandler):
+    timeout = 10
+
+    def log_message(self, format: str, *words: Any) -> None:  # noqa: ANN401 - as inherited
+        """Log nothing: probes ask all the time."""
+
+
 @contextmanager
 def serve_status(status: Status, grants: GrantKeeper, listen: HttpEndpoint) -> Iterator[int]:
     """Serve /metrics and /health in threads until the block ends. Yield the port.
@@ -61,35 +68,21 @@ def serve_status(status: Status, grants: GrantKeeper, listen: HttpEndpoint) -> I
     registry = CollectorRegistry()
     registry.register(_StatusCollector(status, grants))
     ProcessCollector(registry=registry)
+    serve_metrics = make_wsgi_app(registry)
 
-    class Handler(BaseHTTPRequestHandler):
-        timeout = _PEER_SECONDS
+    def serve(environment: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        if environment["PATH_INFO"] != "/health":
+            answer: Iterable[bytes] = serve_metrics(environment, start)
+            return answer
+        code = "503 Service Unavailable" if status.problem else "200 OK"
+        start(code, [("Content-Type", "text/plain; charset=utf-8")])
+        return [f"{status.problem or 'the ACLs are as desired'}\n".encode()]
 
-        def do_GET(self) -> None:
-            match self.path:
-                case "/metrics":
-                    self._answer(200, CONTENT_TYPE_LATEST, generate_latest(registry))
-                case "/health":
-                    code, text = _describe_health(status)
-                    self._answer(code, "text/plain; charset=utf-8", text.encode())
-                case _:
-                    self._answer(404, "text/plain", b"expected /metrics or /health\n")
-
-        def _answer(self, code: int, kind: str, body: bytes) -> None:
-            self.send_response(code)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *words: Any) -> None:  # noqa: ANN401 - as inherited
-            """Log nothing: probes ask all the time."""
-
-    class Server(ThreadingHTTPServer):
+    class Server(ThreadingWSGIServer):
         address_family = AF_INET6 if ":" in (listen.host or "") else AF_INET
 
     try:
-        server = Server((listen.host or "", listen.port), Handler)
+        server = make_server(listen.host or "", listen.port, serve, Server, _Handler)
     except OSError as error:
         place = f"{listen.host}:{listen.port}"
         raise CommandError(f"--listen: {place}: {error.strerror or error}") from error
@@ -101,12 +94,3 @@ def serve_status(status: Status, grants: GrantKeeper, listen: HttpEndpoint) -> I
         server.shutdown()
         server.server_close()
         thread.join()
-
-
-def _describe_health(status: Status) -> tuple[int, str]:
-    """Return the HTTP status and one line: 200 if the last round left the ACLs as desired."""
-    if status.reasons:
-        return 503, f"the last round made no change: {', '.join(status.reasons)}\n"
-    if status.success_s == NEVER:
-        return 503, "no round has ended yet\n"
-    return 200, f"the ACLs are as desired, as of {format_time(round(status.success_s * 1000))}\n"

@@ -12,7 +12,7 @@ from authorizerd.cli.sync.rounds import Outcome
 from tests.cli.sync.stage import Stage
 from tests.cli.sync.syncing import syncing
 from tests.support.acls import acl
-from tests.support.daemon_process import ask_at, new_log, running
+from tests.support.daemon_process import new_log, running
 from tests.support.printed import run_main
 
 ONE, TWO = acl("User:one"), acl("User:two")
@@ -38,7 +38,6 @@ def test_process_follows_the_files_and_survives_restarts(tmp_path: Path) -> None
             )
             assert first.read_metric('blocked{reason="other"}') == 1
             assert first.check_health() == (503, "the last round made no change: other\n")
-            assert ask_at(first.address, "GET", "/").status == 404
             first.process.send_signal(signal.SIGKILL)
         stage.want([TWO])
         with syncing(tmp_path, stage.words()) as second:
