@@ -22,6 +22,13 @@ def parse_duration(text: str) -> int:
     return int(found[1]) * _SECONDS[found[2]]
 
 
+def parse_count(text: str) -> int:
+    """Return a number of at least 0."""
+    if not re.fullmatch("[0-9]{1,12}", text):
+        raise argparse.ArgumentTypeError(f"expected a number such as 1000, found {text!r}")
+    return int(text)
+
+
 def parse_ratio(text: str) -> float:
     """Parse a number from 0 to 1."""
     try:

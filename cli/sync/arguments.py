@@ -6,7 +6,12 @@ import argparse
 from typing import TYPE_CHECKING, Final
 
 from authorizerd.cli import flags
-from authorizerd.cli.program.flag_values import parse_duration, parse_loopback, parse_ratio
+from authorizerd.cli.program.flag_values import (
+    parse_count,
+    parse_duration,
+    parse_loopback,
+    parse_ratio,
+)
 
 if TYPE_CHECKING:
     from authorizerd.cli.sync.rounds import SyncRequest
@@ -33,7 +38,7 @@ def add_sync_arguments(parser: argparse.ArgumentParser) -> None:
     add_plan_inputs(parser)
     limits = parser.add_argument_group("which plans a person must accept")
     text = "so many ACLs a plan may always delete (default: %(default)s)"
-    flags.add_text(limits, "--max-removals", "N", text, type=_parse_count, default=REMOVALS_MAX)
+    flags.add_text(limits, "--max-removals", "N", text, type=parse_count, default=REMOVALS_MAX)
     text = (
         "above --max-removals, the share that a plan may delete of what one group, all groups or "
         "the files have made (default: %(default)s)"
@@ -46,12 +51,6 @@ def add_sync_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("where the ACLs are")
     flags.add_broker_arguments(group, "Changing ACLs needs ALTER and DESCRIBE on the cluster")
     add_setting_arguments(group)
-
-
-def _parse_count(text: str) -> int:
-    if not (text.isascii() and text.isdecimal()):
-        raise argparse.ArgumentTypeError(f"expected a number, found {text!r}")
-    return int(text)
 
 
 def _sync(given: argparse.Namespace) -> int:

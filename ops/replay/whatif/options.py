@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import re
 import time
 from pathlib import Path
 from typing import Final
 
-from authorizerd.cli.program.flag_values import parse_duration
+from authorizerd.cli.program.flag_values import parse_count, parse_duration
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.acls.options import add_acl_arguments, read_acl_set
 from authorizerd.replay.acls.planned import apply_plan
@@ -79,13 +78,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--baseline-as-of", metavar="TIME|OFFSET", help="the same as --as-of, for --baseline-acls"
     )
-
-
-def parse_count(text: str) -> int:
-    """Return a number of at least 0."""
-    if not re.fullmatch("[0-9]{1,12}", text):
-        raise argparse.ArgumentTypeError(f"expected a number such as 1000, found {text!r}")
-    return int(text)
 
 
 def make_plan(parsed: argparse.Namespace, *, is_local: bool) -> WhatIfPlan | FollowPlan:
