@@ -129,6 +129,11 @@ COMMANDS: Final[dict[str, Command]] = {
         "add_history_arguments",
         "show when access changed, and by which change, as far back as a log reaches",
     ),
+    "sync": Command(
+        "sync.arguments",
+        "add_sync_arguments",
+        "keep the ACLs of a cluster as files and groups say, until a signal",
+    ),
     "shell": Command(
         "shell.command", "add_shell_arguments", "browse a metadata log as folders and files"
     ),

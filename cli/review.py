@@ -19,6 +19,7 @@ from authorizerd.cli.acl_file import read_text
 from authorizerd.cli.acl_source import AclSource, Place, add_source_arguments, read_source
 from authorizerd.cli.errors import CommandError
 from authorizerd.cli.output import print_lines
+from authorizerd.cli.program.flag_values import parse_duration
 from authorizerd.cli.questions.authors import add_audit_arguments, read_authors
 from authorizerd.management.formats.model import AclTextError
 from authorizerd.management.review.owners import read_owners
@@ -37,7 +38,6 @@ from authorizerd.replay.options import PathError, resolve_input, resolve_output
 from authorizerd.replay.recorded.tuples import Source
 from authorizerd.replay.review.evidence import find_evidence
 from authorizerd.replay.review.findings import Reviewed, make_pages
-from authorizerd.replay.whatif.options import parse_duration
 
 _SINCE: Final = "90d"
 _AUTHORS: Final = "found in the audit logs of --audit"

@@ -98,6 +98,11 @@ class KafkaClient:
         self._node: Node | None = None
         self._failures = 0
 
+    @property
+    def node(self) -> object:
+        """The open connection; None if there is none. It is another object after each opening."""
+        return self._node
+
     def at(self, address: Address) -> Self:
         """Return a client of one node, with these settings and its own connection."""
         other = copy(self)

@@ -11,7 +11,7 @@ from typing import Concatenate, Final, ParamSpec, TypeVar
 
 import msgspec
 
-from authorizerd.acl.model import Acl, AclFilter
+from authorizerd.acl.model import Acl, AclFilter, ResourceType
 from authorizerd.kafka_client.connection import Call
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.acl_client import (
@@ -159,6 +159,11 @@ def _encode_placed(version: int) -> bytes:
     return encode_describe_acls_request(version, AclFilter(), asks_offset=True)
 
 
+def _encode_no_listing(version: int) -> bytes:
+    nothing = AclFilter(ResourceType.DELEGATION_TOKEN, "", principal="", host="")
+    return encode_describe_acls_request(version, nothing, asks_offset=True)
+
+
 def _keep_body(version: int, body: bytes | bytearray) -> tuple[int, bytes | bytearray]:
     return version, body
 
@@ -170,3 +175,8 @@ PLACED_LISTING_CALL: Final = Call(
     api_key=ApiKey.DESCRIBE_ACLS, encode=_encode_placed, decode=_keep_body
 )
 """The same, with our tagged field: authorizerd also returns the log offset of the listing."""
+
+NO_LISTING_CALL: Final = Call(
+    api_key=ApiKey.DESCRIBE_ACLS, encode=_encode_no_listing, decode=_keep_body
+)
+"""The same without ACLs: no ACL can match, so only the offset is asked for."""

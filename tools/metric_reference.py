@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from typing import Final
+from typing import Any, Final
 
-from authorizerd.daemon.telemetry.family import MetricFamily
+from authorizerd.cli.sync.metrics import SYNC_METRICS
+from authorizerd.daemon.telemetry.family import Family
 from authorizerd.daemon.telemetry.metrics import METRICS
 from authorizerd.replay.verify.follow.metrics import FOLLOW_METRICS, FollowMetric
 from tools.site.places import link_pages
@@ -20,8 +21,8 @@ _WIDTH: Final = 105
 _HEAD: Final = """\
 # Metrics
 
-This page lists every metric of the daemon and of `authorizerd verify --follow`, what it means,
-and what to do about unusual values.
+This page lists every metric of the daemon, of `authorizerd verify --follow` and of `authorizerd
+sync`, what it means, and what to do about unusual values.
 
 - `GET /metrics` on the admin port (`authorizerd.admin.http`), and on the metrics port
   (`authorizerd.metrics.http`) if it is configured, returns them as Prometheus text.
@@ -38,10 +39,11 @@ Each entry names the type of the metric, its unit, and its labels in braces.
 def reference() -> str:
     """Return the whole page."""
     texts = (*map(_describe, METRICS), *map(_describe, FOLLOW_METRICS))
+    texts += tuple(map(_describe, SYNC_METRICS))
     return _HEAD + "".join(texts)
 
 
-def _describe(metric: MetricFamily | FollowMetric) -> str:
+def _describe(metric: Family[Any] | FollowMetric) -> str:
     """Return the list item of one metric, wrapped."""
     labels = ", ".join(metric.labels)
     name = f"{metric.name}{{{labels}}}" if labels else metric.name

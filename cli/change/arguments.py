@@ -14,6 +14,7 @@ from authorizerd.cli.profile import HELP, use_profile
 
 if TYPE_CHECKING:
     from authorizerd.cli.change.applying import ApplyRequest
+    from authorizerd.cli.change.planning import PlanRequest
 
 _NO_LOG: Final = {
     "--log-dir": "a plan is carried out by a server: start the daemon of this log, and name it "
@@ -24,19 +25,8 @@ _NO_LOG: Final = {
 
 def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
     from authorizerd.cli.acl_source import add_source_arguments
-    from authorizerd.cli.change.traffic import add_traffic_arguments
-    from authorizerd.cli.selection_flags import add_selection_flags
 
     parser.set_defaults(run=_plan)
-    text = "a file of the desired ACLs, in any format of --acls"
-    flags.add_text(parser, "desired", "DESIRED", text, nargs="*", type=Path)
-    text = (
-        "instead of desired ACLs: CSVs of authorizerd review, with decisions. The plan deletes the "
-        "ACLs that their owners want to remove, and no others"
-    )
-    flags.add_text(
-        parser, "--review", "FILE", text, action="extend", nargs="+", default=[], type=Path
-    )
     text = "write the plan to this file, for acls apply; only an earlier plan is replaced"
     flags.add_file(parser, "--out", text, "PLAN")
     text = (
@@ -44,6 +34,29 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
         "is not"
     )
     flags.add_switch(parser, "--batches", text)
+    flags.add_json_argument(parser)
+    add_plan_inputs(parser, desired="*")
+    text = (
+        "instead of desired ACLs: CSVs of authorizerd review, with decisions. The plan deletes the "
+        "ACLs that their owners want to remove, and no others"
+    )
+    flags.add_text(
+        parser, "--review", "FILE", text, action="extend", nargs="+", default=[], type=Path
+    )
+    add_source_arguments(parser)
+
+
+def add_plan_inputs(parser: argparse.ArgumentParser, *, desired: str = "+") -> None:
+    """Add the flags for what a plan is made from, except for the ACLs in force.
+
+    Args:
+        desired: how many desired files there are, as ``nargs`` of argparse.
+    """
+    from authorizerd.cli.change.traffic import add_traffic_arguments
+    from authorizerd.cli.selection_flags import add_selection_flags
+
+    text = "a file of the desired ACLs, in any format of --acls"
+    flags.add_text(parser, "desired", "DESIRED", text, nargs=desired, type=Path)
     text = (
         "make the plan even if part of a desired file cannot be read; without this flag, such a "
         "part is an error if the plan may delete what it grants"
@@ -51,7 +64,6 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
     flags.add_switch(parser, "--accept-losses", text)
     text = "expand the groups that the desired files name, with the members in this file"
     flags.add_file(parser, "--groups", text, "FILE")
-    flags.add_json_argument(parser)
     checks = parser.add_argument_group("what must not break (otherwise, the exit code is 3)")
     text = "run the policy tests of these files, before and after the plan"
     flags.add_text(
@@ -60,23 +72,29 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
     add_traffic_arguments(checks)
     title = "what the plan manages (default: what the files manage, or all ACLs)"
     add_selection_flags(parser.add_argument_group(title))
-    add_source_arguments(parser)
 
 
 def _plan(given: argparse.Namespace) -> int:
+    from authorizerd.cli.change.planning import plan_changes
+
+    return plan_changes(read_plan_request(given))
+
+
+def read_plan_request(given: argparse.Namespace, **others: object) -> PlanRequest:
+    """Return the request for the flags of ``add_plan_inputs``, for other fields, and a source's."""
     from authorizerd.cli.acl_source import SourceRequest
-    from authorizerd.cli.change.planning import PlanRequest, plan_changes
+    from authorizerd.cli.change.planning import PlanRequest
     from authorizerd.cli.change.traffic import TrafficRequest
     from authorizerd.cli.selection_flags import read_selection
 
-    request = flags.read_request(
+    return flags.read_request(
         PlanRequest,
         given,
         selection=read_selection(given),
         source=flags.read_request(SourceRequest, given),
         recorded=flags.read_request(TrafficRequest, given),
+        **others,
     )
-    return plan_changes(request)
 
 
 def add_apply_arguments(parser: argparse.ArgumentParser) -> None:

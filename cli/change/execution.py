@@ -110,7 +110,11 @@ class _Stop(Exception):
 
 
 class Execution:
-    """Carries out one plan. ``progress`` is valid at any time, even after an error."""
+    """Carries out one plan. ``progress`` is valid at any time, even after an error.
+
+    Args:
+        is_stopped: asked before each request. Once it returns True, no further one is sent.
+    """
 
     def __init__(
         self,
@@ -120,12 +124,14 @@ class Execution:
         report: Callable[[Done], None],
         settle_seconds: float = SETTLE_SECONDS,
         acls_max: int | None = None,
+        is_stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         self._plan: Final = plan
         self._server: Final = server
         self._report: Final = report
         self._settle_seconds: Final = settle_seconds
         self._limit: Final = {} if acls_max is None else {"acls_max": acls_max}
+        self._is_stopped: Final = is_stopped
         self.progress: Final = Progress(left=plan.changes.count)
 
     async def run(self, *, is_dry: bool = False) -> None:
@@ -145,6 +151,8 @@ class Execution:
                 progress.ending = Ending.POSSIBLE
             else:
                 for request in progress.requests:
+                    if self._is_stopped():
+                        return
                     listed = await self._carry_out(request, listed)
                 progress.ending = Ending.APPLIED
         except _Stop as stop:

@@ -12,12 +12,11 @@ until a grant in a desired file ends.
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
@@ -25,28 +24,26 @@ from authorizerd.acl.grants.reading import follow_note
 from authorizerd.acl.listing import derive_id
 from authorizerd.acl.model import Acl, AclAdded, AclRemoved, Change
 from authorizerd.acl.snapshot import AclSnapshot, apply_changes
-from authorizerd.acl.text.printable import escape_unprintable
-from authorizerd.cli.acl_file import is_log, parse_acls, read_acls, read_text
 from authorizerd.cli.acl_source import AclSource, SourceRequest, open_source
 from authorizerd.cli.change import report
+from authorizerd.cli.change.plan_files import find_plan_file, read_desired
 from authorizerd.cli.change.reviewing import apply_sheets, read_sheets
 from authorizerd.cli.change.traffic import TrafficRequest, check_traffic
-from authorizerd.cli.errors import CommandError
-from authorizerd.cli.groups.reading import describe_governed, read_group_set
+from authorizerd.cli.groups.reading import describe_governed, read_groups, read_membership
 from authorizerd.cli.output import print_lines
 from authorizerd.cli.policy.faults import FaultyFileError
 from authorizerd.cli.selection_flags import Selection
-from authorizerd.cli.transfer.text_place import find_writable, new_error, write_text
+from authorizerd.cli.transfer.text_place import write_text
 from authorizerd.management.formats.model import AclsRead, Scope
-from authorizerd.management.formats.unread import find_placeholder
 from authorizerd.management.groups.changes import (
     GovernedChanges,
     GroupOutcome,
+    GroupSet,
     make_governed_changes,
 )
 from authorizerd.management.groups.claims import is_made_note
-from authorizerd.management.groups.expansion import find_groups
-from authorizerd.management.groups.membership import find_group
+from authorizerd.management.groups.expansion import expand, find_groups
+from authorizerd.management.groups.membership import Membership, find_group
 from authorizerd.management.plan import document
 from authorizerd.management.plan.changes import AclChanges, check_size, make_changes
 from authorizerd.management.plan.errors import PlanError
@@ -57,86 +54,8 @@ from authorizerd.management.plan.state import change_digest, digest_acls
 from authorizerd.management.plan.warnings import Proposal, find_warnings
 from authorizerd.management.review.decisions import NO_DECISIONS
 
-_START: Final = re.compile(rf'\s*\{{\s*"format"\s*:\s*"{re.escape(document.FORMAT)}"')
-_START_BYTES: Final = 1_024
-_FOR_NO_ACLS: Final = "if there should be no ACLs, write 'acls: []' into a .yaml file"
-_FOR_OTHERS: Final = "if this kind of file has no ACLs, leave it out, or pass --accept-losses"
-
-
-def read_desired(path: Path, *, accepts_losses: bool) -> AclsRead:
-    """Return the desired ACLs of a file. Blocks.
-
-    An empty file is an error, because a failed listing leaves an empty file. A pipe is read once.
-
-    Args:
-        accepts_losses: whether a file, or a document in it, may be entirely unreadable.
-    """
-    if is_log(path):
-        return read_acls(path)
-    text = read_text(path)
-    if is_plan(text):
-        raise CommandError(
-            f"{path}: expected desired ACLs, found a plan: apply it with 'authorizerd acls apply'"
-        )
-    if not text.strip():
-        raise CommandError(f"{path}: expected desired ACLs, found an empty file: {_FOR_NO_ACLS}")
-    read = parse_acls(path, text, path.suffix)
-    if not accepts_losses:
-        _check_understood(path, read)
-    return read
-
-
-def _check_understood(path: Path, read: AclsRead) -> None:
-    """Raise CommandError if nothing was read of a file or document, or a name is a placeholder."""
-    for loss in read.losses:
-        if loss.is_document:
-            raise CommandError(f"{path}: {loss}: {_FOR_OTHERS}")
-    for acl in read.acls:
-        for name in (acl.principal, acl.resource_name, acl.host):
-            if placeholder := find_placeholder(name):
-                raise CommandError(
-                    f"{path}: a name has the placeholder {escape_unprintable(placeholder)}: "
-                    "replace it first, for example by helm template or envsubst, or pass "
-                    "--accept-losses if it is part of the name"
-                )
-    if read.is_empty and read.losses:
-        raise CommandError(
-            f"{path}: expected desired ACLs, found none that can be read: {read.losses[0]}"
-        )
-    if read.is_empty:
-        raise CommandError(
-            f"{path}: expected desired ACLs, found neither ACLs nor what the file manages: "
-            f"{_FOR_NO_ACLS}; {_FOR_OTHERS}"
-        )
-
-
-def find_plan_file(
-    out: Path | None, inputs: Iterable[tuple[str, Path]]
-) -> tuple[Path, int | None] | None:
-    """Return the file of ``--out`` and its permissions, like ``find_writable``; None without it."""
-    if out is None:
-        return None
-    found = find_writable(out, overwrite=True)
-    if found[1] is None:
-        return found
-    for name, path in inputs:
-        if path.exists() and path.samefile(out):
-            raise CommandError(f"--out {out}: the file is also {name}, and was kept: name another")
-    try:
-        with out.open("rb") as file:
-            may_replace = is_plan(file.read(_START_BYTES).decode(errors="replace"))
-    except OSError as error:
-        raise new_error(out, error) from error
-    if not may_replace:
-        raise CommandError(
-            f"--out {out}: the file exists and is not a plan, and was kept: name another"
-        )
-    return found
-
-
-def is_plan(text: str) -> bool:
-    """Return True if a text begins like a plan written by ``acls plan``."""
-    return _START.match(text) is not None
+if TYPE_CHECKING:  # it loads PyYAML
+    from authorizerd.management.groups.file import GroupsFile
 
 
 EXIT_FAULT: Final = 1
@@ -148,7 +67,6 @@ class PlanRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The request of ``acls plan``."""
 
     desired: tuple[Path, ...]
-    review: tuple[Path, ...]
     out: Path | None
     batches: bool
     accept_losses: bool
@@ -158,6 +76,36 @@ class PlanRequest(msgspec.Struct, frozen=True, kw_only=True):
     source: SourceRequest
     recorded: TrafficRequest
     groups: Path | None = None
+    review: tuple[Path, ...] = ()
+
+
+class PlanFiles(NamedTuple):
+    """The desired files, and the file of groups if there is one."""
+
+    desired: Mapping[Path, AclsRead]
+    groups: GroupsFile | None
+
+    @property
+    def acls(self) -> list[Acl]:
+        """The desired ACLs, with those of groups."""
+        return [acl for read in self.desired.values() for acl in read.acls]
+
+    def read_members(self) -> Membership | None:
+        """Return the members of the groups that the desired files name. Blocks on the directory.
+
+        Raises:
+            GroupsError: they cannot be read as a whole.
+        """
+        return None if self.groups is None else read_membership(self.groups, find_groups(self.acls))
+
+
+def read_files(request: PlanRequest) -> PlanFiles:
+    """Return the files. Blocks. Raises as ``make_plan``."""
+    accepts = request.accept_losses
+    return PlanFiles(
+        {path: read_desired(path, accepts_losses=accepts) for path in request.desired},
+        None if request.groups is None else read_groups(request.groups),
+    )
 
 
 class Planned(NamedTuple):
@@ -169,57 +117,84 @@ class Planned(NamedTuple):
     outcome: GroupOutcome | None
 
 
-def make_plan(request: PlanRequest) -> Planned:
-    """Return the plan for these files. Blocks.
+def make_plan(
+    request: PlanRequest,
+    files: PlanFiles,
+    members: Membership | None,
+    *,
+    checks_no_change: bool = True,
+) -> Planned:
+    """Read the ACLs in force, and return the plan for these files and members. Blocks.
+
+    Args:
+        checks_no_change: whether a plan without changes is checked as well.
 
     Raises:
         AclError, CommandError, FaultyFileError: no plan can be made.
     """
-    accepts = request.accept_losses
-    files = {path: read_desired(path, accepts_losses=accepts) for path in request.desired}
-    desired = [acl for read in files.values() for acl in read.acls]
-    own = None if request.groups is None else read_group_set(request.groups, desired)
-    review = NO_DECISIONS
-    kept: tuple[str, ...] = ()
-    if request.review:
-        sheets = read_sheets(request.review, request.selection, request.source)
-        source = open_source(request.source)
-        review = apply_sheets(sheets, source)
-        selector = Selector(map(manage_one, review.managed))
-        present = list(source.snapshot.acls.values())
-        # A review names ACLs of groups and grants, too, and does not make those permanent that it
-        # keeps.
-        rest = [
-            acl
-            for acl in present
-            if selector.manages(acl) and follow_note(acl) not in review.removed
-        ]
-        governed = GovernedChanges(changes=make_changes(present, rest, selector))
-    else:
-        selector = _read_selector(request.selection, files.values())
-        source = open_source(request.source)
-        present = list(source.snapshot.acls.values())
-        hand = [acl for acl in desired if own is None or find_group(acl.principal) is None]
-        governable = [acl for acl in present if not is_made_note(acl)]
-        settled = settle_grants(governable, hand, selector, time.time_ns() // 1_000_000)
-        governed = make_governed_changes(present, settled.desired, selector, own)
-        kept = settled.sentences
+    wanted = _read_review(request) if request.review else _read_wanted(request, files, members)
+    source, governed = wanted.source, wanted.governed
     changes = governed.changes
-    if not accepts:
-        _check_removals(files, changes.without_notes.deleted)
+    if not request.accept_losses:
+        _check_removals(files.desired, changes.without_notes.deleted)
     effect = ": then each request is atomic, but the plan is not"
     check_size(changes, batches=request.batches, effect=effect)
     after = change_snapshot(source.snapshot, changes)
-    found = (
-        report.check_tests(request.tests, source, after),
-        check_traffic(request.recorded, source, after),
-    )
-    checked = [each for each in found if each is not None]
-    notes = [f"{path}: {loss}" for path, read in files.items() for loss in read.losses]
-    notes += (*review.notes, *kept, *describe_governed(governed, find_groups(desired)))
+    checked: list[report.Checked] = []
+    if changes.count or checks_no_change:
+        found = (
+            report.check_tests(request.tests, source, after),
+            check_traffic(request.recorded, source, after),
+        )
+        checked += (each for each in found if each is not None)
+    losses = [f"{path}: {loss}" for path, read in files.desired.items() for loss in read.losses]
+    notes = [*losses, *wanted.notes]
     results = [each.result for each in checked]
-    plan = propose(source, after, governed, selector, notes, results, review.removed)
+    plan = propose(source, after, governed, wanted.selector, notes, results, wanted.reasons)
     return Planned(plan, source, checked, governed.outcome)
+
+
+class _Wanted(NamedTuple):
+    """The changes that a plan needs, what it manages, and what its reader should know."""
+
+    source: AclSource
+    selector: Selector
+    governed: GovernedChanges
+    notes: tuple[str, ...]
+    reasons: Mapping[Acl, str] = NO_DECISIONS.removed
+
+
+def _read_wanted(request: PlanRequest, files: PlanFiles, members: Membership | None) -> _Wanted:
+    """Return the changes that lead to the desired ACLs."""
+    selector = _read_selector(request.selection, files.desired.values())
+    desired, own = files.acls, None
+    if files.groups is not None and members is not None:
+        own = GroupSet(files.groups.set, expand(desired, members))
+    source = open_source(request.source)
+    present = list(source.snapshot.acls.values())
+    hand = [acl for acl in desired if own is None or find_group(acl.principal) is None]
+    governable = [acl for acl in present if not is_made_note(acl)]
+    settled = settle_grants(governable, hand, selector, time.time_ns() // 1_000_000)
+    governed = make_governed_changes(present, settled.desired, selector, own)
+    notes = (*settled.sentences, *describe_governed(governed, find_groups(desired)))
+    return _Wanted(source, selector, governed, notes)
+
+
+def _read_review(request: PlanRequest) -> _Wanted:
+    """Return the deletions that the sheets of a review ask for.
+
+    They leave groups and grants as they are, and never make an ACL permanent that they keep.
+    """
+    sheets = read_sheets(request.review, request.selection, request.source)
+    source = open_source(request.source)
+    review = apply_sheets(sheets, source)
+    selector = Selector(map(manage_one, review.managed))
+    present = list(source.snapshot.acls.values())
+    rest = [
+        acl for acl in present if selector.manages(acl) and follow_note(acl) not in review.removed
+    ]
+    governed = GovernedChanges(changes=make_changes(present, rest, selector))
+    return _Wanted(source, selector, governed, tuple(review.notes), review.removed)
 
 
 def plan_changes(request: PlanRequest) -> int:
@@ -229,9 +204,10 @@ def plan_changes(request: PlanRequest) -> int:
         request.source.refuse("expected either files of desired ACLs, or --review")
     if request.review and request.groups is not None:
         request.source.refuse("--groups: a review is not about groups; leave out the flag")
-    out = find_plan_file(request.out, _list_inputs(request))
+    out = find_plan_file(request.out, list_inputs(request))
     try:
-        plan, source, checked, _ = make_plan(request)
+        files = read_files(request)
+        plan, source, checked, _ = make_plan(request, files, files.read_members())
     except FaultyFileError as error:
         sys.stderr.write(f"{error}\nauthorizerd: no plan was made\n")
         return EXIT_FAULT
@@ -248,7 +224,7 @@ def plan_changes(request: PlanRequest) -> int:
     return EXIT_CHANGES if plan.changes.count else 0
 
 
-def _list_inputs(request: PlanRequest) -> Iterator[tuple[str, Path]]:
+def list_inputs(request: PlanRequest) -> Iterator[tuple[str, Path]]:
     recorded, source = request.recorded, request.source
     paths: dict[str, Iterable[Path | str | None]] = {
         "DESIRED": request.desired,

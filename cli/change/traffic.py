@@ -25,6 +25,7 @@ from authorizerd.cli.acl_source import AclSource
 from authorizerd.cli.change.report import Checked, describe_entry
 from authorizerd.cli.errors import CommandError
 from authorizerd.cli.flags import Refuse, add_text
+from authorizerd.cli.program.flag_values import parse_ratio
 from authorizerd.management.plan import traffic as plan_traffic
 from authorizerd.management.plan.document import PlanCheck
 from authorizerd.management.plan.traffic import TrafficCause, TrafficChange, TrafficEvidence
@@ -72,17 +73,7 @@ def add_traffic_logs(group: argparse._ArgumentGroup, help: str) -> None:
         "default: the fields of known log shippers",
     )
     text = "maximum share of lines in --traffic that cannot be read (default: %(default)s)"
-    add_text(group, "--traffic-max-bad-ratio", "R", text, default=0.01, type=_parse_ratio)
-
-
-def _parse_ratio(text: str) -> float:
-    try:
-        ratio = float(text)
-    except ValueError:
-        ratio = -1.0
-    if not 0 <= ratio <= 1:
-        raise argparse.ArgumentTypeError(f"expected a number from 0 to 1, found {text!r}")
-    return ratio
+    add_text(group, "--traffic-max-bad-ratio", "R", text, default=0.01, type=parse_ratio)
 
 
 SHOWN_MAX: Final = 20

@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from authorizerd.acl.explanation.words import count_of
-from authorizerd.acl.model import Acl
 from authorizerd.cli.acl_file import read_text
-from authorizerd.management.groups.changes import GovernedChanges, GroupSet
+from authorizerd.management.groups.changes import GovernedChanges
 from authorizerd.management.groups.errors import GroupsError
-from authorizerd.management.groups.expansion import expand, find_groups
 from authorizerd.management.groups.membership import Membership, resolve_groups
 
 if TYPE_CHECKING:
@@ -42,13 +40,6 @@ def read_membership(file: GroupsFile, names: Collection[str]) -> Membership:
 
         direct = read_directory(file.ldap, names)
     return resolve_groups(direct or {}, names, file.may_be_empty)
-
-
-def read_group_set(path: Path, desired: Collection[Acl]) -> GroupSet:
-    """Return what the groups give that desired ACLs name."""
-    file = read_groups(path)
-    membership = read_membership(file, find_groups(desired))
-    return GroupSet(file.set, expand(desired, membership))
 
 
 def describe_governed(governed: GovernedChanges, named: Sequence[str]) -> Iterator[str]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -78,6 +79,19 @@ def saying(describe: Callable[[], str]) -> Iterator[None]:
             sys.stderr.write(f"authorizerd: interrupted: {done}\n")
             sys.stderr.flush()
         raise
+
+
+@contextmanager
+def set_at_signals() -> Iterator[threading.Event]:
+    """Until the block ends, let signals do no more than set the event that this returns."""
+    stopped = threading.Event()
+    heard = [each for each in SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
+    before = {each: signal.signal(each, lambda *_: stopped.set()) for each in heard}
+    try:
+        yield stopped
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def end_by_signal() -> NoReturn:

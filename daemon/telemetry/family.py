@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, cast
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -23,10 +23,12 @@ _KINDS: Final = {
 }
 Values: TypeAlias = float | Mapping[Any, float] | Mapping[str, Histogram]
 
+S = TypeVar("S")
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricFamily:
-    """A metric, as exported by the daemon and explained in docs/metrics.md.
+
+@dataclass(frozen=True, kw_only=True)
+class Family(Generic[S]):
+    """A metric, as exported and explained in docs/metrics.md; ``S`` is what it is read from.
 
     Attributes:
         name: the name of the sample, including ``_total`` for a counter. For a histogram, the name
@@ -46,7 +48,7 @@ class MetricFamily:
     advice: str
     condition: str = ""
     is_histogram: bool = False
-    read: Callable[[Scrape], Values | None]
+    read: Callable[[S], Values | None]
 
     @property
     def kind(self) -> Literal["counter", "gauge", "histogram"]:
@@ -55,7 +57,7 @@ class MetricFamily:
             return "histogram"
         return "counter" if self.name.endswith("_total") else "gauge"
 
-    def collect(self, scrape: Scrape) -> Metric | None:
+    def collect(self, scrape: S) -> Metric | None:
         """Return the metric with its values now, or None if it is not exported."""
         read = self.read(scrape)
         if read is None:
@@ -69,3 +71,7 @@ class MetricFamily:
             else:
                 metric.add_metric(of, value)
         return cast(Metric, metric)
+
+
+MetricFamily: TypeAlias = Family[Scrape]
+"""A metric of the daemon."""

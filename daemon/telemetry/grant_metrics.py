@@ -2,81 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
-from authorizerd.acl.grants.book import GrantCounts
 from authorizerd.actors.grant_keeper import GrantKeeper
-from authorizerd.daemon.telemetry.family import MetricFamily, Values
-from authorizerd.daemon.telemetry.metric_sources import Scrape
-
-
-def _of_keeper(read: Callable[[GrantKeeper], Values]) -> Callable[[Scrape], Values]:
-    return lambda scrape: read(scrape.daemon.origin.grants)
-
-
-def _of_counts(read: Callable[[GrantCounts], float]) -> Callable[[Scrape], Values]:
-    return _of_keeper(lambda keeper: read(keeper.count()))
-
+from authorizerd.daemon.telemetry.family import Family, MetricFamily
 
 GRANT_METRICS: Final = (
-    MetricFamily(
+    Family[GrantKeeper](
         name="authorizerd_grants",
         labels=("state",),
         unit="grants",
         help="Grants with an end, by state: active, or waiting for their begin.",
         advice="`authorizerd acls grants` lists them.",
-        read=_of_keeper(
-            lambda keeper: {"active": keeper.count().active, "waiting": keeper.count().waiting}
-        ),
+        read=lambda keeper: {"active": keeper.count().active, "waiting": keeper.count().waiting},
     ),
-    MetricFamily(
+    Family[GrantKeeper](
         name="authorizerd_grants_overdue",
         unit="grants",
         help="Grants whose end, or begin, has passed, and that nobody has ended, or begun, yet.",
         advice="More than 0 for more than a minute means that nobody ends grants.",
-        read=_of_counts(lambda counts: counts.overdue),
+        read=lambda keeper: keeper.count().overdue,
     ),
-    MetricFamily(
+    Family[GrantKeeper](
         name="authorizerd_grants_overdue_seconds",
         unit="seconds",
         help="Time for which the first overdue grant has been overdue, else 0.",
         advice="Start a daemon with `authorizerd.grants.enforce`, or `authorizerd sync`.",
-        read=_of_counts(lambda counts: counts.overdue_ms / 1000),
+        read=lambda keeper: keeper.count().overdue_ms / 1000,
     ),
-    MetricFamily(
+    Family[GrantKeeper](
         name="authorizerd_grant_notes_unreadable",
         unit="notes",
         help="Notes that this version cannot read. Nothing ends their grants.",
         advice="The log names them. Upgrade the daemon; delete notes that nobody needs.",
-        read=_of_counts(lambda counts: counts.unreadable),
+        read=lambda keeper: keeper.count().unreadable,
     ),
-    MetricFamily(
+    Family[GrantKeeper](
         name="authorizerd_grants_enforced",
         unit="1 or 0",
         help="1 if this daemon begins and ends grants, 0 if it only counts them.",
         advice="At least one daemon or `authorizerd sync` of a cluster must do so.",
-        read=_of_keeper(lambda keeper: keeper.enforces),
+        read=lambda keeper: keeper.enforces,
     ),
-    MetricFamily(
+    Family[GrantKeeper](
         name="authorizerd_grants_clock_believed",
         unit="1 or 0",
         help="1 if the last reading of the controller's clock could be used, or none was needed.",
         advice="If it stays 0, grants neither begin nor end here. The log has the reason.",
-        read=_of_keeper(lambda keeper: keeper.is_clock_believed),
+        read=lambda keeper: keeper.is_clock_believed,
     ),
-    MetricFamily(
+    Family[GrantKeeper](
         name="authorizerd_grant_changes_total",
         labels=("result",),
         unit="grants",
         help="Grants that this daemon has begun and ended, and attempts that failed.",
         advice="The log names each grant, and the reason of each failure.",
-        read=_of_keeper(
-            lambda keeper: {
-                "begun": keeper.statistics.begun,
-                "ended": keeper.statistics.ended,
-                "failed": keeper.statistics.failures,
-            }
-        ),
+        read=lambda keeper: {
+            "begun": keeper.statistics.begun,
+            "ended": keeper.statistics.ended,
+            "failed": keeper.statistics.failures,
+        },
     ),
 )
+
+
+def of_origin(metric: Family[GrantKeeper]) -> MetricFamily:
+    """Return the metric as a daemon exports it, of the grants that its origin keeps."""
+    return MetricFamily(
+        **{**vars(metric), "read": lambda scrape: metric.read(scrape.daemon.origin.grants)}
+    )

@@ -14,7 +14,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from authorizerd.daemon.telemetry.family import MetricFamily
-from authorizerd.daemon.telemetry.grant_metrics import GRANT_METRICS
+from authorizerd.daemon.telemetry.grant_metrics import GRANT_METRICS, of_origin
 from authorizerd.daemon.telemetry.metric_sources import MetricSources, Scrape
 from authorizerd.daemon.telemetry.process_metrics import PROCESS_METRICS
 from authorizerd.daemon.telemetry.server_metrics import SERVER_METRICS
@@ -26,7 +26,7 @@ METRICS: Final[tuple[MetricFamily, ...]] = (
     *SERVER_METRICS,
     *PROCESS_METRICS,
     *SOURCE_METRICS,
-    *GRANT_METRICS,
+    *map(of_origin, GRANT_METRICS),
 )
 
 

@@ -40,7 +40,10 @@ class GroupOutcome(msgspec.Struct, frozen=True, kw_only=True):
         members: the number of principals in its groups.
         given: the number of ACLs that the groups give.
         made_before: the number of ACLs that the groups have made by now.
-        removed: how many of these the plan deletes.
+        made_after: their number after the plan.
+        removed: how many of those made by now the plan deletes.
+        losses: for each group of which it deletes some, how many the group has made by now, and how
+            many of them are deleted.
         there_before: the number of ACLs that the groups give, but did not make, and that stay when
             a member leaves.
     """
@@ -49,7 +52,9 @@ class GroupOutcome(msgspec.Struct, frozen=True, kw_only=True):
     members: int
     given: int
     made_before: int
+    made_after: int
     removed: int
+    losses: Mapping[str, tuple[int, int]]
     there_before: int
 
 
@@ -97,12 +102,15 @@ def make_governed_changes(
     notes = _list_notes(claims, sets, permanent, made, own)
     outcome = None
     if own is not None:
+        own_acls = [acl for acl, names in sets.items() if own.name in names]
         outcome = GroupOutcome(
             set=own.name,
             members=own.expansion.members,
             given=len(own.expansion.given),
-            made_before=sum(own.name in names for names in sets.values()),
+            made_before=len(own_acls),
+            made_after=len(made),
             removed=len(dropped),
+            losses=_count_losses(own_acls, dropped, own.expansion),
             there_before=sum(not selector.manages(acl) for acl in given - made),
         )
     return GovernedChanges(
@@ -117,6 +125,17 @@ def make_governed_changes(
         kept=Counter(name for acl in kept if selector.manages(acl) for name in sets[acl]),
         outcome=outcome,
     )
+
+
+def _count_losses(
+    made: Iterable[Acl], dropped: Iterable[Acl], expansion: Expansion
+) -> dict[str, tuple[int, int]]:
+    """Return the numbers of made and of dropped ACLs of each group that loses one."""
+    lost = Counter(group for acl in dropped for group in expansion.find_makers(acl))
+    before = (
+        Counter(group for acl in made for group in expansion.find_makers(acl)) if lost else lost
+    )
+    return {group: (before[group], number) for group, number in lost.items()}
 
 
 def _find_sets(held: Iterable[Acl], claims: Claims) -> dict[Acl, tuple[str, ...]]:

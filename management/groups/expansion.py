@@ -36,7 +36,11 @@ class Expansion(msgspec.Struct, frozen=True):
 
     def find_reason(self, acl: Acl) -> tuple[str, ...]:
         """Return the groups that give an ACL, or that give it to other members."""
-        return self.given.get(acl) or self.entries.get(replace(acl, principal=""), ())
+        return self.given.get(acl) or self.find_makers(acl)
+
+    def find_makers(self, acl: Acl) -> tuple[str, ...]:
+        """Return the groups that give an ACL, or its like, to any member."""
+        return self.entries.get(replace(acl, principal=""), ())
 
 
 def find_groups(acls: Iterable[Acl]) -> list[str]:

@@ -100,6 +100,7 @@ def places(tmp_path: Path) -> dict[str, Path]:
     ("routes preset", {"msgspec"}),
     ("test --help", VALUES),
     ("test {policy} --acls {listing}", VALUES | {"yaml"}),
+    ("sync --help", VALUES),
     ("shell --help", VALUES),
     ("shell --log-dir {log} ls", VALUES),
     ("shell --bootstrap-server 127.0.0.1:1 ls", VALUES | LOOP | {"cryptography"}),

@@ -118,6 +118,7 @@ _ENDED: Mapping[str, str] = {
     "history": "--config {pipe}",
     "shell": "--config {pipe} ls",
     "review": "--owner {pipe} --acls none --out {folder}/out",
+    "sync": "{pipe} --once --bootstrap-server localhost:1",
     "verify": "--acls {pipe} --logs {pipe}",
     "acls": "--list --bootstrap-server localhost:1 --command-config {pipe}",
     "acls plan": "--acls none {pipe}",

@@ -10,6 +10,7 @@ import pytest
 from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from authorizerd.cli.sync.metrics import SYNC_METRICS, Status
 from authorizerd.protocol.verification import Counts, Lag
 from authorizerd.replay.verify.follow.metrics import FOLLOW_METRICS
 from tests.support.certificates import Authority
@@ -46,13 +47,20 @@ def exposition() -> str:
             text = ask(daemon.admin, "GET", "/metrics").body.decode()
             text += _scrape_follower(folder, address, known=set(re.findall("# HELP (.*?) ", text)))
             assert daemon.stop()[0] == 0
-    return text + collect_follow_metrics()
+    return text + collect_follow_metrics() + collect_sync_metrics()
 
 
 def collect_follow_metrics() -> str:
     """Return what ``verify --follow`` exports, with a value for each label."""
     counts = Counts(not_judged={"reason": 1}, set_aside={"reason": 1})
     metrics = [each.collect(counts, Lag()) for each in FOLLOW_METRICS]
+    return generate_latest(Mock(collect=lambda: metrics)).decode()
+
+
+def collect_sync_metrics() -> str:
+    """Return what ``authorizerd sync`` exports."""
+    status = Status(directory_s=0)
+    metrics = [metric for each in SYNC_METRICS if (metric := each.collect(status)) is not None]
     return generate_latest(Mock(collect=lambda: metrics)).decode()
 
 

@@ -111,6 +111,7 @@ def test_every_exit_code_is_explained() -> None:
         "acls apply": general | exit_codes(applying),
         "acls grant": general | exit_codes(grants),
         "acls grants": general,
+        "sync": general | {applying.EXIT_BREAKS, applying.EXIT_MOVED},
         "acls remove": general | {applying.EXIT_MOVED},  # a removal has no checks
         "check-log": {0} | exit_codes(check_log),
         "doctor": {0} | exit_codes(doctor),

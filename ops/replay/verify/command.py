@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from authorizerd.acl.known_settings import KnownSettings
 from authorizerd.acl.releases import Release
 from authorizerd.acl.text.printable import escape_json
+from authorizerd.cli.program.flag_values import parse_duration
 from authorizerd.image.errors import ChangeError
 from authorizerd.replay.acls.errors import AclSourceError
 from authorizerd.replay.ingest.options import (
@@ -51,7 +52,6 @@ from authorizerd.replay.verify.settings import DifferentSetting
 from authorizerd.replay.verify.sums import Sums, sum_cases
 from authorizerd.replay.verify.topics import TopicInput, open_topics
 from authorizerd.replay.verify.whole_topic import add_topic
-from authorizerd.replay.whatif.options import parse_duration
 
 WINDOW_S: Final = 5
 NOT_JUDGED_MAX: Final = 0.05

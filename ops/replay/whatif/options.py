@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import re
 import time
 from pathlib import Path
 from typing import Final
 
+from authorizerd.cli.program.flag_values import parse_count, parse_duration
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.acls.options import add_acl_arguments, read_acl_set
 from authorizerd.replay.acls.planned import apply_plan
@@ -25,8 +25,6 @@ INTERVAL_S: Final = 30
 
 _FOLLOW_FOLDER: Final = "follow"
 """The directory of ``--out`` that belongs to a watch."""
-_DURATION: Final = re.compile(r"([0-9]{1,9})(s|m|h|d)", re.ASCII)
-_SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -80,21 +78,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--baseline-as-of", metavar="TIME|OFFSET", help="the same as --as-of, for --baseline-acls"
     )
-
-
-def parse_duration(text: str) -> int:
-    """Return the seconds of a time such as ``30s``, ``5m``, ``24h`` or ``7d``."""
-    found = _DURATION.fullmatch(text)
-    if found is None or not int(found[1]):
-        raise argparse.ArgumentTypeError(f"expected a time such as 30s, 5m or 24h, found {text!r}")
-    return int(found[1]) * _SECONDS[found[2]]
-
-
-def parse_count(text: str) -> int:
-    """Return a number of at least 0."""
-    if not re.fullmatch("[0-9]{1,12}", text):
-        raise argparse.ArgumentTypeError(f"expected a number such as 1000, found {text!r}")
-    return int(text)
 
 
 def make_plan(parsed: argparse.Namespace, *, is_local: bool) -> WhatIfPlan | FollowPlan:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from authorizerd.acl.grants.model import Grant, make_grant_note
 from authorizerd.acl.model import Acl
 from authorizerd.cli.broker_acls import BrokerAnswer
-from authorizerd.cli.change.planning import read_desired
+from authorizerd.cli.change.plan_files import read_desired
 from authorizerd.management.formats.document import write_json_document
 from authorizerd.management.formats.listing import format_acls
 from authorizerd.management.plan.changes import AclChanges

@@ -20,6 +20,7 @@ SERVICE: Final = FILES / "authorizerd.service"
 SOCKETS: Final = sorted(FILES.glob("*.socket"))
 BACKUP: Final = FILES / "authorizerd-backup.service"
 VERIFY: Final = FILES / "authorizerd-verify.service"
+SYNC: Final = FILES / "authorizerd-sync.service"
 TIMER: Final = FILES / "authorizerd-backup.timer"
 COMMAND: Final = "/opt/authorizerd/bin/authorizerd"
 
@@ -45,8 +46,8 @@ def test_systemd_accepts_the_units(tmp_path: Path) -> None:
     """The daemon is not installed here, so another program replaces it."""
     analyze = tool("systemd-analyze")
     installed = shutil.copytree(FILES, tmp_path / "units")
-    units = [installed / each.name for each in (SERVICE, BACKUP, VERIFY, TIMER, *SOCKETS)]
-    for unit in units[:3]:
+    units = [installed / each.name for each in (SERVICE, BACKUP, VERIFY, SYNC, TIMER, *SOCKETS)]
+    for unit in units[:4]:
         text = unit.read_text()
         assert COMMAND in text
         unit.write_text(text.replace(COMMAND, "/bin/true"))
@@ -54,7 +55,7 @@ def test_systemd_accepts_the_units(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-@pytest.mark.parametrize("unit", [SERVICE, BACKUP, VERIFY], ids=lambda unit: unit.stem)
+@pytest.mark.parametrize("unit", [SERVICE, BACKUP, VERIFY, SYNC], ids=lambda unit: unit.stem)
 def test_exposure_of_a_service_is_at_most_2_of_10(unit: Path) -> None:
     options = ("--offline=true", "--no-pager", "--threshold=20")
     done = run_program(tool("systemd-analyze"), "security", *options, unit)

@@ -141,7 +141,7 @@ def test_tree_has_every_command_with_its_flags() -> None:
         *("authorizerd replay package", "authorizerd verify", "authorizerd review"),
         *(f"authorizerd {name}" for name in ("explain", "who-can", "what-can", "can", "test")),
         *(f"authorizerd {name}" for name in ("routes", "routes check", "routes preset")),
-        *(f"authorizerd {name}" for name in ("history", "shell")),
+        *(f"authorizerd {name}" for name in ("history", "sync", "shell")),
     ]
     flags = {flag for action in commands["authorizerd doctor"] for flag in action.option_strings}
     assert flags == {"-h", "--help", "--config", "--override", "--json"}

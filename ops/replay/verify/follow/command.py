@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import signal
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from authorizerd.acl.known_settings import KnownSettings
 from authorizerd.acl.releases import Release
+from authorizerd.cli.program.ending import set_at_signals
+from authorizerd.cli.program.flag_values import parse_address
 from authorizerd.config.endpoints import HttpEndpoint
 from authorizerd.replay.ingest.options import make_ingest_plan
 from authorizerd.replay.local.errors import TrafficError
@@ -23,7 +22,7 @@ from authorizerd.replay.verify.follow.files import FollowedFiles, find_paths
 from authorizerd.replay.verify.follow.history import HistoryFollower
 from authorizerd.replay.verify.follow.line_times import LineTimes
 from authorizerd.replay.verify.follow.metrics import serve_metrics
-from authorizerd.replay.verify.follow.options import LISTEN, parse_address
+from authorizerd.replay.verify.follow.options import LISTEN
 from authorizerd.replay.verify.follow.shadow import Shadow
 from authorizerd.replay.verify.follow.state import State, hold_state, read_state
 from authorizerd.replay.verify.follow.topics import FollowedTopics
@@ -55,7 +54,7 @@ def follow(
     layout = make_ingest_plan(parsed, (), "").layout
     find_time = LineTimes(layout).find
     inputs = [text for text in parsed.logs if not text.startswith(SCHEME)]
-    with hold_state(parsed.state), _set_at_signals() as stopped, open_topics(topics) as clients:
+    with hold_state(parsed.state), set_at_signals() as stopped, open_topics(topics) as clients:
         state = read_state(parsed.state, new)
         if inputs and not state.files and next(find_paths(inputs), None) is None:
             raise TrafficError(f"--logs: {' '.join(inputs)}: no files found")
@@ -86,16 +85,3 @@ def follow(
         finally:
             stop()
     return EXIT_DONE
-
-
-@contextmanager
-def _set_at_signals() -> Iterator[threading.Event]:
-    """Return an event that SIGINT and SIGTERM set, until the block ends."""
-    stopped = threading.Event()
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.signal(number, lambda *_: stopped.set()) for number in numbers}
-    try:
-        yield stopped
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from authorizerd.config.endpoints import HttpEndpoint, is_loopback, parse_http_endpoint
-from authorizerd.config.errors import InvalidValueError
+from authorizerd.cli.program.flag_values import parse_address, parse_loopback
 from authorizerd.metadata.copy_directory import read_mark
 from authorizerd.metadata.errors import MetadataLogError
 from authorizerd.replay.acls.errors import AclSourceError
@@ -36,7 +34,7 @@ def add_follow_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--listen",
-        type=_parse_loopback,
+        type=parse_loopback,
         metavar="HOST:PORT",
         help=f"with --follow: a loopback address that serves the metrics; default {LISTEN}",
     )
@@ -84,21 +82,3 @@ def check_follow(parsed: argparse.Namespace, log: Path | None) -> None:
             f"{log} is a copy of brokers' listings, which does not show "
             "until when it is known: pass --daemon-metrics HOST:PORT",
         )
-
-
-def parse_address(text: str) -> HttpEndpoint:
-    """Parse HOST:PORT."""
-    with suppress(InvalidValueError):
-        address = parse_http_endpoint(f"http://{text}")
-        if address.host is not None:
-            return address
-    raise argparse.ArgumentTypeError(f"expected HOST:PORT, found {text!r}")
-
-
-def _parse_loopback(text: str) -> HttpEndpoint:
-    address = parse_address(text)
-    if not is_loopback(address):
-        raise argparse.ArgumentTypeError(
-            f"expected a loopback address, such as {LISTEN}, found {text!r}: the port has no login"
-        )
-    return address

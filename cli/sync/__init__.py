@@ -1,0 +1,1 @@
+"""Keep a cluster's ACLs as files and groups say: ``authorizerd sync``."""
