@@ -17,7 +17,7 @@ from authorizerd.acl.model import Acl
 from authorizerd.acl.notes import is_note
 from authorizerd.actors.authorizer import RequestContext
 from authorizerd.actors.completion import Completion
-from authorizerd.actors.grant_keeper import PAUSE_SECONDS, GrantKeeper
+from authorizerd.actors.grant_keeper import PAUSE_SECONDS, SETTLE_SECONDS, GrantKeeper
 from authorizerd.actors.record_applier import CaughtUp
 from authorizerd.daemon.sources.snapshot_grants import OwnLogGrants
 from tests.support.acls import acl, exact_filter
@@ -162,3 +162,18 @@ async def test_end_is_carried_out_only_if_its_notes_and_acls_have_not_changed(
     assert is_carried_out or isinstance(outcome[0], StateMovedError)
     if is_carried_out:
         assert not running.acls & {ACL, NOTE}
+
+
+async def test_note_outlives_its_acl_by_a_few_seconds(
+    running: Running, nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    """Another keeper may create the ACL just now: without the note, it would never end."""
+    access = OwnLogGrants(running.applier.snapshot, running.queue)
+    nursery.start_soon(GrantKeeper(access, own_ms, trio.current_time).run)
+    await create(running, ACL, NOTE)
+    await trio.sleep(STEADY_SECONDS + 10)
+    await results(running.queue.delete([exact_filter(ACL)], CONTEXT))
+    await trio.sleep(SETTLE_SECONDS - 0.5)
+    assert [grant.id for grant in list_grants(running)] == [GRANT.id]
+    await trio.sleep(3)
+    assert running.acls == set()
