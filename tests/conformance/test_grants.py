@@ -32,9 +32,9 @@ from tests.support.daemon_process import running
 GRANTS = 200
 KEPT = 20
 """Of each kind: extended, made permanent, and created again."""
-BEGIN_SECONDS, SPREAD_SECONDS = 75, 60
+BEGIN_SECONDS, SPREAD_SECONDS = 45, 60
 LATE_SECONDS_MAX = 75.0
-KILLS = 3
+KILLS = 5
 
 
 def now_ms() -> int:
