@@ -83,7 +83,8 @@ def run(spark: SparkSession, plan: IngestPlan) -> int:
     except ValueError as error:
         raise JobError(str(error)) from error
     check_commits(spark, plan.out)
-    before = find_table(spark, plan.out, overwrite=plan.overwrite).commit
+    table = find_table(spark, plan.out, overwrite=plan.overwrite)
+    before = table.commit
     found = find_inputs(spark, plan.inputs)
     check_apart(found, plan.out)
     topics = find_records(spark, plan.topics, before.offsets)
@@ -91,6 +92,7 @@ def run(spark: SparkSession, plan: IngestPlan) -> int:
     files = [file for file in found if file not in known]
     records = [new for new in topics if not new.is_recorded]
     if not files and not records:
+        table.check()
         write_totals(spark, plan.out, before)
         count = len(found) + len(topics)
         inputs = "the input" if count == 1 else f"all of the {count:,} inputs"

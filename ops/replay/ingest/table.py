@@ -85,6 +85,16 @@ class Table:
         reading = self._spark.read.schema(TUPLES_SCHEMA)
         return self._read(lambda: reading.parquet(files), "tuples", self.commit.ingested.tuples)
 
+    def check(self) -> None:
+        """Check that no file of a live run is missing. Blocks.
+
+        Raises:
+            JobError: events or tuples are missing.
+        """
+        if self.commit.runs:
+            self.events()
+            self.tuples()
+
     def _read(self, read: Callable[[], DataFrame], part: str, expected: int) -> DataFrame:
         """Return the rows of a part of the table, if none is missing."""
         found: int | str = "no files of a run"

@@ -23,6 +23,12 @@ _STREAM: Final = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 """The first line of a stream's error; the rest says why, or is a trace."""
+_NO_S3: Final = re.compile(r'S3AFileSystem not found|No FileSystem for scheme "s3')
+ADD_S3: Final = (
+    "name files as s3a://…, and add --conf spark.jars.packages="
+    "org.apache.hadoop:hadoop-aws:VERSION, with the version of hadoop-client-api in Spark's folder "
+    "jars"
+)
 _LINE_CHARACTERS: Final = 300
 _NOT_IMPORTED: Final = ("ImportError", "ModuleNotFoundError")
 _OUR_PACKAGES: Final = ("authorizerd.",)
@@ -35,6 +41,8 @@ def one_line(error: BaseException) -> str:
     elif isinstance(error, SPARK_ERRORS):
         text = _STREAM.sub(r"\1", str(error))
         said = _python_cause(text) or _java_cause(text) or _first_line(text)
+        if _NO_S3.search(text):
+            said = f"Spark has no connector for S3 ({said}): {ADD_S3}"
     elif isinstance(error, OSError) or is_named(error):
         said = _first_line(str(error)) or type(error).__name__
     else:

@@ -380,6 +380,16 @@ def test_table_that_only_spark_can_reach_is_kept_alike(
     assert read_newest(ingests.table).number == 3
 
 
+def test_table_that_has_lost_files_has_not_nothing_new(ingests: Ingests) -> None:
+    ingests.log(a__log=text_of(EVENTS))
+    ingests.ingest()
+    next((ingests.table / "events").rglob("*.parquet")).unlink()
+    with pytest.raises(
+        JobError, match=r"--out: .*/events: expected 100 events, found \d+: restore"
+    ):
+        ingests.ingest()
+
+
 def test_directory_with_other_files_is_refused(ingests: Ingests) -> None:
     ingests.table.mkdir()
     (ingests.table / "notes.txt").touch()

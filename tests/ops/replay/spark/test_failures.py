@@ -6,7 +6,7 @@ from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark.errors import AnalysisException, PythonException, StreamingQueryException
 
 from authorizerd.replay.spark.errors import JobError
-from authorizerd.replay.spark.failures import CHARACTERS_MAX, is_named, one_line
+from authorizerd.replay.spark.failures import ADD_S3, CHARACTERS_MAX, is_named, one_line
 
 IN_A_WORKER = """Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times:
 org.apache.spark.api.python.PythonException: Traceback (most recent call last):
@@ -56,6 +56,9 @@ NO_PROGRAM = 'Cannot run program "/x/python": error=2, No such file'
     (ValueError("first\nsecond"), "ValueError: first"),
     (AnalysisException("[PATH_NOT_FOUND] /x\nmore"), "[PATH_NOT_FOUND] /x"),
     (PythonException(AFTER_ANOTHER), "ValueError"),
+    *((JavaError(said), f"Spark has no connector for S3 (SparkException: {said}): {ADD_S3}")
+      for said in ("Class org.apache.hadoop.fs.s3a.S3AFileSystem not found",
+                   'No FileSystem for scheme "s3"')),
     (PythonException(f"{AFTER_ANOTHER}\n{NOT_IMPORTED}"),
      "the executors' Python cannot run this job: No module named 'msgspec': see --python and "
      "--archives"),
