@@ -52,8 +52,11 @@ def is_note(acl: Acl) -> bool:
     return acl.principal == NOTE_PRINCIPAL
 
 
-def make_note(note: Note) -> Acl:
+def make_note(note: Note, *, room: int = 0) -> Acl:
     """Return the ACL of a note. The same content always gives the same ACL.
+
+    Args:
+        room: how many bytes must be left for what may be added to the note later.
 
     Raises:
         NoteError: the content is longer than a name in Kafka may be, or is not text.
@@ -63,9 +66,10 @@ def make_note(note: Note) -> Acl:
     except UnicodeEncodeError as error:
         raise NoteError(f"a note of the kind {note.kind} cannot be made: {error.reason}") from error
     name = f"{_PREFIX}{note.kind}?{fields}"
-    if len(name) > NAME_BYTES_MAX:
+    length = len(name) + room
+    if length > NAME_BYTES_MAX:
         raise NoteError(
-            f"a note of the kind {note.kind} would have {len(name)} bytes, and Kafka accepts "
+            f"a note of the kind {note.kind} would have {length} bytes, and Kafka accepts "
             f"{NAME_BYTES_MAX}: use shorter texts"
         )
     return name_note(name)

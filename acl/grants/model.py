@@ -22,6 +22,7 @@ from authorizerd.acl.text.named_acl import NamedAcl, name_acl, parse_acl
 from authorizerd.acl.validation import find_creation_fault
 
 KIND: Final = "grant"
+_ID_DIGITS: Final = 32
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -50,7 +51,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 def make_grant_note(grant: Grant) -> Acl:
-    """Return the note of a grant.
+    """Return the note of a grant. It has room for the uuid of the ACL, which is added later.
 
     Raises:
         NoteError: its texts are too long.
@@ -65,7 +66,7 @@ def make_grant_note(grant: Grant) -> Acl:
         "acl_id": "" if grant.acl_id is None else grant.acl_id.hex(),
         **msgspec.structs.asdict(name_acl(grant.acl)),
     }
-    return make_note(Note(KIND, fields))
+    return make_note(Note(KIND, fields), room=_ID_DIGITS if grant.acl_id is None else 0)
 
 
 def read_grant_note(acl: Acl) -> Grant | None:

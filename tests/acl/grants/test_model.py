@@ -93,6 +93,20 @@ def test_a_note_is_no_longer_than_kafka_accepts() -> None:
         make_grant_note(replace(_GRANT, reason="x" * NAME_BYTES_MAX))
 
 
+def test_every_note_that_is_read_has_room_for_the_id_of_its_acl() -> None:
+    """Otherwise, to add the id would fail, and end the keeper of all grants."""
+    length = len(make_grant_note(_GRANT).resource_name) + 32
+    longest = replace(_GRANT, reason=_GRANT.reason + "x" * (NAME_BYTES_MAX - length))
+    note = make_grant_note(longest)
+    assert len(make_grant_note(replace(longest, acl_id=b"i" * 16)).resource_name) == NAME_BYTES_MAX
+    with pytest.raises(NoteError, match="cannot be read"):
+        read_grant_note(_with_longer_reason(note))
+
+
+def _with_longer_reason(note: Acl) -> Acl:
+    return replace(note, resource_name=note.resource_name.replace("&state=", "x&state=", 1))
+
+
 @given(count=st.integers(0, 20))
 def test_the_notes_of_a_snapshot_are_found(count: int) -> None:
     notes = [make_grant_note(replace(_GRANT, id=str(number))) for number in range(count)]
