@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import trio
 
+from authorizerd.acl.audit.authors import CREATE, DELETE
 from authorizerd.acl.errors import AclError, StateMovedError
 from authorizerd.acl.filters import filter_of
 from authorizerd.acl.grants.book import GrantState
@@ -28,6 +29,8 @@ from authorizerd.actors.published import View
 from authorizerd.actors.steps import finish_in_turns
 from authorizerd.actors.updates import Updates
 
+AUTHOR: Final = "Authorizerd:grants"
+"""Who begins and ends grants, for the audit log. No client has this principal."""
 CHANGE_SECONDS: Final = 1.0
 """How soon after a look another ACL's change leads to the next."""
 
@@ -150,16 +153,16 @@ class OwnLogGrants(SnapshotGrants):
         await trio.lowlevel.checkpoint()
 
     async def create(self, acls: Sequence[Acl], state: GrantState) -> Sequence[str]:
-        return await _collect(self._updates.create(acls, _context(acls, state)))
+        return await _collect(self._updates.create(acls, _context(CREATE, acls, state)))
 
     async def delete(self, acls: Sequence[Acl], state: GrantState | None) -> Sequence[str]:
         filters = [filter_of(acl) for acl in acls]
-        return await _collect(self._updates.delete(filters, _context(acls, state)))
+        return await _collect(self._updates.delete(filters, _context(DELETE, acls, state)))
 
 
-def _context(acls: Sequence[Acl], state: GrantState | None) -> RequestContext:
+def _context(name: str, acls: Sequence[Acl], state: GrantState | None) -> RequestContext:
     guard = None if state is None else GrantGuard(state, acls)
-    return RequestContext(principal="User:ANONYMOUS", host=None, request_name="", guard=guard)
+    return RequestContext(principal=AUTHOR, host=None, request_name=name, guard=guard)
 
 
 async def _collect(completions: Sequence[Completion[Any]]) -> Sequence[str]:
