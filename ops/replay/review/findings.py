@@ -11,10 +11,11 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from authorizerd.acl.explanation.words import join_words
-from authorizerd.acl.grants.model import Grant, read_grant_note
+from authorizerd.acl.grants.model import Grant
+from authorizerd.acl.grants.reading import describe_grant, read_grants
 from authorizerd.acl.known_settings import KnownSettings
 from authorizerd.acl.model import Acl
-from authorizerd.acl.notes import NoteError, is_note, list_notes
+from authorizerd.acl.notes import is_note, list_notes
 from authorizerd.acl.risks import Level, find_risks
 from authorizerd.acl.snapshot import AclSnapshot, is_grant
 from authorizerd.acl.surprises import find_surprises
@@ -27,6 +28,7 @@ from authorizerd.replay.review.evidence import Evidence, Use
 from authorizerd.replay.text import format_count, format_time
 
 NOT_KNOWN: Final = "not known"
+WAITING_SHOWN_MAX: Final = 20
 
 
 class Reviewed(NamedTuple):
@@ -71,10 +73,14 @@ class Item(NamedTuple):
 
 
 class Page(NamedTuple):
-    """The ACLs of an owner, or of none; ``name`` is that of its files, without an ending."""
+    """The ACLs of an owner, or of none; ``name`` is that of its files, without an ending.
+
+    ``waiting`` has the grants that have not begun: their ACLs are not among the items.
+    """
 
     name: str
     items: tuple[Item, ...]
+    waiting: tuple[str, ...] = ()
 
     @property
     def is_unowned(self) -> bool:
@@ -93,7 +99,15 @@ def make_pages(reviewed: Reviewed, owners: Sequence[Owner], evidence: Evidence) 
         names = tuple(owner.name for owner in owners if owner.selector.manages(dated.acl))
         for name in names or (NO_OWNER,):
             owned[name].append((item, names))
-    return tuple(Page(name, tuple(_number(name, each))) for name, each in owned.items())
+    waiting: dict[str, list[str]] = {name: [] for name in owned}
+    for grant in read_grants(list_notes(reviewed.snapshot)).grants:
+        if grant.is_waiting:
+            names = tuple(owner.name for owner in owners if owner.selector.manages(grant.acl))
+            for name in names or (NO_OWNER,):
+                waiting[name].append(escape_unprintable(describe_grant(grant)))
+    return tuple(
+        Page(name, tuple(_number(name, each)), tuple(waiting[name])) for name, each in owned.items()
+    )
 
 
 def _number(owner: str, items: list[tuple[Item, tuple[str, ...]]]) -> Iterator[Item]:
@@ -111,12 +125,8 @@ def _number(owner: str, items: list[tuple[Item, tuple[str, ...]]]) -> Iterator[I
 def _find_grants(reviewed: Reviewed) -> dict[Acl, Grant]:
     """Return the grant of each ACL that ends, the last one to end."""
     grants: dict[Acl, Grant] = {}
-    for note in list_notes(reviewed.snapshot):
-        try:
-            grant = read_grant_note(note)
-        except NoteError:
-            continue
-        if grant is None or grant.is_waiting:
+    for grant in read_grants(list_notes(reviewed.snapshot)).grants:
+        if grant.is_waiting:
             continue
         is_other = grant.acl_id not in (None, reviewed.ids.get(grant.acl, grant.acl_id))
         if not is_other and (was := grants.get(grant.acl, grant)).end_ms <= grant.end_ms:
@@ -181,6 +191,15 @@ def assess(page: Page, reviewed: Reviewed, evidence: Evidence) -> Iterator[Findi
         high = count(attention=Level.HIGH)
         text = f"{format_count(risky, 'ACL')} with risks, {high:,} of them high"
         yield Finding("acls", "bad" if high else "doubtful", text)
+    if page.waiting:
+        text = f"{format_count(len(page.waiting), 'grant')} that will create ACLs later"
+        more = len(page.waiting) - WAITING_SHOWN_MAX
+        notes = page.waiting[:WAITING_SHOWN_MAX] + (f"and {more:,} more",) * (more > 0)
+        yield Finding("grants", "doubtful", text, notes)
+    faults = len(read_grants(list_notes(reviewed.snapshot)).faults)
+    if faults:
+        text = f"{format_count(faults, 'note')} that cannot be read, so more ACLs may end"
+        yield Finding("grants", "doubtful", text)
     unused, unknown = count(use=Use.UNUSED), count(use=Use.UNKNOWN)
     if unused:
         yield Finding("use", "doubtful", f"{format_count(unused, 'ACL')} unused in the window")

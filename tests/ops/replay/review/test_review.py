@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.grants.model import Grant, make_grant_note
 from authorizerd.acl.model import Acl, AclRemoved
+from authorizerd.acl.notes import name_note
 from authorizerd.acl.snapshot import apply_changes
 from authorizerd.cli.offline import read_snapshot
 from authorizerd.management.formats.listing import format_acls
@@ -205,6 +206,25 @@ def test_grants_have_ends_and_notes_are_left_out() -> None:
     run_main("acls", "plan", "--review", "orders.csv", *words, code=10)
     made = decode_plan(Path("plan.json").read_bytes())
     assert set(made.changes.deleted) == {USED, *map(make_grant_note, notes)}
+
+
+def test_grants_that_wait_and_unreadable_notes_are_named() -> None:
+    """Neither has a row, and both will change who may do what."""
+    grant = Grant(
+        id="g", acl=IDLE, begin_ms=START_MS + DAY_MS, end_ms=START_MS + 2 * DAY_MS,
+        author="User:root", reason="INC-\u202e1", is_waiting=True,
+    )  # fmt: skip
+    notes = [make_grant_note(grant), name_note("authorizerd-grant?id=1")]
+    records: list[MetadataRecord | bytes] = [
+        added(number, each) for number, each in enumerate([USED, *notes])
+    ]
+    write_log(Path("granted"), records)
+    printed = review("", "--log-dir granted").out
+    assert printed.count("1 grant that will create ACLs later") == 1
+    assert printed.count("1 note that cannot be read, so more ACLs may end") == 4
+    page = Path("out/orders.html").read_text()
+    assert "grant of READ on topic literal `orders-1` to User:b from 2026-" in page
+    assert "\u202e" not in page
 
 
 def test_authors_are_named_if_the_audit_log_has_them() -> None:
