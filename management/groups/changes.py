@@ -8,14 +8,17 @@ the claim is deleted after it. So a plan that stops halfway leaves no ACL that n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import msgspec
 
+from authorizerd.acl.grants.reading import read_grants
 from authorizerd.acl.model import Acl
+from authorizerd.acl.notes import is_note
 from authorizerd.management.groups.claims import (
     Claims,
     claim,
+    find_sets,
     is_made_note,
     read_claims,
     write_claims,
@@ -90,15 +93,19 @@ def make_governed_changes(
     claims = read_claims(present)
     held = {acl for acl in present if not is_made_note(acl)}
     written = dict.fromkeys(acl for acl in desired if not is_made_note(acl)).keys()
-    given = set() if own is None else own.expansion.given.keys() - written
-    sets = _find_sets(held, claims)
+    sets = find_sets(held, claims)
+    # They end by themselves, and are claimed until then: afterwards, groups may make them again.
+    granted = sets.keys() & _find_granted(held, written, selector)
+    lasting = written - granted
+    given = set() if own is None else own.expansion.given.keys() - lasting
     made = {acl for acl in given if acl not in held or acl in sets}
-    dropped, kept = _find_unwanted(sets.keys() - written - made, sets, own)
+    made |= {acl for acl in granted if own is not None and own.name in sets[acl]}
+    dropped, kept = _find_unwanted(sets.keys() - lasting - made - granted, sets, own)
     # Ones that others have made are neither deleted by a scope, nor created again.
     base = make_changes(held - (sets.keys() - written), written, selector)
     created = [*base.created, *(made - held)]
     deleted = [*(acl for acl in base.deleted if acl not in given), *dropped]
-    permanent = _find_permanent(sets.keys() & written, desired)
+    permanent = _find_permanent(sets.keys() & lasting, desired)
     notes = _list_notes(claims, sets, permanent, made, own)
     outcome = None
     if own is not None:
@@ -138,11 +145,14 @@ def _count_losses(
     return {group: (before[group], number) for group, number in lost.items()}
 
 
-def _find_sets(held: Iterable[Acl], claims: Claims) -> dict[Acl, tuple[str, ...]]:
-    """Return the present ACLs that groups made, with the names of the sets that claim them."""
-    if not claims.sets:
-        return {}
-    return {acl: names for acl in held if (names := claims.sets.get(claim(acl)))}
+def _find_granted(
+    held: Iterable[Acl], written: Collection[Acl], selector: Selector
+) -> Iterator[Acl]:
+    """Yield the ACLs of the grants that the plan keeps."""
+    for acl in filter(is_note, held):
+        grants = read_grants([acl]).grants
+        if acl in written or not selector.manages(acl):
+            yield from (grant.acl for grant in grants if not grant.is_waiting)
 
 
 def _find_unwanted(

@@ -70,6 +70,13 @@ def read_claims(acls: Iterable[Acl]) -> Claims:
     )
 
 
+def find_sets(acls: Iterable[Acl], claims: Claims) -> dict[Acl, tuple[str, ...]]:
+    """Return those of some ACLs that groups made, with the names of the sets that claim them."""
+    if not claims.sets:
+        return {}
+    return {acl: names for acl in acls if (names := claims.sets.get(claim(acl)))}
+
+
 def _read(acl: Acl) -> tuple[str, Sequence[bytes]]:
     try:
         fields = read_note(acl).fields

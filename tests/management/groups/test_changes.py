@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from authorizerd.acl.decision import AuthorizerSettings, is_allowed
+from authorizerd.acl.grants.model import Grant, make_grant_note
 from authorizerd.acl.model import Acl
 from authorizerd.acl.notes import is_note
 from authorizerd.management.groups.changes import (
@@ -197,6 +198,26 @@ def test_acl_that_is_desired_by_itself_becomes_permanent(
     assert without_notes(state) == {A, B}
     state = carry_out(state, plan(state, [READ], {"g": set()}).changes)
     assert state == {A}
+
+
+@pytest.mark.parametrize("selector", [NOTHING, Selector(None)])
+@pytest.mark.parametrize("members", [{"User:a"}, set[str]()])
+def test_acl_that_was_made_again_by_a_grant_lasts_until_its_end(
+    members: set[str], selector: Selector
+) -> None:
+    """Somebody deletes the ACL that a group made, and grants it. The claim outlives the grant."""
+    made = acl("User:a", topic="t")
+    groups = [acl("Group:g", topic="t")]
+    state = carry_out((), plan((), groups, {"g": {"User:a"}}).changes)
+    grant = Grant(id="1", acl=made, begin_ms=0, end_ms=9, author="User:ops", reason="why")
+    note = make_grant_note(grant)
+    state = {*state, note}
+    kept = [made, note] if selector is not NOTHING else []  # as settle_grants has it
+    governed = plan(state, [*groups, *kept], {"g": members}, selector=selector)
+    assert (governed.changes, governed.permanent) == (AclChanges(), 0)
+    state -= {note}  # for example, because it was about an ACL that no longer exists
+    governed = plan(state, groups, {"g": members}, selector=selector)
+    assert without_notes(governed.changes.deleted) == {made for _ in [0] if not members}
 
 
 def test_listing_of_everything_makes_nothing_permanent() -> None:
