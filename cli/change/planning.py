@@ -29,7 +29,12 @@ from authorizerd.cli.change import report
 from authorizerd.cli.change.plan_files import find_plan_file, read_desired
 from authorizerd.cli.change.reviewing import apply_sheets, read_sheets
 from authorizerd.cli.change.traffic import TrafficRequest, check_traffic
-from authorizerd.cli.groups.reading import describe_governed, read_groups, read_membership
+from authorizerd.cli.groups.reading import (
+    describe_governed,
+    describe_remade,
+    read_groups,
+    read_membership,
+)
 from authorizerd.cli.output import print_lines
 from authorizerd.cli.policy.faults import FaultyFileError
 from authorizerd.cli.selection_flags import Selection
@@ -194,7 +199,8 @@ def _read_review(request: PlanRequest) -> _Wanted:
         acl for acl in present if selector.manages(acl) and follow_note(acl) not in review.removed
     ]
     governed = GovernedChanges(changes=make_changes(present, rest, selector))
-    return _Wanted(source, selector, governed, tuple(review.notes), review.removed)
+    notes = (*review.notes, *describe_remade(present, review.removed))
+    return _Wanted(source, selector, governed, notes, review.removed)
 
 
 def plan_changes(request: PlanRequest) -> int:

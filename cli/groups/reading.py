@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from authorizerd.acl.explanation.words import count_of
+from authorizerd.acl.model import Acl
 from authorizerd.cli.acl_file import read_text
 from authorizerd.management.groups.changes import GovernedChanges
+from authorizerd.management.groups.claims import find_sets, read_claims
 from authorizerd.management.groups.errors import GroupsError
 from authorizerd.management.groups.membership import Membership, resolve_groups
 
@@ -69,4 +73,14 @@ def describe_governed(governed: GovernedChanges, named: Sequence[str]) -> Iterat
         yield (
             f"{count_of(governed.permanent, 'ACL')} that groups made become permanent, because the "
             "desired files have them"
+        )
+
+
+def describe_remade(present: Collection[Acl], removed: Collection[Acl]) -> Iterator[str]:
+    """Yield which of the removed ACLs the next plan of groups makes again."""
+    sets = find_sets(removed, read_claims(present))
+    for name, count in sorted(Counter(chain.from_iterable(sets.values())).items()):
+        yield (
+            f"{count_of(count, 'ACL')} that the groups of {name} made: its next plan with --groups "
+            "makes them again, so change the groups or their desired files first"
         )

@@ -191,15 +191,7 @@ def assess(page: Page, reviewed: Reviewed, evidence: Evidence) -> Iterator[Findi
         high = count(attention=Level.HIGH)
         text = f"{format_count(risky, 'ACL')} with risks, {high:,} of them high"
         yield Finding("acls", "bad" if high else "doubtful", text)
-    if page.waiting:
-        text = f"{format_count(len(page.waiting), 'grant')} that will create ACLs later"
-        more = len(page.waiting) - WAITING_SHOWN_MAX
-        notes = page.waiting[:WAITING_SHOWN_MAX] + (f"and {more:,} more",) * (more > 0)
-        yield Finding("grants", "doubtful", text, notes)
-    faults = len(read_grants(list_notes(reviewed.snapshot)).faults)
-    if faults:
-        text = f"{format_count(faults, 'note')} that cannot be read, so more ACLs may end"
-        yield Finding("grants", "doubtful", text)
+    yield from _assess_grants(page, reviewed)
     unused, unknown = count(use=Use.UNUSED), count(use=Use.UNKNOWN)
     if unused:
         yield Finding("use", "doubtful", f"{format_count(unused, 'ACL')} unused in the window")
@@ -222,3 +214,15 @@ def assess(page: Page, reviewed: Reviewed, evidence: Evidence) -> Iterator[Findi
     if users is None:
         text = "it is not known who may do everything without an ACL: pass --super-users"
     yield Finding("rights", "plain" if users == frozenset() else "doubtful", text, names)
+
+
+def _assess_grants(page: Page, reviewed: Reviewed) -> Iterator[Finding]:
+    if page.waiting:
+        text = f"{format_count(len(page.waiting), 'grant')} that will create ACLs later"
+        more = len(page.waiting) - WAITING_SHOWN_MAX
+        notes = page.waiting[:WAITING_SHOWN_MAX] + (f"and {more:,} more",) * (more > 0)
+        yield Finding("grants", "doubtful", text, notes)
+    faults = len(read_grants(list_notes(reviewed.snapshot)).faults)
+    if faults:
+        text = f"{format_count(faults, 'note')} that cannot be read, so more ACLs may end"
+        yield Finding("grants", "doubtful", text)

@@ -4,12 +4,14 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from authorizerd.acl.model import Acl
 from authorizerd.acl.notes import is_note
 from authorizerd.management.formats.catalogue import FORMATS, read_acl_text
 from authorizerd.management.formats.listing import format_acls
 from authorizerd.management.plan.document import decode_plan
+from authorizerd.management.review.sheet import ACL_COLUMNS, name_cells, write_sheet
 from tests.support.acls import KNOWN_SETTINGS, acl
 from tests.support.printed import Printed, run_main
 
@@ -81,6 +83,20 @@ written to plan.json
     assert "-   DENY User:bob WRITE from 10.0.0.7 (readers)" in printed.out
     assert "warning: this plan deletes 2 DENY ACLs" in printed.out
     assert apply() == [BOB]
+
+
+def test_review_that_removes_what_groups_made_says_so() -> None:
+    """Otherwise, the owner would believe that the member has no access any more."""
+    plan("--groups", "groups.yaml", "--out", "plan.json", code=10)
+    apply()
+    row = dict(zip(ACL_COLUMNS, name_cells(replace(BOB, principal="User:alice")), strict=True))
+    sheet = write_sheet("", [{**row, "owner": "", "also_owned_by": "", "id": ""}])
+    head, line = sheet.splitlines()
+    Path("review.csv").write_text(f"{head}\nremove{line}\n")
+    words = ("--review", "review.csv", "--acls", "now.txt", *KNOWN_SETTINGS)
+    assert "warning: 1 ACL that the groups of payments made: its next plan with --groups" in (
+        run_main("acls", "plan", *words, code=10).out
+    )
 
 
 def test_group_without_members_given_is_a_literal_principal() -> None:
