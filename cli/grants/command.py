@@ -50,6 +50,11 @@ SETTLE_SECONDS: Final = 3.0
 """How long a request of somebody who begins and ends grants may be on its way."""
 _ATTEMPTS_MAX: Final = 5
 _LOOK: Final = "\nSee what is granted with 'authorizerd acls grants', and run the command again."
+_UNDONE: Final = "What was made of it is deleted again."
+_LEFT: Final = (
+    "What was made of it could not be deleted again: these ACLs may be there without an end. "
+    "Delete them with 'authorizerd acls --remove'."
+)
 _RESULTS: Final = {
     "make": "granted",
     "extend": "extended",
@@ -199,8 +204,10 @@ class Granting:
         reason = "; ".join(progress.reasons)
         if server.is_partial and self._request.action == "make":
             # The server refused some of it, perhaps a note: then its ACL would have no end.
-            await self._server.send(AclRequest("delete_allow", arranged.created), None)
-            raise CommandError(f"{reason}\nWhat was made of it is deleted again.{_LOOK}")
+            undo = AclRequest("delete_allow", arranged.created)
+            answer = await self._server.send(undo, None)
+            is_undone = isinstance(answer, Answered) and not answer.errors
+            raise CommandError(f"{reason}\n{_UNDONE if is_undone else _LEFT}{_LOOK}")
         doubt = "\nIt is not known whether it was carried out." if progress.in_doubt else ""
         raise CommandError(f"{reason}{doubt}{_LOOK}")
 

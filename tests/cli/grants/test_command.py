@@ -235,6 +235,23 @@ def test_a_lost_answer_is_found_out() -> None:
     assert len(_grants(server)) == 1
 
 
+@pytest.mark.parametrize(
+    "refusal", [Answered((ApiError(ErrorCode.NOT_CONTROLLER),)), Unanswered("lost")]
+)
+def test_an_acl_whose_note_is_refused_may_stay_only_with_a_word(refusal: Answer) -> None:
+    server = MemoryServer.of([], compares=False)
+    error = ApiError(ErrorCode.INVALID_REQUEST, "unknown resource type")
+
+    def refuse(apply: Callable[[], Answer]) -> Answer:
+        apply()
+        server.acls = {key: each for key, each in server.acls.items() if not is_note(each)}
+        return Answered((error,))
+
+    server.faults = [refuse, lambda _: refusal]
+    with pytest.raises(CommandError, match="may be there without an end"):
+        _run(server)
+
+
 def test_an_acl_whose_note_is_refused_does_not_stay() -> None:
     """A server that knows no delegation tokens refuses the note and creates the ACL."""
     server = MemoryServer.of([_OTHER], compares=False)
