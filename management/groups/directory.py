@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from authorizerd.acl.risks import ANONYMOUS
 from authorizerd.acl.text.letter_case import ascii_lower
 from authorizerd.management.groups.errors import GroupsError
 from authorizerd.management.groups.file import LdapSettings
@@ -165,4 +166,7 @@ class _Reader:
         if len(owners) > 1:
             names = " and ".join(each.name for each in owners[:2])
             raise GroupsError(entry.name, f"{names} have the same {attribute}, {value}")
-        return f"{self._before}{value}{self._after}"
+        principal = f"{self._before}{value}{self._after}"
+        if principal == ANONYMOUS:
+            raise GroupsError(entry.name, f"{principal} is every client that does not log in")
+        return principal

@@ -6,16 +6,17 @@ a request exactly if the ACL of the request's principal does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 import msgspec
 from msgspec.structs import astuple, replace
 
 from authorizerd.acl.model import Acl
+from authorizerd.acl.text.letter_case import ascii_lower
 from authorizerd.acl.validation import find_creation_fault
 from authorizerd.management.groups.errors import GroupsError
-from authorizerd.management.groups.membership import Membership, find_group
+from authorizerd.management.groups.membership import GROUP, Membership, find_group
 
 ACLS_MAX: Final = 250_000
 """The maximum number of ACLs that all groups together may give."""
@@ -48,8 +49,9 @@ def find_groups(acls: Iterable[Acl]) -> list[str]:
     return sorted({group for acl in acls if (group := find_group(acl.principal)) is not None})
 
 
-def expand(acls: Iterable[Acl], membership: Membership) -> Expansion:
+def expand(acls: Collection[Acl], membership: Membership) -> Expansion:
     """Return what the groups' ACLs among ``acls`` give; other ACLs are ignored."""
+    _check_spelling(acls)
     own = [
         (group, acl)
         for acl in sorted(set(acls), key=astuple)
@@ -72,6 +74,14 @@ def expand(acls: Iterable[Acl], membership: Membership) -> Expansion:
 
 def _freeze(groups: Mapping[Acl, list[str]]) -> dict[Acl, tuple[str, ...]]:
     return {acl: tuple(names) for acl, names in groups.items()}
+
+
+def _check_spelling(acls: Iterable[Acl]) -> None:
+    """Raise GroupsError for a principal such as ``group:a``: its DENY would apply to nobody."""
+    for acl in acls:
+        kind, _, name = acl.principal.partition(":")
+        if ascii_lower(kind.strip()) == "group" and find_group(acl.principal) is None:
+            raise GroupsError("desired ACLs", f"expected {GROUP}{name}, found {acl.principal!r}")
 
 
 def _check_count(own: Iterable[tuple[str, Acl]], membership: Membership) -> None:

@@ -34,6 +34,8 @@ def test_letter_case_of_attributes_and_names_does_not_matter() -> None:
     ({"cn": [b"g", b"h"], "member": []}, (), "invalid", "g1: expected one value of cn"),
     ({"member": [b"p1"]}, (entry("P1", uid=[b"x"]),), "invalid", "P1: equal to p1, but for case"),
     ({"member": [b"p1"]}, (entry("p2", uid=[b"Alice"]),), "invalid", "have the same uid, alice"),
+    ({"member": [b"p2"]}, (entry("p2", uid=[b"ANONYMOUS"]),), "invalid",
+     "p2: User:ANONYMOUS is every client that does not log in"),
     ({"member": [b"p2"]}, (entry("p2"),), "invalid", "p2: expected one value of uid, found 0"),
 ])  # fmt: skip
 def test_doubtful_entry_is_named(

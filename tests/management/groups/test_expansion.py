@@ -51,6 +51,13 @@ def test_product_is_bounded_before_it_is_made(monkeypatch: pytest.MonkeyPatch) -
     )
 
 
+@pytest.mark.parametrize("principal", ["group:g", "GROUP:g", " Group:g", "Group :g"])
+def test_group_that_is_spelled_in_another_way_is_an_error(principal: str) -> None:
+    """Nobody has such a principal, so its DENY would apply to nobody."""
+    with pytest.raises(GroupsError, match=r"desired ACLs: expected Group:g, found"):
+        expand([acl("Group:g"), acl(principal, deny=True)], MEMBERS)
+
+
 def test_acl_that_kafka_refuses_is_named() -> None:
     with pytest.raises(GroupsError, match="group g: Kafka would refuse to create"):
         expand([acl("Group:g", topic="")], MEMBERS)
