@@ -37,6 +37,7 @@ from authorizerd.cli.flags import Refuse
 from authorizerd.cli.zookeeper.options import WriteOptions
 from authorizerd.management.formats.model import Loss
 from authorizerd.management.formats.values import keep_writable
+from authorizerd.management.groups.claims import is_made_note, move_claims
 from authorizerd.management.plan.grants import settle_grants
 from authorizerd.management.plan.selector import Selector
 
@@ -224,14 +225,17 @@ def draft_missing(
 ) -> Draft:
     """Return how to add the ACLs of a source to a cluster or a log that has ``present``.
 
-    Grants are added as a plan would add them: see ``management.plan.grants``.
+    Grants are added as a plan would add them: see ``management.plan.grants``. Of what groups made,
+    only added ACLs are claimed: the others may have been made by hand here.
 
     Raises:
         PlanError: a note of the source cannot be read.
     """
     there = frozenset(present)
-    settled = settle_grants(there, found.acls, Selector(None), time.time_ns() // 1_000_000)
+    acls = [acl for acl in found.acls if not is_made_note(acl)]
+    settled = settle_grants(there, acls, Selector(None), time.time_ns() // 1_000_000)
     missing = [acl for acl in settled.desired if acl not in there]
+    missing += (note for note in move_claims(found.acls, missing) if note not in there)
     kept, losses = keep_writable(missing, find_fault)
     count = sum(acl in there or follow_note(acl) in there for acl in found.acls)
     return Draft(order_for_writing(tuple(kept)), count, losses, settled.left_out)

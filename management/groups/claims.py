@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import groupby
 from typing import Final
@@ -103,6 +103,18 @@ def write_claims(name: str, acls: Iterable[Acl]) -> list[Acl]:
     """Return the notes of one set that claim exactly these ACLs."""
     keys = sorted({_key(acl) for acl in acls})
     return [_write(name, (key[_PRINCIPAL_BYTES:] for key in part)) for part in _split(keys)]
+
+
+def move_claims(source: Iterable[Acl], acls: Collection[Acl]) -> Iterator[Acl]:
+    """Yield the notes that claim those of ``acls`` that the notes of ``source`` claim.
+
+    Raises:
+        PlanError: a note about claims cannot be read.
+    """
+    claims = read_claims(source)
+    sets = find_sets(acls, claims)
+    for name in claims.notes:
+        yield from write_claims(name, (acl for acl, names in sets.items() if name in names))
 
 
 def _key(acl: Acl) -> bytes:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from authorizerd.acl.grants.model import Grant, make_grant_note
 from authorizerd.acl.model import Acl
+from authorizerd.acl.notes import is_note
 from authorizerd.acl.updates import BYTES_PER_REQUEST_MAX, RECORDS_PER_REQUEST_MAX
 from authorizerd.cli.broker_acls import BrokerReader
 from authorizerd.cli.errors import CommandError
@@ -24,6 +25,7 @@ from authorizerd.cli.transfer.model import AclsFound, Written
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.client import ClientSettings, KafkaClient
 from authorizerd.management.batches import split_batches
+from authorizerd.management.groups.claims import write_claims
 from authorizerd.management.plan.errors import PlanError
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
@@ -265,6 +267,19 @@ def test_grants_are_imported_with_their_notes(
     assert (set(draft.new), draft.present) == (new, present_count)
     assert sentence in "".join(draft.notes)
     assert bool(sentence) is bool(draft.notes)
+
+
+@pytest.mark.parametrize(
+    ("present", "claimed"),
+    [([], [READ, WRITE]), ([READ], [WRITE]), ([READ, WRITE], [])],
+)
+def test_only_imported_acls_of_groups_are_claimed(present: list[Acl], claimed: list[Acl]) -> None:
+    """Otherwise, an ACL that somebody made by hand here would go with the group."""
+    draft = make_draft(AclsFound((READ, WRITE, *write_claims("a", [READ, WRITE]))), present)
+    assert set(draft.new) == {*claimed, *write_claims("a", claimed)}
+    here = write_claims("a", present)
+    draft = make_draft(AclsFound((READ, WRITE, *write_claims("a", [READ]))), [*present, *here])
+    assert {*here, *write_claims("a", set(claimed) & {READ})} >= set(filter(is_note, draft.new))
 
 
 def test_a_note_that_cannot_be_read_is_not_imported() -> None:
