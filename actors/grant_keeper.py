@@ -33,6 +33,7 @@ RETRY_SECONDS: Final = 1.0
 PAUSE_SECONDS: Final = 0.05
 """The shortest time between two looks, however often notes change."""
 STEPS_PER_REQUEST: Final = 100
+"""With the notes of each, a request has fewer ACLs than the 10,000 that Kafka accepts."""
 SETTLE_SECONDS: Final = 5.0
 """Longer than a request takes after its state was read."""
 
@@ -189,6 +190,7 @@ class GrantKeeper:
         due, _ = await finish_in_turns(self._book.find(state, now_ms, acls))
         # A creation changes the state that was confirmed, so the others wait for the next look.
         steps = [step for step in due if step.create] or self._skip_unsettled(due, acls)
+        del steps[STEPS_PER_REQUEST:]  # one ACL may have any number of notes
         if not steps:
             return 0
         guard: GrantState | None = state

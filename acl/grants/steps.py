@@ -21,6 +21,8 @@ from msgspec.structs import replace
 from authorizerd.acl.grants.model import Grant, make_grant_note
 from authorizerd.acl.model import Acl
 
+NOTES_MAX: Final = 50
+"""How many notes go in one request with their ACL. The others go after it, as those of no ACL."""
 GONE: Final = "the ACL was deleted"
 """Why a note goes whose ACL does not exist."""
 
@@ -98,7 +100,8 @@ def _look_at_waiting(grant: Grant, is_present: bool, now_ms: int) -> Step | None
         return None
     if is_present:
         return Step(grant, "the ACL exists", delete=(note,))
-    active = make_grant_note(replace(grant, is_waiting=False))
+    # Another uuid than that of the ACL which is created now would say that it is not the grant's.
+    active = make_grant_note(replace(grant, is_waiting=False, acl_id=None))
     return Step(grant, "begin", create=(grant.acl, active), delete=(note,))
 
 
@@ -122,7 +125,7 @@ def _look_at_active(
     # a later end is about this ACL.
     last = valid[-1]
     if now_ms >= last.end_ms:
-        notes = tuple(map(make_grant_note, valid))
+        notes = tuple(map(make_grant_note, valid[-NOTES_MAX:]))
         return [*steps, Step(last, "end", delete=(last.acl, *notes))]
     if last.acl_id is None and acl_id is not None:
         known = make_grant_note(replace(last, acl_id=acl_id))

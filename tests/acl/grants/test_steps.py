@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from authorizerd.acl.grants.clocks import AGREE_MS, GAP_SECONDS, STEADY_SECONDS, Clocks
 from authorizerd.acl.grants.model import Grant, make_grant_note
-from authorizerd.acl.grants.steps import Step, find_steps
+from authorizerd.acl.grants.steps import NOTES_MAX, Step, find_steps
 from authorizerd.acl.model import Acl
 from authorizerd.acl.text.named_acl import NamedAcl, parse_acl
 
@@ -22,6 +22,7 @@ _ACTIVE = Grant(
 _WAITING = replace(_ACTIVE, is_waiting=True, acl_id=None)
 _UNKNOWN = replace(_ACTIVE, acl_id=None)
 _EXTENDED = replace(_ACTIVE, id="2", end_ms=_LATER)
+_MANY = [replace(_ACTIVE, id=f"{number:02}") for number in range(NOTES_MAX + 1)]
 _note = make_grant_note
 
 
@@ -66,6 +67,18 @@ _note = make_grant_note
                 Step(_ACTIVE, "the ACL was deleted", (), (_note(_ACTIVE),)),
             ],
         ),
+        # The uuid that it has is not that of the ACL which begins.
+        (
+            [replace(_WAITING, acl_id=_OTHER_ID)], None, _BEGIN,
+            [
+                Step(
+                    replace(_WAITING, acl_id=_OTHER_ID), "begin", (_ACL, _note(_UNKNOWN)),
+                    (_note(replace(_WAITING, acl_id=_OTHER_ID)),),
+                )
+            ],
+        ),
+        # More notes than fit into a request: the ACL goes with the last ones.
+        (_MANY, _ID, _END, [Step(_MANY[-1], "end", (), (_ACL, *map(_note, _MANY[1:])))]),
         # A grant that begins as another one of the same ACL ends: the next look begins it.
         (
             [_ACTIVE, replace(_WAITING, id="2", begin_ms=_END, end_ms=_LATER)], _ID, _END,

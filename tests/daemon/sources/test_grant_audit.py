@@ -4,13 +4,16 @@ from datetime import UTC
 
 import pytest
 import trio
+from msgspec.structs import replace
 
 from authorizerd.acl.audit.line import AuditLevel
 from authorizerd.acl.audit.recorded.requests import read_facts
 from authorizerd.acl.grants.model import Grant, make_grant_note
+from authorizerd.acl.grants.steps import NOTES_MAX
 from authorizerd.acl.model import AclAdded, ChangeBatch
+from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX
 from authorizerd.actors.auditor import Auditor
-from authorizerd.actors.grant_keeper import GrantKeeper
+from authorizerd.actors.grant_keeper import STEPS_PER_REQUEST, GrantKeeper
 from authorizerd.actors.record_applier import CaughtUp
 from authorizerd.daemon.audit.format import format_json, format_kafka
 from authorizerd.daemon.sources.snapshot_grants import AUTHOR, OwnLogGrants
@@ -57,4 +60,28 @@ async def test_what_the_keeper_writes_has_an_author_in_the_audit_log(
             assert facts.request is not None
             found.add((facts.request.principal, facts.request.creates))
         assert found == {(AUTHOR, True), (AUTHOR, False)}
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.usefixtures("autojump_clock")
+async def test_many_notes_of_one_acl_do_not_keep_other_grants_alive(nursery: trio.Nursery) -> None:
+    """A request with too many ACLs would be refused, again and again."""
+    running = Running(100)
+    many = [replace(_BEGINS, id=f"{number:03}") for number in range(STEPS_PER_REQUEST + 1)]
+    acls = [ALICE, make_grant_note(_ENDED), *map(make_grant_note, many)]
+    added = tuple(AclAdded(b"n" + number.to_bytes(15), each) for number, each in enumerate(acls, 1))
+    await running.start(nursery, ChangeBatch(len(added), added), CaughtUp(len(added)))
+    running.log.last_offset = len(added)
+    access = OwnLogGrants(running.applier.snapshot, running.queue)
+    start = trio.current_time()
+    keeper = GrantKeeper(
+        access, lambda: NOW_MS + int((trio.current_time() - start) * 1000), trio.current_time
+    )
+    nursery.start_soon(keeper.run)
+    await trio.sleep(100)
+    assert ALICE not in running.acls
+    assert BOB in running.acls
+    changes = STEPS_PER_REQUEST * (NOTES_MAX + 1)
+    assert max(map(len, running.log.batches)) <= changes < RECORDS_PER_REQUEST_MAX
+    assert max(map(len, running.log.batches)) <= STEPS_PER_REQUEST + 1
     nursery.cancel_scope.cancel()
