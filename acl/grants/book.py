@@ -54,7 +54,7 @@ class GrantBook:
         self.unidentified: frozenset[Acl] = frozenset()
         """The ACLs whose uuid a note lacks."""
         self._read: dict[str, Grant | None] = {}
-        self._by_acl: dict[Acl, list[Grant]] = {}
+        self._by_acl: dict[Acl, dict[str, Grant]] = {}
         self._names: Collection[str] | None = None
         self._due_ms: list[int] = []
         self._active = 0
@@ -71,7 +71,7 @@ class GrantBook:
         known = self._read.keys() | self.faults.keys()
         for name in known - names:
             self.faults.pop(name, None)
-            self._forget(self._read.pop(name, None))
+            self._forget(name, self._read.pop(name, None))
             yield
         for name in sorted(names - known):  # in the same order in every process
             self._add(name, state)
@@ -84,7 +84,7 @@ class GrantBook:
         begins: list[int] = []
         unidentified: set[Acl] = set()
         for acl, grants in self._by_acl.items():
-            for grant in grants:
+            for grant in grants.values():
                 if grant.is_waiting:
                     begins.append(grant.begin_ms)
                     continue
@@ -105,13 +105,13 @@ class GrantBook:
             self.faults[name] = str(error)
         else:
             if grant is not None:
-                self._by_acl.setdefault(grant.acl, []).append(grant)
+                self._by_acl.setdefault(grant.acl, {})[name] = grant
 
-    def _forget(self, grant: Grant | None) -> None:
+    def _forget(self, name: str, grant: Grant | None) -> None:
         if grant is None:
             return
         left = self._by_acl[grant.acl]
-        left.remove(grant)
+        del left[name]
         if not left:
             del self._by_acl[grant.acl]
 
@@ -127,7 +127,8 @@ class GrantBook:
         next_ms: int | None = None
         for acl, grants in list(self._by_acl.items()):
             if only is None or acl in only:
-                found = find_steps(grants, state.has_acl, now_ms, _bind_ids(state, grants))
+                theirs = [*grants.values()]
+                found = find_steps(theirs, state.has_acl, now_ms, _bind_ids(state, theirs))
                 steps += found.steps
                 if found.next_ms is not None:
                     next_ms = min(found.next_ms, next_ms or found.next_ms)

@@ -22,7 +22,8 @@ from authorizerd.acl.grants.model import Grant, make_grant_note
 from authorizerd.acl.model import Acl
 
 NOTES_MAX: Final = 50
-"""How many notes go in one request with their ACL. The others go after it, as those of no ACL."""
+"""How many notes of one ACL go at once. More have an ACL only if somebody writes them on purpose;
+they go with later steps, so that no look takes long."""
 GONE: Final = "the ACL was deleted"
 """Why a note goes whose ACL does not exist."""
 
@@ -75,15 +76,17 @@ def find_steps(
             (waiting if grant.is_waiting else active).append(grant)
         present = has_acl(acl)
         ending = _look_at_active(active, present, now_ms, find_id)
+        ends = any(step.why == "end" for step in ending)
         begun = {grant.id for grant in active}
-        # First, so that a crash before the rest leaves no waiting note of a grant that has begun.
+        first: list[Step] = []
         for grant in waiting:
-            step = _look_at_waiting(grant, present or grant.id in begun, now_ms)
-            if step is None:
-                times.append(grant.begin_ms)
-            elif grant.id in begun or not any(each.why == "end" for each in ending):
-                steps.append(step)  # otherwise, the next look sees the ACL gone
-        steps += ending
+            times.append(grant.begin_ms)
+            if len(first) < NOTES_MAX and now_ms >= min(grant.begin_ms, grant.end_ms):
+                step = _look_at_waiting(grant, present or grant.id in begun, now_ms)
+                if step is not None and (grant.id in begun or not ends):
+                    first.append(step)  # otherwise, the next look sees the ACL gone
+        # A crash before the rest must leave no waiting note of a grant that has begun.
+        steps += first if len(first) == NOTES_MAX else (*first, *ending)
         times += (grant.end_ms for grant in active)
     return Steps(tuple(steps), min((each for each in times if each > now_ms), default=None))
 
@@ -112,13 +115,13 @@ def _look_at_active(
     valid: list[Grant] = []
     steps: list[Step] = []
     acl_id = find_id(grants[0].acl) if find_id is not None and grants and is_present else None
+    if not is_present:
+        return [_forget(grant, GONE) for grant in grants[:NOTES_MAX]]
     for grant in grants:
-        if not is_present:
-            steps.append(_forget(grant, GONE))
-        elif find_id is not None and grant.acl_id not in (None, acl_id):
-            steps.append(_forget(grant, "the ACL was made again"))
-        else:
+        if find_id is None or grant.acl_id in (None, acl_id):
             valid.append(grant)
+        elif len(steps) < NOTES_MAX:
+            steps.append(_forget(grant, "the ACL was made again"))
     if not valid:
         return steps
     # Notes with an earlier end stay until then: only who knows the uuids can tell that a note with
