@@ -9,6 +9,7 @@ import trio
 from msgspec.structs import replace
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from authorizerd.acl.audit.authors import CREATE, DELETE
 from authorizerd.acl.errors import StateMovedError
 from authorizerd.acl.grants.book import GrantState
 from authorizerd.acl.grants.clocks import STEADY_SECONDS
@@ -19,7 +20,7 @@ from authorizerd.actors.authorizer import RequestContext
 from authorizerd.actors.completion import Completion
 from authorizerd.actors.grant_keeper import PAUSE_SECONDS, SETTLE_SECONDS, GrantKeeper
 from authorizerd.actors.record_applier import CaughtUp
-from authorizerd.daemon.sources.snapshot_grants import OwnLogGrants
+from authorizerd.daemon.sources.snapshot_grants import AUTHOR, OwnLogGrants
 from tests.support.acls import acl, exact_filter
 from tests.support.update_queue import Running, results
 
@@ -34,8 +35,17 @@ CONTEXT = RequestContext(principal="User:a", host=None, request_name="")
 
 
 @pytest.fixture
-async def running(nursery: trio.Nursery) -> Running:
-    running = Running(100)
+def written() -> list[tuple[str, str]]:
+    """The authors and the requests of the changes, as the audit log names them."""
+    return []
+
+
+@pytest.fixture
+async def running(nursery: trio.Nursery, written: list[tuple[str, str]]) -> Running:
+    def on_written(context: RequestContext, _: int) -> None:
+        written.append((context.principal, context.request_name))
+
+    running = Running(100, on_written=on_written)
     await running.start(nursery, CaughtUp(0))
     running.log.last_offset = 0
     return running
@@ -56,7 +66,7 @@ def list_grants(running: Running) -> list[Grant]:
 
 async def test_grant_begins_and_ends_in_the_own_log(
     running: Running, nursery: trio.Nursery, autojump_clock: MockClock,
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, written: list[tuple[str, str]],
 ) -> None:  # fmt: skip
     """Its clock is believed after a minute; the log quotes the texts of the note."""
     caplog.set_level(logging.INFO)
@@ -82,6 +92,7 @@ async def test_grant_begins_and_ends_in_the_own_log(
     assert ACL in running.acls
     await trio.sleep(0.01 + 2 * PAUSE_SECONDS)
     assert running.acls == {OTHER}
+    assert set(written[1:]) == {(AUTHOR, CREATE), (AUTHOR, DELETE)}
     assert (keeper.statistics.begun, keeper.statistics.ended, keeper.statistics.failures) == (
         1, 1, 0,
     )  # fmt: skip
