@@ -11,6 +11,9 @@ import msgspec
 from authorizerd.acl.as_of import format_time
 from authorizerd.acl.audit.authors import Certainty
 from authorizerd.acl.errors import NotReadyError
+from authorizerd.acl.grants.reading import describe_note
+from authorizerd.acl.notes import is_note
+from authorizerd.acl.text.named_acl import NamedAcl, parse_acl
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.daemon.console.svg import Picture, draw_bars
 from authorizerd.daemon.console.visits import Shown, Visit
@@ -117,6 +120,7 @@ class ChangesPage:
                 for span in reversed(spans)
                 if span.added or span.removed
             ],
+            "latest": [(each, _read_note(each.acl)) for each in found.latest],
         }
 
     def _link(self, found: ChangeOverview, span: ChangeSpan) -> str:
@@ -128,6 +132,12 @@ class ChangesPage:
         if span is found.spans[-1] and found.is_cut:
             until = str(found.end.offset)
         return f"{self._path}?{urlencode({'since': since, 'until': until})}"
+
+
+def _read_note(named: NamedAcl) -> str:
+    """Return what a note says; "" for another ACL."""
+    acl = parse_acl(named)
+    return describe_note(acl) if is_note(acl) else ""
 
 
 def _shorten(time_ms: int) -> str:

@@ -7,7 +7,10 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from authorizerd.acl.model import AclAdded
+from authorizerd.acl.grants.model import Grant, make_grant_note
+from authorizerd.acl.grants.reading import describe_note
+from authorizerd.acl.model import Acl, AclAdded
+from authorizerd.acl.notes import NOTE_PRINCIPAL
 from authorizerd.acl.snapshot import with_acl
 from authorizerd.daemon.console.svg import PLOT_HEIGHT
 from authorizerd.daemon.queries import changes
@@ -32,12 +35,14 @@ HOUR_MS = 3_600_000
 class ChangesPlace(ConsolePlace):
     """A console over a log: three ACLs are added, and hours later one is removed."""
 
-    def __init__(self, folder: Path, name: str = "alice", hours: int = 5) -> None:
+    def __init__(
+        self, folder: Path, name: str = "alice", hours: int = 5, last: Acl | None = None
+    ) -> None:
         super().__init__(folder, log_dir=folder / "log")
-        given = [
-            AclAdded(acl_id(number), acl(f"User:{name}", topic=f"{name}-{number}"))
-            for number in range(1, 4)
-        ]
+        acls = [acl(f"User:{name}", topic=f"{name}-{number}") for number in range(1, 4)]
+        if last is not None:
+            acls[2] = last
+        given = [AclAdded(acl_id(number), each) for number, each in enumerate(acls, 1)]
         write_segment(
             folder / "log",
             0,
@@ -111,6 +116,17 @@ async def test_cut_answer_links_to_the_rest(
     (link,) = re.findall(r'href="([^"]*)">Continue from there', page)
     fields = dict(parse_qsl(urlsplit(unescape(link)).query))
     assert "ACLs added: 0, removed: 1" in await place.text(CHANGES, "root", 200, **fields)
+
+
+async def test_note_of_a_grant_is_shown_as_what_it_says(tmp_path: Path) -> None:
+    grant = Grant(
+        id="g1", acl=acl("User:a", topic="orders"), begin_ms=0, end_ms=TIME_MS, author="User:ops",
+        reason="INC-1",
+    )  # fmt: skip
+    place = ChangesPlace(tmp_path, last=make_grant_note(grant))
+    text = await place.text(CHANGES, "root", since="0")
+    assert describe_note(make_grant_note(grant)) in text
+    assert NOTE_PRINCIPAL not in text
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
