@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from authorizerd.acl.explanation.words import count_of
+from authorizerd.acl.grants.reading import describe_access
 from authorizerd.acl.model import Acl
 from authorizerd.cli.acl_file import read_text
 from authorizerd.management.groups.changes import GovernedChanges
@@ -60,9 +61,10 @@ def describe_governed(governed: GovernedChanges, named: Sequence[str]) -> Iterat
             "literally this one has this access"
         )
     if outcome is not None and outcome.there_before:
+        before = sorted(map(describe_access, outcome.there_before))
         yield (
-            f"kept: {count_of(outcome.there_before, 'ACL')} that groups give, because they were "
-            "there before: they stay when a member leaves"
+            f"{count_of(len(before), 'ACL')} that groups give did not come from groups, such as "
+            f"{before[0]}: a member who leaves keeps this access"
         )
     for name, count in sorted(governed.kept.items()):
         yield (

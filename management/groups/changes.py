@@ -47,8 +47,8 @@ class GroupOutcome(msgspec.Struct, frozen=True, kw_only=True):
         removed: how many of those made by now the plan deletes.
         losses: for each group of which it deletes some, how many the group has made by now, and how
             many of them are deleted.
-        there_before: the number of ACLs that the groups give, but did not make, and that stay when
-            a member leaves.
+        there_before: the ACLs that the groups give, but did not make, and that stay when a member
+            leaves.
     """
 
     set: str
@@ -58,7 +58,7 @@ class GroupOutcome(msgspec.Struct, frozen=True, kw_only=True):
     made_after: int
     removed: int
     losses: Mapping[str, tuple[int, int]]
-    there_before: int
+    there_before: tuple[Acl, ...]
 
 
 class GovernedChanges(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,7 +118,7 @@ def make_governed_changes(
             made_after=len(made),
             removed=len(dropped),
             losses=_count_losses(own_acls, dropped, own.expansion),
-            there_before=sum(not selector.manages(acl) for acl in given - made),
+            there_before=tuple(acl for acl in given - made if not selector.manages(acl)),
         )
     return GovernedChanges(
         changes=arrange(

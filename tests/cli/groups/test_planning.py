@@ -66,8 +66,8 @@ this plan manages only these ACLs:
 as listed by now.txt, with 1 ACL
 with super.users= (--super-users), allow.everyone.if.no.acl.found=false \
 (--allow-everyone-if-no-acl-found)
-warning: kept: 1 ACL that groups give, because they were there before: they stay when a member \
-leaves
+warning: 1 ACL that groups give did not come from groups, such as READ on topic literal `orders` \
+to User:bob: a member who leaves keeps this access
 written to plan.json
 """
     )

@@ -161,7 +161,7 @@ def test_claims_precede_what_they_claim_and_outlive_it() -> None:
 def test_acl_that_was_there_before_stays_when_its_member_leaves() -> None:
     joined = plan([A], [READ], {"g": {"User:a", "User:b"}})
     assert joined.outcome is not None
-    assert joined.outcome.there_before == 1
+    assert joined.outcome.there_before == (A,)
     left = carry_out({A}, joined.changes)
     left = carry_out(left, plan(left, [READ], {"g": {"User:c"}}).changes)
     assert without_notes(left) == {A, C}
