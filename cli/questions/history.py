@@ -156,7 +156,7 @@ def add_history_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--operation",
         help="with --principal and a resource: show when the answer to this question changed, and "
-        f"the change that made the difference. {asked.OPERATION_HELP}",
+        f"the change that made the difference. It is {asked.OPERATION_HELP}",
     )
     parser.add_argument("--host", help=f"with --operation: {asked.HOST_HELP} (default: unknown)")
     text = f"start here (default: the beginning of the log): {asked.MOMENT_HELP}"
