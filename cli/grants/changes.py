@@ -80,7 +80,7 @@ def find_new(listed: Listed, new: Grant) -> Change:
         if listed.is_present or other.is_waiting:
             waits = " and waiting" if other.is_waiting else ""
             raise RefusedError(
-                f"it is granted{waits} {describe_end(other)}: use --extend for a later end"
+                f"use --extend for a later end: it is granted{waits} {describe_end(other)}"
             )
     if listed.is_present and not listed.grants:
         raise RefusedError("this ACL exists without an end, so there is nothing to grant")
@@ -121,7 +121,7 @@ def find_change(listed: Listed, request: GrantRequest, author: str, now_ms: int)
     longer = replace(last, end_ms=request.end_ms, **texts)
     # An earlier attempt may have made it, but not deleted the earlier ends.
     if longer != last and request.end_ms <= last.end_ms:
-        raise RefusedError(f"it is granted {describe_end(last)}: an extension needs a later end")
+        raise RefusedError(f"expected a later end: it is granted {describe_end(last)}")
     new = make_grant_note(longer)
     return Change(longer, (new,), tuple(note for note in notes if note != new))
 

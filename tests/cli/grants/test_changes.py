@@ -45,7 +45,7 @@ _REVOKE = replace(_PERMANENT, action="revoke")
         (Listed([_GRANT], False), _GRANT, Change(_GRANT, (_ACL, _note(_GRANT)))),
         (Listed([], True), _GRANT, "exists without an end"),
         (Listed([], True), _WAITING, "exists without an end"),
-        (Listed([_OTHER], True), _GRANT, "granted until .*: use --extend"),
+        (Listed([_OTHER], True), _GRANT, "use --extend for a later end: it is granted until "),
         # A note whose ACL was deleted goes first.
         (Listed([_OTHER], False), _GRANT, Change(_GRANT, (), (_note(_OTHER),), is_last=False)),
         (Listed([replace(_WAITING, id="2")], False), _GRANT, "granted and waiting until"),
@@ -66,7 +66,7 @@ def test_new_grants(listed: Listed, new: Grant, expected: Change | str) -> None:
             Listed([_GRANT], True), _EXTEND,
             Change(_LONGER, (_note(_LONGER),), (_note(_GRANT),)),
         ),
-        (Listed([_OTHER], True), _EXTEND, "needs a later end"),
+        (Listed([_OTHER], True), _EXTEND, "expected a later end: it is granted until "),
         # An earlier attempt made the note.
         (
             Listed([_GRANT, _LONGER], True), _EXTEND,
