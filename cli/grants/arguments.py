@@ -68,7 +68,7 @@ def add_grant_arguments(parser: argparse.ArgumentParser) -> None:
     flags.add_text(begins, "--from", "TIME", "a later begin (default: now)", dest="begin")
     flags.add_text(begins, "--in", "DURATION", "the same, from now", dest="delay")
     record = parser.add_argument_group("what is recorded, and shown by acls grants")
-    flags.add_text(record, "--reason", "TEXT", "why, such as the number of a ticket")
+    flags.add_text(record, "--reason", "TEXT", "why, such as a ticket; a new grant needs it")
     text = "who grants it (default: the principal that this command logs in as)"
     flags.add_text(record, "--by", "AUTHOR", text)
     changes = parser.add_argument_group(
