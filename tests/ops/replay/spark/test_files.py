@@ -59,6 +59,7 @@ def test_a_file_is_created_once(files: Storage, folder: Path) -> None:
     assert not folder.exists()
 
 
+@pytest.mark.parametrize("files", ["LocalFiles", "HadoopFiles", "ServerFiles"], indirect=True)
 @pytest.mark.parametrize(("parts", "error"), [
     (["part-00000"], None), ([], "was stopped while being written"),
     (["part-00000", "part-00001"], "expected one part file, found 2"),
@@ -66,8 +67,6 @@ def test_a_file_is_created_once(files: Storage, folder: Path) -> None:
 def test_a_text_that_earlier_versions_wrote_is_read(
     files: Storage, tmp_path: Path, parts: list[str], error: str | None
 ) -> None:
-    if type(files).__name__ == "SparkFiles":
-        pytest.skip("it writes this layout itself")
     uri = tmp_path / "whatif.json"
     uri.mkdir()
     for name in ("_SUCCESS", *parts):
@@ -122,11 +121,10 @@ def test_a_file_system_without_such_a_step_is_refused(
         files.check_creates(str(tmp_path))
 
 
+@pytest.mark.parametrize("files", ["LocalFiles", "HadoopFiles", "SparkFiles"], indirect=True)
 def test_a_file_over_the_limit_is_rejected(
     files: Storage, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if type(files).__name__ == "ServerFiles":
-        pytest.skip("its limit is that of the task's process")
     monkeypatch.setattr("authorizerd.replay.plain_files.TEXT_BYTES_MAX", 3)
     folder.mkdir()
     (folder / "long").write_text("four")
