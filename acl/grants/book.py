@@ -129,6 +129,9 @@ class GrantBook:
             if only is None or acl in only:
                 theirs = [*grants.values()]
                 found = find_steps(theirs, state.has_acl, now_ms, _bind_ids(state, theirs))
+                if found.steps:  # another ACL may keep the name of a note that has gone
+                    theirs = [g for name, g in grants.items() if state.has_acl(name_note(name))]
+                    found = find_steps(theirs, state.has_acl, now_ms, _bind_ids(state, theirs))
                 steps += found.steps
                 if found.next_ms is not None:
                     next_ms = min(found.next_ms, next_ms or found.next_ms)
