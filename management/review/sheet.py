@@ -31,6 +31,8 @@ from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.management.formats.model import AclTextError
 from authorizerd.management.formats.unread import decode_text
 
+_OTHER_SEPARATOR: Final = re.compile(r';(?=["=+@-])')
+"""Where a spreadsheet that expects semicolons would begin a cell with a formula."""
 ACL_COLUMNS: Final = (
     "principal", "host", "operation", "permission_type", "resource_type", "resource_name",
     "pattern_type",
@@ -77,7 +79,8 @@ class Sheet(NamedTuple):
 def name_cells(acl: Acl) -> tuple[str, ...]:
     """Return the cells of ``ACL_COLUMNS``, each on one line."""
     named = asdict(name_acl(acl))
-    return tuple(escape_unprintable(named[column]) for column in ACL_COLUMNS)
+    cells = (escape_unprintable(named[column]) for column in ACL_COLUMNS)
+    return tuple(map(_escape_separators, cells))
 
 
 def name_id(acl: Acl, acl_id: bytes | None) -> str:
@@ -108,8 +111,15 @@ def write_sheet(state: str, rows: Sequence[Mapping[str, str | int]]) -> str:
     return file.getvalue()
 
 
+def _escape_separators(cell: str) -> str:
+    return _OTHER_SEPARATOR.sub(r"\\x3b", cell)
+
+
 def _guard(cell: str | int) -> str | int:
-    return cell if not cell or isinstance(cell, int) or _SAFE.fullmatch(cell) else f"'{cell}"
+    if not cell or isinstance(cell, int):
+        return cell
+    cell = _escape_separators(cell)
+    return cell if _SAFE.fullmatch(cell) else f"'{cell}"
 
 
 def _digest(cells: Iterable[str]) -> str:

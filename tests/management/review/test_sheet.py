@@ -109,6 +109,14 @@ def test_no_cell_is_a_formula_and_only_figures_are_numbers() -> None:
             assert (column == "requests") is cell.isdecimal(), cell
 
 
+def test_spreadsheet_that_expects_semicolons_sees_no_formula() -> None:
+    hostile = acl("User:a;=1+1", "READ", group='b;"=1";@x;-1;+1;c')
+    text = sheet_of(hostile, *ACLS)
+    cells = [cell for line in text.splitlines() for cell in line.split(";")]
+    assert not [cell for cell in cells if cell.lstrip('"')[:1] in tuple("=+@-")]
+    assert read_sheet(text.encode()).rows[0].acl == name_cells(hostile)
+
+
 def test_plain_names_have_no_apostrophe() -> None:
     assert "'" not in sheet_of(acl("User:CN=a,OU=b", "READ", topic="orders-1"), acl(topic="*"))
 
