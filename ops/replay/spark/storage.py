@@ -171,9 +171,7 @@ class HadoopFiles:
             stream.write(bytearray(data))
             stream.close()
         except SPARK_ERRORS as error:
-            if not any(
-                name in str(error) for name in ("AlreadyExists", "412", "PreconditionFailed")
-            ):
+            if not any(sign in str(error) for sign in _SIGNS_OF_CONFLICT):
                 raise
             return False
         return True
