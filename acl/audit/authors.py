@@ -215,14 +215,6 @@ class Authors:
         return "the audit logs have a gap at that time"
 
 
-def find_authors(
-    changes: Iterable[PastChange], evidence: Evidence, window: Window = DEFAULT_WINDOW
-) -> list[Author]:
-    """Return the author of each change, in order."""
-    authors = Authors(evidence, window)
-    return [authors.find(change) for change in changes]
-
-
 def _name(requests: Sequence[AuditedRequest], certainty: Certainty) -> Author:
     principals = tuple(sorted({each.principal for each in requests}))
     if len(principals) > 1:

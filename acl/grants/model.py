@@ -1,8 +1,8 @@
 """A grant: an ACL that a note gives an end, perhaps a later begin, an author and a reason.
 
-Until the begin, only the note exists, and it is *waiting*. Whoever begins the grant creates the ACL
-and an *active* note in one atomic request, and deletes the waiting note afterwards. Whoever ends it
-deletes the ACL and the note in one request.
+Until the begin, only the note exists, and it is *waiting*. At the begin, one atomic request creates
+the ACL and an *active* note, and another one deletes the waiting note. At the end, one request
+deletes the ACL and the note.
 
 **Invariant:** what a note says never depends on who reads it. Times are UTC, in milliseconds.
 """

@@ -101,11 +101,6 @@ def parse_file(text: str) -> Path:
     return Path(parse_path(text))
 
 
-def parse_ratio(text: str) -> float:
-    """Parse a number from 0 to 1."""
-    return _parse_number(text, "a number from 0 to 1", lambda number: 0 <= number <= 1)
-
-
 def parse_days(text: str) -> float:
     """Parse a number of days above 0."""
     return _parse_number(text, "a number of days above 0", lambda number: 0 < number < math.inf)

@@ -7,10 +7,10 @@ from typing import Final, get_args
 
 from authorizerd.acl.audit.recorded.event import LineFormat
 from authorizerd.acl.audit.recorded.times import find_zone
+from authorizerd.cli.program.flag_values import parse_ratio
 from authorizerd.replay.options import (
     parse_file,
     parse_path,
-    parse_ratio,
     refuse,
     resolve_input,
     resolve_output,

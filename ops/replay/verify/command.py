@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from authorizerd.acl.known_settings import KnownSettings
 from authorizerd.acl.releases import Release
 from authorizerd.acl.text.printable import escape_json
-from authorizerd.cli.program.flag_values import parse_duration
+from authorizerd.cli.program.flag_values import parse_duration, parse_ratio
 from authorizerd.image.errors import ChangeError
 from authorizerd.replay.acls.errors import AclSourceError
 from authorizerd.replay.ingest.options import (
@@ -32,7 +32,7 @@ from authorizerd.replay.local.errors import NeedsSparkError, TrafficError
 from authorizerd.replay.local.tallies import Part, Summand
 from authorizerd.replay.local.traffic import count_logs, sum_lines
 from authorizerd.replay.messages import EXIT_DENIED, EXIT_DONE
-from authorizerd.replay.options import parse_path, parse_ratio, refuse
+from authorizerd.replay.options import parse_path, refuse
 from authorizerd.replay.plans import IngestPlan
 from authorizerd.replay.submit.options import (
     SparkOptions,

@@ -22,7 +22,6 @@ from authorizerd.acl.audit.authors import (
     Evidence,
     EvidenceBuilder,
     Window,
-    find_authors,
 )
 from authorizerd.acl.past import PastChange
 from tests.support.acls import acl
@@ -246,7 +245,8 @@ def test_named_author_is_the_true_one(seed: int, logs: str) -> None:
         files = [(name, lines) for name, lines in files if random.random() < 0.7]
         files = [(name, part) for name, lines in files for part in lose_lines(random, lines)]
     given_lines = [line.request for _, lines in files for line in lines if line.request is not None]
-    authors = find_authors([each for each, _ in world.changes], collect(files))
+    found = Authors(collect(files), WINDOW)
+    authors = [found.find(each) for each, _ in world.changes]
     for (made, true), author in zip(world.changes, authors, strict=True):
         match author.certainty:
             case Certainty.WRITTEN | Certainty.COMPLETE:
