@@ -32,6 +32,10 @@ CALLER_GROUP: Final = (
 )
 """The group, for Python's ``re`` and Arrow's RE2."""
 SAMPLE_RATE_GROUP: Final = r"\[sampleRate=[0-9.e+-]{1,20}\]"
+is_sampled: Final = re.compile(
+    rb' \[sampleRate=[^\]]{1,20}\](?:\r*$|(?:\\+[nr])*\\*")|"sample_rate\\*":(?!1(?:\.0)?[,}])'
+).search
+"""Matches this daemon's sampled lines, in Kafka's format and in JSON, also inside a wrapper."""
 _LOGGER: Final = f"({LOGGER_NAME})"
 _MARKER: Final = f"{_LOGGER} [knownBy="
 _ending: Final = re.compile(rf"( {CALLER_GROUP})(?: {SAMPLE_RATE_GROUP})?[\r\n]*")

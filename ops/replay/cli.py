@@ -18,6 +18,7 @@ from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.messages import EXIT_DONE, EXIT_FAULT, MESSAGE
 from authorizerd.replay.options import PathError, parse_file, refuse
 from authorizerd.replay.report.errors import ReportError
+from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.submit.errors import SubmissionError
 from authorizerd.replay.usage.errors import UsageError
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from authorizerd.replay.plans import Plan
 
 _NAMED_ERRORS: Final = (
-    AclSourceError, PathError, ReportError, SubmissionError, TrafficError, UsageError,
+    AclSourceError, JobError, PathError, ReportError, SubmissionError, TrafficError, UsageError,
 )  # fmt: skip
 
 
@@ -89,9 +90,9 @@ def _run_job(parsed: argparse.Namespace) -> int:
     if refused is not None:
         refuse(parsed, refused)
     if hasattr(parsed, "engine") and not is_followed:
-        from authorizerd.replay.engines import run_recorded
+        from authorizerd.replay.engines import run_ingest, run_recorded
 
-        return run_recorded(parsed, options)
+        return (run_recorded if hasattr(parsed, "events") else run_ingest)(parsed, options)
     plan: Plan = parsed.make_plan(parsed, is_local=options.is_local)
     return submit(plan, options)
 

@@ -70,6 +70,35 @@ def run_recorded(parsed: argparse.Namespace, options: SparkOptions) -> int:
     return _run_on_spark(logs, plan, options)
 
 
+def run_ingest(parsed: argparse.Namespace, options: SparkOptions) -> int:
+    """Run ``ingest``, and return its exit code.
+
+    Raises:
+        JobError: as ``ingest.adding.add``.
+        SubmissionError: Spark is needed, and cannot be started.
+    """
+    plan: IngestPlan = parsed.make_plan(parsed, is_local=options.is_local)
+    return _ingest(plan, options, why_spark(parsed, options), is_forced=parsed.engine == "local")
+
+
+def _ingest(plan: IngestPlan, options: SparkOptions, needed: str | None, *, is_forced: bool) -> int:
+    try:
+        if needed is not None:
+            raise NeedsSparkError(needed)
+        if find_spec("pyarrow") is None:
+            raise NeedsSparkError("pyarrow, which writes events without Spark, is not installed")
+        from authorizerd.replay.local.runs import ingest
+
+        return ingest(plan)
+    except NeedsSparkError as error:
+        if is_forced:
+            raise TrafficError(f"{error.reason}: use --engine spark") from error
+        _say(f"engine: spark ({error.reason})")
+    from authorizerd.replay.submit.submitter import submit
+
+    return submit(plan, options)
+
+
 def _run_here(
     logs: IngestPlan | None, plan: UsagePlan | WhatIfPlan, *, bytes_max: int | None
 ) -> int:
@@ -127,7 +156,7 @@ def _run_on_spark(logs: IngestPlan | None, plan: Plan, options: SparkOptions) ->
 
     if logs is None:
         return submit(plan, options)
-    code = submit(logs, options)
+    code = _ingest(logs, options, None, is_forced=False)
     if code != EXIT_DONE:
         return code
     # The ingest made the output directory, and the plan has already checked it.

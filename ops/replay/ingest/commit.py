@@ -26,9 +26,9 @@ from authorizerd.acl.text.decoding_errors import DECODING_ERRORS, describe_decod
 from authorizerd.replay.ingest.report import Ingested
 from authorizerd.replay.plain_files import HalfWrittenError, LocalFiles, Storage
 
-SCHEMA_VERSION: Final = 1
-"""The version of this layout. A commit of an earlier version is read with the defaults of the
-fields that it lacks, and the next ingest writes it in this version."""
+SCHEMA_VERSION: Final = 2
+"""The version of this layout. Tables of version 1 can be read, but not added to: their rows have no
+hashes."""
 PARTS: Final = ("events", "set_aside", "tuples")
 """The directories of a table that contain a subdirectory for each run."""
 
@@ -47,9 +47,9 @@ class Input(msgspec.Struct, frozen=True, kw_only=True):
     modified_ms: int
 
 
-Digest = tuple[int, int, int, int]
-"""The sums of the halves of the rows' hashes, and of the hashes of their beginnings."""
-NO_ROWS: Final[Digest] = (0, 0, 0, 0)
+Digest = tuple[int, int]
+"""The sums of the halves of the rows' hashes (``parse.hashes``)."""
+NO_ROWS: Final[Digest] = (0, 0)
 
 
 class Content(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +61,7 @@ class Content(msgspec.Struct, frozen=True, kw_only=True):
         digest: sums of the rows' hashes, keyed with the table's ``salt``; the order does not count.
         first: the hash of the first event's beginning; None without events.
         last: the hash of the last row.
-        ends_unreadable: True if the last row was set aside.
+        last_head: the hash of its beginning; None if it was set aside.
         run: the run that contains the rows after the first ``skipped_rows``.
         skipped_rows: the number of leading rows that an earlier run contains.
         skipped_digest: their digest.
@@ -72,7 +72,7 @@ class Content(msgspec.Struct, frozen=True, kw_only=True):
     digest: Digest
     first: int | None
     last: int
-    ends_unreadable: bool
+    last_head: int | None
     run: str
     skipped_rows: int = 0
     skipped_digest: Digest = NO_ROWS
@@ -154,6 +154,9 @@ def decode_commit(data: bytes) -> Commit:
             f"expected schema version {SCHEMA_VERSION} or lower, found {version}: "
             "use a newer authorizerd"
         )
+    if version < SCHEMA_VERSION:
+        # Its contents have hashes of another kind.
+        data = msgspec.json.encode(msgspec.json.decode(data, type=dict) | {"contents": []})
     return _decoder.decode(data)
 
 

@@ -9,24 +9,25 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from pyspark.sql import SparkSession
-
 from authorizerd.replay.ingest.commit import (
     PARTS,
+    SCHEMA_VERSION,
     Commit,
+    TableError,
     decode_commit,
     encode_commit,
+    find_newest_commit,
     find_numbers,
+    list_commits,
     name_commit,
 )
+from authorizerd.replay.ingest.report import add_up
 from authorizerd.replay.plain_files import TEXT_BYTES_MAX, HalfWrittenError, Storage, sync
 from authorizerd.replay.spark.errors import JobError
-from authorizerd.replay.spark.files import read_text, write_text
-from authorizerd.replay.spark.listing import local_path
-from authorizerd.replay.spark.storage import open_storage
 from authorizerd.replay.text import encode_json
 
 COMMITS_KEPT: Final = 5
@@ -35,19 +36,54 @@ COMMITS_KEPT: Final = 5
 _RUN: Final = re.compile(r"run=(([0-9]{8})-[0-9a-f]+)")
 
 
-def check_commits(spark: SparkSession, table: str) -> None:
+def check_commits(storage: Storage, table: str) -> None:
     """Check that commits can be created in one step where the table is.
 
     Raises:
         JobError: they cannot.
         OSError: the place cannot be reached.
     """
-    place = f"{table}/commits/{name_commit(1)}"
-    open_storage(spark, place).check_creates(place)
+    storage.check_creates(f"{table}/commits/{name_commit(1)}")
 
 
-def create_commit(spark: SparkSession, table: str, commit: Commit) -> None:
+def find_table(storage: Storage, table: str, *, overwrite: bool) -> Commit:
+    """Return the newest commit of a table, to which an ingest adds a run; its number is 0 if none.
+
+    Args:
+        overwrite: the table will be emptied: return only the number of its newest commit.
+
+    Raises:
+        JobError: the directory contains other files, or the newest commit cannot be read, or is of
+            an earlier version.
+    """
+    try:
+        numbers = list_commits(storage, table)
+        commit = None if overwrite else find_newest_commit(storage, table)
+    except TableError as error:
+        raise JobError(f"--out: {error}") from error
+    if commit is not None:
+        if commit.schema_version < SCHEMA_VERSION:
+            raise JobError(
+                f"--out: {table}: an earlier version wrote this table, and did not record what is "
+                "needed to recognize lines that it has. It can be read, but not added to: run "
+                f"ingest with --input {table} and a new --out, and add to that one"
+            )
+        return commit
+    others = set(storage.names(table)) - {*PARTS, "commits", "ingest.json"}
+    if others and not overwrite:
+        raise JobError(
+            f"--out: {table}: expected a table or an empty directory, found {min(others)}; "
+            "--overwrite ignores other files"
+        )
+    number = max(numbers, default=0) if overwrite else 0
+    return Commit(number=number, salt=0, runs=(), tuples_run=None, ingested=add_up([], 0))
+
+
+def create_commit(storage: Storage, table: str, commit: Commit, folder: Path | None) -> None:
     """Make ``commit`` the content of the table.
+
+    Args:
+        folder: the directory of the table on this machine; None if only Spark reaches it.
 
     Raises:
         JobError: another ingest has created a commit of this number, or the table is too large.
@@ -59,11 +95,9 @@ def create_commit(spark: SparkSession, table: str, commit: Commit) -> None:
             f"--out: {table}: expected a commit of at most {TEXT_BYTES_MAX} bytes, found "
             f"{len(data)}: too many files were read: continue with another --out"
         )
-    folder = local_path(spark, table)
     if folder is not None:
         _sync_runs(folder, commit)
     place = f"{table}/commits/{name_commit(commit.number)}"
-    storage = open_storage(spark, place)
     _remove_half(storage, place)
     if not storage.create(place, data):
         raise JobError(
@@ -74,28 +108,25 @@ def create_commit(spark: SparkSession, table: str, commit: Commit) -> None:
         sync(folder)
 
 
-def write_totals(spark: SparkSession, table: str, commit: Commit) -> None:
+def write_totals(storage: Storage, table: str, commit: Commit) -> None:
     """Write ``ingest.json`` if it differs from the totals of ``commit``.
 
     Raises:
         OSError: it cannot be written.
     """
-    place, text = f"{table}/ingest.json", encode_json(commit.ingested)
-    try:
-        if read_text(spark, place) == text:
+    place, text = f"{table}/ingest.json", encode_json(commit.ingested).encode()
+    with suppress(FileNotFoundError):
+        if storage.read(place) == text:
             return
-    except (FileNotFoundError, UnicodeDecodeError):
-        pass
-    write_text(spark, place, text)
+    storage.replace(place, text)
 
 
-def remove_unneeded(spark: SparkSession, table: str, commit: Commit, *, kept: int) -> None:
+def remove_unneeded(storage: Storage, table: str, commit: Commit, *, kept: int) -> None:
     """Remove all but the ``kept`` newest commits, and the runs that those do not name.
 
     Raises:
         OSError: the table cannot be read.
     """
-    storage = open_storage(spark, table)
     names = sorted(map(name_commit, find_numbers(storage.names(f"{table}/commits"))), reverse=True)
     for name in names[kept:]:
         storage.remove(f"{table}/commits/{name}")

@@ -20,10 +20,14 @@ ALL: Final = 2**63 - 1
 
 
 class First(NamedTuple):
-    """The first rows of a content: their digest, and the ``sequence`` of the last one."""
+    """The first rows of a content: their digest, and the ``sequence`` of the last one.
+
+    ``head`` is the hash of the beginning of the last one, None if it was set aside.
+    """
 
     digest: Digest
     end: int
+    head: int | None = None
 
 
 ReadFirst = Callable[[Content, int], First]
@@ -83,23 +87,22 @@ def _share(longer: Content, shorter: Content, read_first: ReadFirst) -> tuple[in
     if first is None or first.digest == shorter.digest:
         return None if first is None else (shorter.rows, first)
     before = shorter.rows - 1
-    begins_alike = first.digest[2:] == shorter.digest[2:]
-    if not before or not (begins_alike or shorter.ends_unreadable):
+    if not before or shorter.last_head not in (None, first.head):
         return None
     first, last = _find_first(longer, before, read_first), split_hash(shorter.last)
     expected = shorter.digest[0] - last[0], shorter.digest[1] - last[1]
-    return (before, first) if first is not None and first.digest[:2] == expected else None
+    return (before, first) if first is not None and first.digest == expected else None
 
 
 def _find_first(content: Content, rows: int, read_first: ReadFirst) -> First | None:
     """Return the leading rows, or None if the content's run has only later ones."""
     if rows == content.rows:
-        return First(content.digest, ALL)
+        return First(content.digest, ALL, content.last_head)
     further = rows - content.skipped_rows
     if further < 0:
         return None
     first = read_first(content, further) if further else First(NO_ROWS, -1)
-    return First(add_digests(content.skipped_digest, first.digest), first.end)
+    return first._replace(digest=add_digests(content.skipped_digest, first.digest))
 
 
 def split_hash(value: int) -> tuple[int, int]:
@@ -109,4 +112,4 @@ def split_hash(value: int) -> tuple[int, int]:
 
 def add_digests(one: Digest, other: Digest) -> Digest:
     """Return the digest of the rows of both operands."""
-    return one[0] + other[0], one[1] + other[1], one[2] + other[2], one[3] + other[3]
+    return one[0] + other[0], one[1] + other[1]

@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
 import msgspec
-from pyspark.sql import SparkSession
 
 from authorizerd.replay.ingest.commit import Input
-from authorizerd.replay.ingest.local_files import find_files, needs_hadoop
 from authorizerd.replay.ingest.parse.logs import UNSUPPORTED_SUFFIXES, find_suffix
-from authorizerd.replay.ingest.table import open_table
 from authorizerd.replay.spark.errors import JobError
-from authorizerd.replay.spark.listing import escape_glob, list_files, local_path
 
-_TABLE_FILE: Final = re.compile(
+TABLE_FILE: Final = re.compile(
     r"(?s)(.*?)/(?:commits/[0-9]{8}\.json(?:/[^/]*)?"
     r"|events/run=[^/]+/day=[^/]+/[^/]+\.parquet)"
 )
@@ -38,17 +34,18 @@ class Inputs(msgspec.Struct, frozen=True, kw_only=True):
     parquet: tuple[str, ...]
 
 
-def find_inputs(spark: SparkSession, inputs: Iterable[str]) -> tuple[Input, ...]:
-    """Return the files that paths, directories, globs and URIs match, each once.
+def collect(
+    inputs: Iterable[str], list_input: Callable[[str], Iterable[Input]]
+) -> tuple[Input, ...]:
+    """Return the files that ``list_input`` finds for paths, globs and URIs, in order, each once.
 
     Raises:
-        JobError: an input matches no file, a file that cannot be read, or a table that has lost
-            files.
+        JobError: an input matches no file, or a file that cannot be read.
     """
     found: dict[str, Input] = {}  # a dict keeps the order, and each file once
     for text in inputs:
         try:
-            files = _keep_live(spark, sorted(_list(spark, text), key=lambda file: file.uri))
+            files = sorted(list_input(text), key=lambda file: file.uri)
         except OSError as error:
             named = f"{error.filename}: {error.strerror}" if error.filename else str(error)
             raise JobError(named) from error
@@ -94,7 +91,7 @@ def check_sources(files: Iterable[Input], topics: Iterable[str]) -> None:
         JobError: there is another table, a log or a topic besides a table.
     """
     uris = [file.uri for file in files]
-    tables = dict.fromkeys(found[1] for found in map(_TABLE_FILE.fullmatch, uris) if found)
+    tables = dict.fromkeys(found[1] for found in map(TABLE_FILE.fullmatch, uris) if found)
     others = [*topics, *(uri for uri in uris if _kind(uri) != "parquet")]
     table, *others = (*tables, *others) if tables else ("",)
     if others:
@@ -125,17 +122,13 @@ def _kind(uri: str) -> str:
     return "packed" if find_suffix(name) else "plain"
 
 
-def _list(spark: SparkSession, text: str) -> Iterator[Input]:
-    """Yield the files that ``text`` names, and those below directories, except hidden ones."""
-    path = local_path(spark, text)
-    if path is not None and not needs_hadoop(str(path)):
-        yield from map(_describe, find_files(str(path)))
-        return
-    for file in list_files(spark, escape_glob(text)) or list_files(spark, text):
-        yield Input(uri=file.path, bytes=file.length, modified_ms=file.modified_ms)
+def describe(path: Path) -> Input:
+    """Return a file of this machine.
 
-
-def _describe(path: Path) -> Input:
+    Raises:
+        JobError: it is not a regular file, or its name is not UTF-8.
+        OSError: it does not exist.
+    """
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
         # A pipe has size 0, so nothing would be read.
@@ -146,18 +139,3 @@ def _describe(path: Path) -> Input:
     except UnicodeEncodeError as error:
         raise JobError(f"{str(path)!a}: expected a name in UTF-8: rename the file") from error
     return Input(uri=uri, bytes=status.st_size, modified_ms=status.st_mtime_ns // 1_000_000)
-
-
-def _keep_live(spark: SparkSession, files: list[Input]) -> list[Input]:
-    """Return the files; of a table's files, keep only the events of live runs."""
-    found = (_TABLE_FILE.fullmatch(file.uri) for file in files)
-    for root in sorted({match[1] for match in found if match}):
-        table = open_table(spark, root, option="--input")
-        table.events()  # raises an error if some are missing
-        live = tuple(f"{root}/events/run={run.id}/" for run in table.commit.runs)
-        files = [
-            file
-            for file in files
-            if file.uri.startswith(live) or not file.uri.startswith(f"{root}/")
-        ]
-    return files

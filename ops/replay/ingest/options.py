@@ -47,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="for a kafka:// input: Kafka's client properties, for TLS and authentication",
     )
+    add_engine_argument(parser, "where to read: this machine's processes (local) or Spark")
     add_reading_arguments(parser)
 
 
@@ -114,13 +115,15 @@ def add_recorded_group(
     return recorded
 
 
-def add_engine_argument(parser: argparse.ArgumentParser) -> None:
+def add_engine_argument(
+    parser: argparse.ArgumentParser, what: str = "where to evaluate: this process (local) or Spark"
+) -> None:
     """Add ``--engine``."""
     parser.add_argument(
         "--engine",
         default="auto",
         choices=("auto", "local", "spark"),
-        help="where to evaluate: this process (local) or Spark; default: auto, by their size",
+        help=f"{what}; default: auto, by the inputs and their size",
     )
 
 

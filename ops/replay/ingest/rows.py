@@ -19,9 +19,9 @@ from pyspark.sql.types import BooleanType, StringType, TimestampType
 from authorizerd.acl.audit.recorded.event import LINE_BYTES_MAX, UNKNOWN_LEVEL, Reason
 from authorizerd.replay.ingest.inputs import Inputs
 from authorizerd.replay.ingest.packed import packed_files, packed_rows
-from authorizerd.replay.ingest.parse.columns import EventReader
+from authorizerd.replay.ingest.parse.columns import SCHEMA, EventHasher, EventReader
 from authorizerd.replay.ingest.parse.logs import read_log
-from authorizerd.replay.ingest.schemas import EVENT_COLUMNS, ROWS_SCHEMA
+from authorizerd.replay.ingest.schemas import EVENT_COLUMNS, ROWS_SCHEMA, describe_columns
 from authorizerd.replay.plans import LineLayout
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.listing import escape_glob
@@ -33,26 +33,27 @@ _TYPES: Final = {"at": TimestampType, "allowed": BooleanType}
 Batches = Iterator[pyarrow.RecordBatch]
 
 
-def read_rows(spark: SparkSession, inputs: Inputs, layout: LineLayout) -> DataFrame:
+def read_rows(spark: SparkSession, inputs: Inputs, layout: LineLayout, salt: int) -> DataFrame:
     """Return the rows of all files, at least one, with ``file`` and ``sequence``.
 
     ``reason`` is null for an event and empty for a blank line; ``line`` is null for an event.
+    ``salt`` is the key of the rows' hashes.
 
     Raises:
         JobError: a Parquet file lacks columns of events.
     """
     parts = []
     if inputs.plain:
-        parts.append(parse_lines(read_lines(spark, inputs.plain), layout))
+        parts.append(parse_lines(read_lines(spark, inputs.plain), layout, salt))
     if inputs.packed:
-        parts.append(parse_archives(packed_rows(spark, inputs.packed), layout))
+        parts.append(parse_archives(packed_rows(spark, inputs.packed), layout, salt))
     if inputs.parquet:
-        parts.append(_parquet(spark, inputs.parquet))
+        parts.append(_parquet(spark, inputs.parquet, salt))
     rows = reduce(DataFrame.unionByName, parts)
     return rows.select("*", sql.monotonically_increasing_id().alias("sequence"))
 
 
-def parse_lines(lines: DataFrame, layout: LineLayout) -> DataFrame:
+def parse_lines(lines: DataFrame, layout: LineLayout, salt: int = 0) -> DataFrame:
     """Return the columns of ``SCHEMA`` for rows of ``line``, and the other columns unchanged.
 
     Lines need not be valid UTF-8.
@@ -60,7 +61,7 @@ def parse_lines(lines: DataFrame, layout: LineLayout) -> DataFrame:
     others = [field for field in lines.schema.fields if field.name != "line"]
     more = (f"{other.name} {other.dataType.simpleString()}" for other in others)
     schema = ", ".join([ROWS_SCHEMA, *more])
-    read = partial(_read_lines, layout=layout)
+    read = partial(_read_lines, layout=layout, salt=salt)
     return _with_text(cut_lines(lines).mapInArrow(read, schema))
 
 
@@ -72,9 +73,9 @@ def cut_lines(lines: DataFrame) -> DataFrame:
     return lines.withColumn("line", cut)
 
 
-def parse_archives(archives: DataFrame, layout: LineLayout) -> DataFrame:
+def parse_archives(archives: DataFrame, layout: LineLayout, salt: int) -> DataFrame:
     """Return the columns of ``SCHEMA`` and ``file`` for the rows of ``packed_rows``."""
-    read = partial(_read_archives, layout=layout)
+    read = partial(_read_archives, layout=layout, salt=salt)
     return _with_text(archives.mapInArrow(read, f"{ROWS_SCHEMA}, file string"))
 
 
@@ -91,8 +92,8 @@ def _with_text(rows: DataFrame) -> DataFrame:
     return rows.withColumn("line", sql.col("line").cast("string"))
 
 
-def _read_lines(batches: Batches, layout: LineLayout) -> Batches:
-    reader = EventReader.of(layout)
+def _read_lines(batches: Batches, layout: LineLayout, salt: int) -> Batches:
+    reader = EventReader.of(layout, salt)
     for batch in batches:
         rows = reader.read(batch["line"])
         for name in batch.schema.names:
@@ -101,14 +102,14 @@ def _read_lines(batches: Batches, layout: LineLayout) -> Batches:
         yield rows
 
 
-def _read_archives(batches: Batches, layout: LineLayout) -> Batches:
-    reader = EventReader.of(layout)
+def _read_archives(batches: Batches, layout: LineLayout, salt: int) -> Batches:
+    reader = EventReader.of(layout, salt)
     for file, packed in packed_files(batches):
         for rows in reader.read_blocks(read_log(file, packed)):
             yield rows.append_column("file", pyarrow.repeat(file, len(rows)))
 
 
-def _parquet(spark: SparkSession, uris: tuple[str, ...]) -> DataFrame:
+def _parquet(spark: SparkSession, uris: tuple[str, ...], salt: int) -> DataFrame:
     """Return the events of Parquet files that have the column names of an ingest."""
     # Without mergeSchema, a column that the first file lacks is lost in all files.
     merging = spark.read.option("mergeSchema", "true")
@@ -121,13 +122,23 @@ def _parquet(spark: SparkSession, uris: tuple[str, ...]) -> DataFrame:
     file = sql.col("_metadata.file_path")
     if "file" in rows.columns:
         file = sql.coalesce(sql.col("file").cast("string"), file)
-    return rows.select(
+    columns = rows.select(
         sql.when(is_missing, sql.to_json(sql.struct("*"))).alias("line"),
         file.alias("file"),
         sql.when(is_missing, Reason.MISSING_VALUE).alias("reason"),
         sql.col("at").cast("date").alias("day"),
-        *(_column(rows, name).alias(name) for name in EVENT_COLUMNS),
+        *(_column(rows, name).alias(name) for name in EVENT_COLUMNS if name != "hash"),
     )
+    schema = f"{describe_columns(SCHEMA)}, file string".replace("line binary", "line string")
+    return columns.mapInArrow(partial(_hash_rows, salt=salt), schema)
+
+
+def _hash_rows(batches: Batches, salt: int) -> Batches:
+    """Add the hashes of rows that another program, or another table, has."""
+    hasher = EventHasher(salt)
+    for batch in batches:
+        hashed = batch.append_column("hash", hasher.hash(batch))
+        yield hashed.select([*SCHEMA.names, "file"])
 
 
 def _check_columns(uris: tuple[str, ...], rows: DataFrame) -> None:

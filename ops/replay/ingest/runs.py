@@ -1,4 +1,4 @@
-"""Write the runs of an events table, and read them back.
+"""Write the runs of an events table on Spark, and read them back.
 
 **Invariant:** a run's directories are its own: no other run writes into them, and nothing reads
 them before a commit names the run.
@@ -6,64 +6,125 @@ them before a commit names the run.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
-from typing import Final, NamedTuple
+from typing import Final
 
-from pyspark.sql import Column, DataFrame, Observation, Row, SparkSession
+from pyspark.sql import DataFrame, Observation, Row, SparkSession
 from pyspark.sql import functions as sql
 
-from authorizerd.acl.audit.recorded.event import Reason
-from authorizerd.replay.ingest.commit import NO_ROWS, PARTS, Content, Digest
+from authorizerd.replay.ingest.adding import TupleCount, Written
+from authorizerd.replay.ingest.commit import NO_ROWS, Commit, Content, Input
 from authorizerd.replay.ingest.contents import First, add_digests
-from authorizerd.replay.ingest.direct import Places, are_here, plan_tasks, write_run
-from authorizerd.replay.ingest.inputs import Inputs
-from authorizerd.replay.ingest.parse.columns import BLANK
-from authorizerd.replay.ingest.report import Ingested, count_lines
-from authorizerd.replay.ingest.schemas import EVENT_COLUMNS
-from authorizerd.replay.ingest.table import read_events
+from authorizerd.replay.ingest.inputs import TABLE_FILE, collect, describe, sort_inputs
+from authorizerd.replay.ingest.local_files import find_files, needs_hadoop
+from authorizerd.replay.ingest.parse.hashes import RowHashes
+from authorizerd.replay.ingest.records import NewRecords, Offsets
+from authorizerd.replay.ingest.rows import read_rows
+from authorizerd.replay.ingest.schemas import ASIDE_SCHEMA, EVENT_COLUMNS, TUPLE
+from authorizerd.replay.ingest.summary import BLANK, Group
+from authorizerd.replay.ingest.sums import split_tuples, sum_by_rule, sum_tuples
+from authorizerd.replay.ingest.table import Table, open_table, read_events
+from authorizerd.replay.ingest.topics import find_records, read_new_rows
 from authorizerd.replay.plans import LineLayout
-from authorizerd.replay.spark.files import remove
-from authorizerd.replay.spark.listing import escape_glob, local_path
-from authorizerd.replay.spark.session import is_local
+from authorizerd.replay.spark.errors import JobError
+from authorizerd.replay.spark.failures import SPARK_ERRORS
+from authorizerd.replay.spark.listing import escape_glob, list_files, local_path
+from authorizerd.replay.spark.storage import open_storage
+from authorizerd.replay.spark.topics import RECORDS_DELETED, tells_of_loss
+from authorizerd.replay.topics import Topic
 
-_ASIDE_SCHEMA: Final = "line string, reason string, file string, sequence long"
-_ASIDE: Final = ("line", "reason", "file", "sequence")
+_ASIDE: Final = ("line", "reason", "file", "sequence", "hash")
 _EVENT: Final = (*EVENT_COLUMNS, "file", "sequence")
 # Rules are long and numerous: with the default size, Parquet would abandon their dictionary.
 _WRITING: Final = {"parquet.enable.dictionary#rule": "false"}
 _BUCKET_BITS: Final = 16
-_FILES_A_DAY_MAX: Final = 8
-_ROWS_A_FILE_MIN: Final = 100_000
 
 
-class RunSummary(NamedTuple):
-    """A run's figures (without ``tuples``), its days, and the content of each of its files."""
+class SparkRuns:
+    """The runs in the directory of a table; see ``adding.Runs``."""
 
-    run: str
-    ingested: Ingested
-    days: tuple[str, ...]
-    contents: tuple[Content, ...]
-
-
-class Runs:
-    """The runs in the directory of a table; ``salt`` is the key of the hashes of rows."""
-
-    def __init__(self, spark: SparkSession, table: str, salt: int) -> None:
+    def __init__(self, spark: SparkSession, table: str) -> None:
         self._spark = spark
         self._table = table
-        head = ("at", "allowed", "principal", "host", "operation")
-        self._hash_event = {
-            "hash": sql.xxhash64(sql.lit(salt), *EVENT_COLUMNS),
-            "head": sql.xxhash64(sql.lit(salt), *head),
-        }
-        self._hash_line = {
-            "hash": sql.xxhash64(sql.lit(salt), "line", "reason"),
-            "head": sql.lit(0).cast("long"),
-        }
+        self.storage = open_storage(spark, table)
+        self.folder = local_path(spark, table)
 
-    def write(self, run: str, rows: DataFrame) -> None:
+    def check(self, commit: Commit) -> None:
+        Table(self._spark, self._table, commit).check()
+
+    def find_inputs(self, inputs: Sequence[str]) -> tuple[Input, ...]:
+        return find_inputs(self._spark, inputs)
+
+    def find_records(self, topics: Sequence[Topic], recorded: Offsets) -> list[NewRecords]:
+        return find_records(self._spark, topics, recorded)
+
+    def write(
+        self,
+        run: str,
+        salt: int,
+        files: Sequence[Input],
+        records: Sequence[NewRecords],
+        layout: LineLayout,
+    ) -> Written:
+        parts = [read_new_rows(self._spark, new, layout, salt) for new in records]
+        if files:
+            parts.append(read_rows(self._spark, sort_inputs(files), layout, salt))
+        try:
+            self._write(run, reduce(DataFrame.unionByName, parts))
+        except SPARK_ERRORS as error:
+            if tells_of_loss(error):
+                raise JobError(RECORDS_DELETED) from error
+            raise
+        return self._summarize(run, salt)
+
+    def rewrite(self, old: str, new: str, cuts: Mapping[str, int], salt: int) -> Written:
+        events = self._cut(read_events(self._spark, self._table, [old]), cuts)
+        # Spark's own choice of the number of files: it merges small days, and splits large ones.
+        self._write_events(events.select(*_EVENT, "day").hint("rebalance", "day"), new)
+        self._write_set_aside(self._cut(self._read_set_aside(old), cuts), new)
+        return self._summarize(new, salt)
+
+    def read_first(self, content: Content, rows: int, salt: int) -> First:
+        is_of_file = sql.col("file") == content.file
+        events = read_events(self._spark, self._table, [content.run])
+        lines = self._read_set_aside(content.run).where(sql.col("reason") != BLANK)
+        bucket_of = sql.shiftright("sequence", _BUCKET_BITS).alias("bucket")
+        no_head = sql.lit(None).cast(_HEAD_TYPE).alias("head")
+        parts = (
+            frame.where(is_of_file).select("sequence", "hash", head, bucket_of)
+            for frame, head in ((events, _HEAD), (lines, no_head))
+        )
+        frame = reduce(DataFrame.unionByName, parts)
+        # Add up whole buckets of consecutive rows, so that only the last bucket has to be sorted.
+        digest, left, bucket = NO_ROWS, rows, 0
+        for row in frame.groupBy("bucket").agg(*_SUMS).orderBy("bucket").collect():
+            bucket = row.bucket
+            if row.rows >= left:
+                break
+            left -= row.rows
+            digest = add_digests(digest, tuple(row.digest))
+        of_bucket = frame.where(sql.col("bucket") == bucket).orderBy("sequence").limit(left)
+        last_head = sql.max_by("head", "sequence").alias("last_head")
+        (last,) = of_bucket.agg(*_SUMS, last_head).collect()
+        head = _hash_head(RowHashes(salt), last.last_head)
+        return First(add_digests(digest, tuple(last.digest)), last.ends, head)
+
+    def write_tuples(self, run: str, before: Commit) -> TupleCount:
+        parts = sum_by_rule(read_events(self._spark, self._table, [run]))
+        earlier = split_tuples(Table(self._spark, self._table, before).tuples())
+        merged = sum_tuples(parts.unionByName(earlier).repartition(*TUPLE))
+        merged.write.parquet(self._uri("tuples", run))
+        events = sql.col("allowed_events") + sql.col("denied_events")
+        figures = sql.count(sql.lit(1)), sql.coalesce(sql.sum(events), sql.lit(0))
+        written = self._spark.read.parquet(escape_glob(self._uri("tuples", run)))
+        ((number, summed),) = written.agg(*figures).collect()
+        return TupleCount(number, summed)
+
+    def _uri(self, part: str, run: str) -> str:
+        return f"{self._table}/{part}/run={run}"
+
+    def _write(self, run: str, rows: DataFrame) -> None:
         """Write ``rows`` in one pass: the events by day, and the other lines separately."""
         observation = Observation("unread")
         is_event = sql.col("reason").isNull()
@@ -73,99 +134,13 @@ class Runs:
         line = sql.make_valid_utf8("line").alias("line")
         day = sql.when(is_event, sql.col("day")).alias("day")
         self._write_events(counted.select(*_EVENT, line, "reason", day), run)
-        lines = self._spark.createDataFrame([], _ASIDE_SCHEMA)
+        lines = self._spark.createDataFrame([], ASIDE_SCHEMA)
         unread = f"{self._uri('events', run)}/day=__HIVE_DEFAULT_PARTITION__"
         if observation.get["lines"]:
-            lines = self._spark.read.schema(_ASIDE_SCHEMA).parquet(escape_glob(unread))
+            lines = self._spark.read.schema(ASIDE_SCHEMA).parquet(escape_glob(unread))
         reason = sql.when(sql.col("reason") == "", BLANK).otherwise(sql.col("reason"))
         self._write_set_aside(lines.withColumn("reason", reason), run)
-        remove(self._spark, unread)
-
-    def write_directly(self, run: str, inputs: Inputs, layout: LineLayout) -> DataFrame | None:
-        """Return the parts of the run's tuples; computing them writes the run.
-
-        Return None if the tasks cannot read and write the files themselves.
-        """
-        folder = local_path(self._spark, self._table)
-        if folder is None or not are_here(inputs) or not is_local(self._spark):
-            return None
-        places = Places(folder / "events" / f"run={run}", folder / "set_aside" / f"run={run}")
-        tasks = plan_tasks(inputs, self._spark.sparkContext.defaultParallelism)
-        return write_run(self._spark, tasks, places, layout)
-
-    def is_scattered(self, summary: RunSummary) -> bool:
-        """Return True if the run has too many files for its number of events and days."""
-        files = len(read_events(self._spark, self._table, [summary.run]).inputFiles())
-        expected = len(summary.days) * _FILES_A_DAY_MAX
-        return files > expected + summary.ingested.events // _ROWS_A_FILE_MIN
-
-    def rewrite(self, old: str, new: str, cuts: Mapping[str, int]) -> None:
-        """Replace the run ``old`` with ``new``, clustered by day.
-
-        Args:
-            cuts: the ``sequence`` of the last row of a file to leave out.
-        """
-        events = self._cut(read_events(self._spark, self._table, [old]), cuts)
-        # Spark's own choice of the number of files: it merges small days, and splits large ones.
-        self._write_events(events.select(*_EVENT, "day").hint("rebalance", "day"), new)
-        self._write_set_aside(self._cut(self._read_set_aside(old), cuts), new)
-        self.discard(old)
-
-    def summarize(self, run: str, time_zone: str, inputs: tuple[str, ...]) -> RunSummary:
-        """Return what ``run`` contains; read each column once."""
-        events = read_events(self._spark, self._table, [run]).withColumns(self._hash_event)
-        groups = (
-            events.groupBy("file", "level", "day")
-            .agg(
-                *_sum_hashes(),
-                sql.count_if("allowed").alias("allowed"),
-                sql.unix_millis(sql.min("at")).alias("first_ms"),
-                sql.unix_millis(sql.max("at")).alias("last_ms"),
-                sql.min("sequence").alias("begins"),
-                # Not its hash: the event may have been read while its line was being written.
-                sql.min_by("head", "sequence").alias("first"),
-            )
-            .collect()
-        )
-        lines = self._read_set_aside(run).withColumns(self._hash_line)
-        aside = lines.groupBy("file", "reason").agg(*_sum_hashes()).collect()
-        return RunSummary(
-            run,
-            make_figures(groups, aside, time_zone, inputs),
-            tuple(sorted({str(row.day) for row in groups})),
-            tuple(_contents(run, groups, [row for row in aside if row.reason != BLANK])),
-        )
-
-    def read_first(self, content: Content, rows: int) -> First:
-        """Return the given number of leading rows of a content, from its run."""
-        is_of_file = sql.col("file") == content.file
-        events = read_events(self._spark, self._table, [content.run]).withColumns(self._hash_event)
-        lines = self._read_set_aside(content.run).where(sql.col("reason") != BLANK)
-        bucket_of = sql.shiftright("sequence", _BUCKET_BITS).alias("bucket")
-        parts = (
-            frame.where(is_of_file).select("sequence", "hash", "head", bucket_of)
-            for frame in (events, lines.withColumns(self._hash_line))
-        )
-        frame = reduce(DataFrame.unionByName, parts)
-        # Add up whole buckets of consecutive rows, so that only the last bucket has to be sorted.
-        digest, left, bucket = NO_ROWS, rows, 0
-        for row in frame.groupBy("bucket").agg(*_sum_hashes()).orderBy("bucket").collect():
-            bucket = row.bucket
-            if row.rows >= left:
-                break
-            left -= row.rows
-            digest = add_digests(digest, _digest_of([row]))
-        of_bucket = frame.where(sql.col("bucket") == bucket).orderBy("sequence").limit(left)
-        (last,) = of_bucket.agg(*_sum_hashes()).collect()
-        return First(add_digests(digest, _digest_of([last])), last.ends)
-
-    def discard(self, run: str) -> None:
-        """Remove everything that was written for ``run``."""
-        for part in PARTS:
-            remove(self._spark, self._uri(part, run))
-
-    def _uri(self, part: str, run: str) -> str:
-        return f"{self._table}/{part}/run={run}"
+        self.storage.remove(unread)
 
     def _write_events(self, events: DataFrame, run: str) -> None:
         events.write.options(**_WRITING).partitionBy("day").parquet(self._uri("events", run))
@@ -176,72 +151,92 @@ class Runs:
 
     def _read_set_aside(self, run: str) -> DataFrame:
         uri = escape_glob(self._uri("set_aside", run))
-        return self._spark.read.schema(_ASIDE_SCHEMA).parquet(uri)
+        return self._spark.read.schema(ASIDE_SCHEMA).parquet(uri)
 
     def _cut(self, rows: DataFrame, cuts: Mapping[str, int]) -> DataFrame:
         ends = self._spark.createDataFrame(list(cuts.items()), "of_file string, ends long")
         joined = rows.join(sql.broadcast(ends), sql.col("file") == sql.col("of_file"), "left")
         return joined.where("of_file IS NULL OR sequence > ends")
 
-
-def _sum_hashes() -> list[Column]:
-    digest = [
-        sql.coalesce(sql.sum(half), sql.lit(0))
-        for name in ("hash", "head")
-        # Sum the halves of the hashes, because their sums do not overflow.
-        for half in (sql.col(name).bitwiseAND(0xFFFFFFFF), sql.shiftrightunsigned(name, 32))
-    ]
-    return [
-        sql.count(sql.lit(1)).alias("rows"),
-        sql.array(*digest).alias("digest"),
-        sql.max("sequence").alias("ends"),
-        sql.max_by("hash", "sequence").alias("last"),
-    ]
-
-
-def _digest_of(rows: Iterable[Row]) -> Digest:
-    """Return the sum of the digests that ``_sum_hashes`` computed."""
-    return reduce(add_digests, (tuple(row.digest) for row in rows), NO_ROWS)
+    def _summarize(self, run: str, salt: int) -> Written:
+        """Return what ``run`` contains; reads each column once."""
+        events = read_events(self._spark, self._table, [run])
+        of_events = [
+            *_SUMS,
+            sql.count_if("allowed").alias("allowed"),
+            sql.unix_millis(sql.min("at")).alias("first_ms"),
+            sql.unix_millis(sql.max("at")).alias("last_ms"),
+            sql.min_by(_HEAD, "sequence").alias("first_head"),
+            sql.max_by(_HEAD, "sequence").alias("last_head"),
+        ]
+        groups = events.groupBy("file", "level", "day").agg(*of_events).collect()
+        aside = self._read_set_aside(run).groupBy("file", "reason").agg(*_SUMS).collect()
+        hashes = RowHashes(salt)
+        found = [_make_group(row, hashes) for row in (*groups, *aside)]
+        return Written(found, len(events.inputFiles()))
 
 
-def make_figures(
-    groups: list[Row], aside: list[Row], time_zone: str, inputs: tuple[str, ...]
-) -> Ingested:
-    """Return the figures of a run, without ``tuples``."""
-    levels, reasons = Counter[str](), Counter[str]()
-    for row in groups:
-        levels[row.level] += row.rows
-    for row in aside:
-        reasons[row.reason] += row.rows
-    damaged = (row.file for row in aside if row.reason == Reason.BROKEN_ARCHIVE)
-    return count_lines(
-        levels=levels,
-        blank_lines=reasons.pop(BLANK, 0),
-        reasons=reasons,
-        allowed=sum(row.allowed for row in groups),
-        first_ms=min((row.first_ms for row in groups), default=None),
-        last_ms=max((row.last_ms for row in groups), default=None),
-        time_zone=time_zone,
-        inputs=inputs,
-        damaged=tuple(sorted(damaged)),
-    )
+_HEAD_COLUMNS: Final = ("allowed", "principal", "host", "operation")
+_HEAD_TYPE: Final = (
+    "struct<at: long, allowed: boolean, principal: string, host: string, operation: string>"
+)
+_HEAD: Final = sql.struct(sql.unix_micros("at").alias("at"), *_HEAD_COLUMNS).alias("head")
+_HALVES: Final = (sql.col("hash").bitwiseAND(0xFFFFFFFF), sql.shiftrightunsigned("hash", 32))
+_SUMS: Final = (
+    sql.count(sql.lit(1)).alias("rows"),
+    # Sum the halves of the hashes, because their sums do not overflow.
+    sql.array(*(sql.coalesce(sql.sum(half), sql.lit(0)) for half in _HALVES)).alias("digest"),
+    sql.min("sequence").alias("begins"),
+    sql.max("sequence").alias("ends"),
+    sql.max_by("hash", "sequence").alias("last"),
+)
 
 
-def _contents(run: str, groups: list[Row], aside: list[Row]) -> Iterator[Content]:
-    """Yield the content of each file, in the order in which the run read them."""
-    of_file: dict[str, list[Row]] = {}
-    for row in (*groups, *aside):
-        of_file.setdefault(row.file, []).append(row)
-    for file, rows in of_file.items():
-        events = [row for row in rows if "level" in row]
-        first = min(events, key=lambda row: row.begins, default=None)
-        last = max(rows, key=lambda row: row.ends)
-        yield Content(
-            file=file,
-            rows=sum(row.rows for row in rows),
-            digest=_digest_of(rows),
-            first=None if first is None else first.first,
-            last=last.last,
-            ends_unreadable="reason" in last,
-            run=run,
-        )
+def _make_group(row: Row, hashes: RowHashes) -> Group:
+    values = row.asDict() | {"digest": tuple(row.digest)}
+    if "level" in values:
+        values |= {"day": str(row.day), "reason": None}
+        values["first"] = _hash_head(hashes, values.pop("first_head"))
+        values["last_head"] = _hash_head(hashes, row.last_head)
+    else:
+        values |= {"day": None, "level": None}
+    return Group(**values)
+
+
+def _hash_head(hashes: RowHashes, head: Row | None) -> int | None:
+    return None if head is None else hashes.of_head(*head)
+
+
+def find_inputs(spark: SparkSession, inputs: Sequence[str]) -> tuple[Input, ...]:
+    """Return the files that paths, directories, globs and URIs match, each once.
+
+    Raises:
+        JobError: an input matches no file, a file that cannot be read, or a table that has lost
+            files.
+    """
+    return collect(inputs, lambda text: _keep_live(spark, list(_list(spark, text))))
+
+
+def _list(spark: SparkSession, text: str) -> Iterator[Input]:
+    """Yield the files that ``text`` names, and those below directories, except hidden ones."""
+    path = local_path(spark, text)
+    if path is not None and not needs_hadoop(str(path)):
+        yield from map(describe, find_files(str(path)))
+        return
+    for file in list_files(spark, escape_glob(text)) or list_files(spark, text):
+        yield Input(uri=file.path, bytes=file.length, modified_ms=file.modified_ms)
+
+
+def _keep_live(spark: SparkSession, files: list[Input]) -> list[Input]:
+    """Return the files; of a table's files, keep only the events of live runs."""
+    found = (TABLE_FILE.fullmatch(file.uri) for file in files)
+    for root in sorted({match[1] for match in found if match}):
+        table = open_table(spark, root, option="--input")
+        table.events()  # raises an error if some are missing
+        live = tuple(f"{root}/events/run={run.id}/" for run in table.commit.runs)
+        files = [
+            file
+            for file in files
+            if file.uri.startswith(live) or not file.uri.startswith(f"{root}/")
+        ]
+    return files

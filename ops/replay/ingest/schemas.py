@@ -45,6 +45,7 @@ def _describe(*names: str, **more: str) -> str:
 ROWS_SCHEMA: Final = _describe(*SCHEMA.names)
 """The columns of lines: of events, and of those that are set aside."""
 EVENTS_SCHEMA: Final = _describe(*EVENT_COLUMNS, file="string", sequence="long")
+ASIDE_SCHEMA: Final = "line string, reason string, file string, sequence long, hash long"
 SUMS_SCHEMA: Final = _describe(*SUMMED_BY, **_FIGURES)
 """The columns of parts of tuples."""
 TUPLES_SCHEMA: Final = _describe(

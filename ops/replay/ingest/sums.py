@@ -1,4 +1,4 @@
-"""Sum up events by tuple (the request): in a task that reads them, and on Spark.
+"""Sum up events by tuple (the request), on Spark.
 
 **Invariant:** the sums of the parts, summed again, are the sums of the whole.
 """
@@ -8,52 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-import pyarrow
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
-from authorizerd.replay.ingest.parse.columns import Texts
 from authorizerd.replay.ingest.schemas import SUMMED_BY, TUPLE
 
 _FIGURES: Final = ("events", "first_at", "last_at", "rule")
-_ROWS_A_BATCH: Final = 50_000
-_MERGED: Final = 16
-"""The number of batches whose sums are merged at once: this costs little, and bounds memory."""
-
-
-class TextSums:
-    """Sums up events by the numbers of their ``texts``, which is cheaper than by tuple."""
-
-    def __init__(self, texts: Texts) -> None:
-        self.texts = texts
-        self._parts: list[pyarrow.Table] = []
-
-    def add(self, at: pyarrow.TimestampArray, numbers: pyarrow.Int64Array) -> None:
-        """Add lines; ``at`` is null for lines without an event."""
-        lines = pyarrow.table([numbers, at], ["number", "at"])
-        events = lines if not at.null_count else lines.filter(at.is_valid())
-        self._parts.append(_sum(events, ([], "count_all"), ("at", "min"), ("at", "max")))
-        if len(self._parts) > _MERGED:
-            self._parts = [self._merge()]
-
-    def take(self) -> Iterator[pyarrow.RecordBatch]:
-        """Yield the parts of the tuples (``SUMS_SCHEMA``) added so far."""
-        if self._parts:
-            sums = self._merge()
-            values = self.texts.look_up(sums["number"].combine_chunks())
-            texts = pyarrow.Table.from_batches([values]).select([*SUMMED_BY])
-            for name in ("events", "first_at", "last_at"):
-                texts = texts.append_column(name, sums[name])
-            yield from texts.to_batches(_ROWS_A_BATCH)
-
-    def _merge(self) -> pyarrow.Table:
-        parts = pyarrow.concat_tables(self._parts)
-        return _sum(parts, ("events", "sum"), ("first_at", "min"), ("last_at", "max"))
-
-
-def _sum(rows: pyarrow.Table, *figures: tuple[str | list[str], str]) -> pyarrow.Table:
-    sums = rows.group_by("number", use_threads=False).aggregate(list(figures))
-    return sums.rename_columns(["number", "events", "first_at", "last_at"])
 
 
 def sum_by_rule(events: DataFrame) -> DataFrame:

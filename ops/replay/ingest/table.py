@@ -13,15 +13,12 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from authorizerd.replay.ingest.commit import (
-    PARTS,
     Commit,
     TableError,
     check_complete,
-    find_newest_commit,
-    list_commits,
     read_newest_commit,
 )
-from authorizerd.replay.ingest.report import Ingested, add_up
+from authorizerd.replay.ingest.report import Ingested
 from authorizerd.replay.ingest.schemas import EVENTS_SCHEMA, TUPLES_SCHEMA
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.listing import PATH_NOT_FOUND, escape_glob
@@ -122,34 +119,6 @@ def open_table(spark: SparkSession, uri: str, *, option: str = "--events") -> Ta
     except TableError as error:
         raise JobError(f"{option}: {error}") from error
     return Table(spark, uri, commit, option=option)
-
-
-def find_table(spark: SparkSession, uri: str, *, overwrite: bool) -> Table:
-    """Return the table to which an ingest adds a run; it is empty if there is none yet.
-
-    Args:
-        overwrite: the table will be emptied: return only the number of its newest commit.
-
-    Raises:
-        JobError: the directory contains other files, or the newest commit cannot be read.
-    """
-    storage = open_storage(spark, uri)
-    try:
-        numbers = list_commits(storage, uri)
-        commit = None if overwrite else find_newest_commit(storage, uri)
-    except TableError as error:
-        raise JobError(f"--out: {error}") from error
-    if commit is not None:
-        return Table(spark, uri, commit)
-    others = set(storage.names(uri)) - {*PARTS, "commits", "ingest.json"}
-    if others and not overwrite:
-        raise JobError(
-            f"--out: {uri}: expected a table or an empty directory, found {min(others)}; "
-            "--overwrite ignores other files"
-        )
-    number = max(numbers, default=0) if overwrite else 0
-    nothing = Commit(number=number, salt=0, runs=(), tuples_run=None, ingested=add_up([], 0))
-    return Table(spark, uri, nothing)
 
 
 def read_events(spark: SparkSession, uri: str, runs: Sequence[str]) -> DataFrame:

@@ -22,6 +22,7 @@ from typing import Any, Final
 from authorizerd.management.plan.traffic import TrafficFile
 from authorizerd.replay.ingest.local_files import find_files, needs_hadoop
 from authorizerd.replay.ingest.parse.logs import (
+    BLOCK_BYTES,
     PIECE_BYTES,
     UNSUPPORTED_SUFFIXES,
     DamagedArchiveError,
@@ -114,7 +115,12 @@ class LogReader(io.RawIOBase):
         return TrafficFile(path=str(self._path), bytes=self._bytes, sha256=self._hash.hexdigest())
 
     def lines(self) -> Iterator[list[bytes]]:
-        """Yield the lines, some at a time. Blocks.
+        """Yield the lines, some at a time; raises as ``blocks``."""
+        for block in self.blocks(PIECE_BYTES):
+            yield bytes(block).split(b"\n")
+
+    def blocks(self, block_bytes: int = BLOCK_BYTES) -> Iterator[memoryview]:
+        """Yield the lines in blocks; see ``read_log``. Blocks.
 
         Raises:
             DamagedArchiveError: an archive is damaged after these lines.
@@ -124,8 +130,7 @@ class LogReader(io.RawIOBase):
             with open(self._path, "rb", buffering=0) as self._file:
                 read = io.BufferedReader(self, PIECE_BYTES)
                 try:
-                    for block in read_log(self._path.name, read, PIECE_BYTES):
-                        yield bytes(block).split(b"\n")
+                    yield from read_log(self._path.name, read, block_bytes)
                 finally:
                     # The digest includes what follows an archive in its file.
                     rest = bytearray(PIECE_BYTES)

@@ -6,25 +6,30 @@ table that has lost files is rejected.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import Final, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyarrow import acero, dataset, parquet
+from pyarrow import parquet
 
-from authorizerd.replay.ingest.commit import TableError, check_complete, read_newest
+from authorizerd.replay.ingest.commit import (
+    Commit,
+    Run,
+    TableError,
+    check_complete,
+    read_newest,
+)
 from authorizerd.replay.ingest.report import Ingested
 from authorizerd.replay.judging.index import collector_off
 from authorizerd.replay.local.errors import NeedsSparkError, TrafficError
+from authorizerd.replay.local.sums import TUPLES, merge_parts, sum_file
 from authorizerd.replay.local.traffic import LocalEngine
-from authorizerd.replay.recorded.arrow import make_batch, read_rows, schema_of
+from authorizerd.replay.recorded.arrow import make_batch, read_rows
 from authorizerd.replay.recorded.rows import Find, LocalRows, Row, by_frequency
-from authorizerd.replay.recorded.tuples import Part, RecordedTuple, merge_tuples
+from authorizerd.replay.recorded.tuples import RecordedTuple
 from authorizerd.replay.text import format_time
 
 R = TypeVar("R", bound=Row)
@@ -32,10 +37,6 @@ R = TypeVar("R", bound=Row)
 TUPLES_MAX: Final = 2_000_000
 WINDOW_BYTES_MAX: Final = 1024 * 1024 * 1024
 """Maximum size of the Parquet files in a window: about a hundred million events."""
-
-_KEY: Final = Part._fields[:7]
-"""A tuple and its answer."""
-_NO_SUMS: Final = schema_of(Part).remove(schema_of(Part).get_field_index("rule")).empty_table()
 
 
 class TableEngine(LocalEngine):
@@ -74,7 +75,9 @@ class TableEngine(LocalEngine):
             if since_ms is None:
                 return LocalRows(self._tuples)
             files = self._find_events(format_time(since_ms)[:10])
-            return LocalRows(_sum_events(files, since_ms))
+            with _naming(self._folder):
+                parts = (sum_file(file, since_ms) for file in files)
+                return LocalRows(list_tuples(merge_parts(parts)))
         except TableError as error:
             raise TrafficError(f"--events: {error}") from error
 
@@ -102,16 +105,7 @@ class TableEngine(LocalEngine):
         Raises:
             TableError: some are missing.
         """
-        place = self._commit.tuples_glob or "tuples/*.parquet"
-        tuples: list[RecordedTuple] = []
-        for file in sorted(self._folder.glob(place)):
-            with _naming(file), collector_off():
-                for batch in parquet.ParquetFile(file).iter_batches():
-                    tuples += read_rows(batch, RecordedTuple)
-        check_complete(
-            str(self._folder / place), "tuples", expected=self.ingested.tuples, found=len(tuples)
-        )
-        return tuples
+        return list_tuples(read_tuples(self._folder, self._commit))
 
     def _find_events(self, first_day: str) -> list[Path]:
         """Return the event files from a day on.
@@ -123,15 +117,7 @@ class TableEngine(LocalEngine):
         found = []
         for run in self._commit.runs:
             if run.may_contain(first_day):
-                files = sorted(self._folder.glob(run.events_glob))
-                # Read only the footers of the files: the commit counts the events of a run, not of
-                # a day.
-                rows = 0
-                for file in files:
-                    with _naming(file):
-                        rows += parquet.read_metadata(file).num_rows
-                place = str(self._folder / run.events_glob)
-                check_complete(place, "events", expected=run.ingested.events, found=rows)
+                files = find_events(self._folder, run)
                 found += [file for file in files if file.parent.name >= f"day={first_day}"]
         size = sum(file.stat().st_size for file in found)
         if size > WINDOW_BYTES_MAX:
@@ -141,6 +127,46 @@ class TableEngine(LocalEngine):
         return found
 
 
+def list_tuples(tuples: pa.Table) -> list[RecordedTuple]:
+    """Return the rows of a table of tuples."""
+    with collector_off():
+        return [row for batch in tuples.to_batches() for row in read_rows(batch, RecordedTuple)]
+
+
+def find_events(folder: Path, run: Run) -> list[Path]:
+    """Return the event files of a live run of the table in ``folder``.
+
+    Raises:
+        TableError: some are missing.
+    """
+    files = sorted(folder.glob(run.events_glob))
+    # Read only the footers of the files: the commit counts the events of a run, not of a day.
+    rows = 0
+    for file in files:
+        with _naming(file):
+            rows += parquet.read_metadata(file).num_rows
+    place = str(folder / run.events_glob)
+    check_complete(place, "events", expected=run.ingested.events, found=rows)
+    return files
+
+
+def read_tuples(folder: Path, commit: Commit) -> pa.Table:
+    """Return the tuples of the table in ``folder`` as of a commit.
+
+    Raises:
+        TableError: some are missing.
+    """
+    place = commit.tuples_glob or "tuples/*.parquet"
+    tables = [TUPLES.empty_table()]
+    for file in sorted(folder.glob(place)):
+        with _naming(file):
+            tables.append(parquet.ParquetFile(file).read(TUPLES.names).cast(TUPLES))
+    tuples = pa.concat_tables(tables)
+    expected = commit.ingested.tuples
+    check_complete(str(folder / place), "tuples", expected=expected, found=len(tuples))
+    return tuples
+
+
 @contextmanager
 def _naming(file: Path) -> Iterator[None]:
     """Turn errors into a TrafficError that names the file."""
@@ -148,35 +174,3 @@ def _naming(file: Path) -> Iterator[None]:
         yield
     except (OSError, pa.ArrowException) as error:
         raise TrafficError(f"--events: {file}: {error}") from error
-
-
-def _sum_events(files: Iterable[Path], since_ms: int) -> list[RecordedTuple]:
-    """Return the tuples of the events since a time, without rules."""
-    sums = pa.concat_tables([_NO_SUMS, *(_sum_file(file, since_ms) for file in files)])
-    # Sum again in Arrow, since a tuple occurs in the sums of many files.
-    again = [("events", "sum"), ("first_at", "min"), ("last_at", "max")]
-    merged = sums.group_by(list(_KEY)).aggregate(again).select([*_KEY, *map("_".join, again)])
-    merged = merged.rename_columns(_NO_SUMS.column_names)
-    merged = merged.append_column("rule", pa.nulls(len(merged), pa.string()))
-    with collector_off():
-        rows = (read_rows(batch, Part) for batch in merged.to_batches())
-        return merge_tuples(chain.from_iterable(rows))
-
-
-def _sum_file(file: Path, since_ms: int) -> pa.Table:
-    """Return the sums of the events in a file by ``_KEY``; reads batch by batch."""
-    with _naming(file):
-        events = dataset.dataset(str(file), format="parquet")
-        within = pc.field("at") >= pa.scalar(since_ms, pa.timestamp("ms", "UTC"))
-        figures = [
-            ("at", f"hash_{function}", None, name)
-            for function, name in (("count", "events"), ("min", "first_at"), ("max", "last_at"))
-        ]
-        steps = (
-            ("scan", acero.ScanNodeOptions(events, columns=[*_KEY, "at"], filter=within)),
-            ("filter", acero.FilterNodeOptions(within)),  # the scan only skips row groups
-            ("aggregate", acero.AggregateNodeOptions(figures, keys=list(_KEY))),
-        )
-        declarations = [acero.Declaration(name, options) for name, options in steps]
-        sums = acero.Declaration.from_sequence(declarations).to_table()
-        return sums.select(_NO_SUMS.column_names).cast(_NO_SUMS.schema)

@@ -22,6 +22,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
+from authorizerd.acl.audit.caller import is_sampled
 from authorizerd.acl.audit.recorded.event import Event, LineFormat, Reason
 from authorizerd.acl.audit.recorded.line import parse_line
 from authorizerd.replay.ingest.parse.beginnings import (
@@ -57,10 +58,6 @@ _JSON: Final = re.compile(
 """That of a JSON line, unless it may name its time twice or wrap a line that has another."""
 _ONE_JSON_TIME: Final = b'{"time":"2000-01-01T00:00:00.000Z'
 _MILLISECONDS: Final = {b"%03d" % number: number for number in range(1000)}
-_is_sampled: Final = re.compile(
-    rb' \[sampleRate=[^\]]{1,20}\](?:\r*$|(?:\\+[nr])*\\*")|"sample_rate\\*":(?!1(?:\.0)?[,}])'
-).search
-"""Matches this daemon's sampled lines, in Kafka's format and in JSON, also inside a wrapper."""
 
 
 class Summand(NamedTuple):
@@ -252,7 +249,7 @@ class Tallies:
         return self._tally_of(self._parse(one_time + rest), len(rest))
 
     def _parse(self, line: bytes) -> Event | Reason | None:
-        self.is_sampled = self.is_sampled or _is_sampled(line) is not None
+        self.is_sampled = self.is_sampled or is_sampled(line) is not None
         return parse_line(line, self._zone, self._line_format, self._field)
 
     def _tally_of(self, parsed: Event | Reason | None, size: int) -> Tally:

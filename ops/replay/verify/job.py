@@ -18,10 +18,11 @@ import msgspec
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from authorizerd.replay.ingest.inputs import find_inputs, sort_inputs
+from authorizerd.replay.ingest.inputs import sort_inputs
 from authorizerd.replay.ingest.packed import packed_files, packed_rows
 from authorizerd.replay.ingest.parse.logs import DamagedArchiveError, read_log
 from authorizerd.replay.ingest.rows import cut_lines, read_lines
+from authorizerd.replay.ingest.runs import find_inputs
 from authorizerd.replay.ingest.schemas import TUPLE, describe_columns
 from authorizerd.replay.ingest.topics import find_records
 from authorizerd.replay.messages import EXIT_DONE

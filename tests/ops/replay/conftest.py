@@ -73,6 +73,18 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         _end_gateway()
 
 
+@pytest.fixture
+def small_splits(spark: SparkSession) -> Iterator[None]:
+    """Let Spark split files into 64 KiB, and give a task several splits."""
+    names = ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes")
+    before = {name: str(spark.conf.get(name)) for name in names}
+    for name in names:
+        spark.conf.set(name, "65536b")
+    yield
+    for name, value in before.items():
+        spark.conf.set(name, value)
+
+
 def _end_gateway() -> None:
     """End the JVM, which would otherwise keep running, with open pipes, as long as the tests."""
     from pyspark import SparkContext

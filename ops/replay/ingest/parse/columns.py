@@ -15,6 +15,7 @@ import msgspec
 import pyarrow
 import pyarrow.compute as compute
 
+from authorizerd.acl.audit.caller import is_sampled
 from authorizerd.acl.audit.recorded.event import LINE_BYTES_MAX, Event, LineFormat, Reason
 from authorizerd.acl.audit.recorded.line import parse_line
 from authorizerd.acl.audit.recorded.times import find_zone
@@ -28,6 +29,7 @@ from authorizerd.replay.ingest.parse.beginnings import (
     USUAL_SECOND,
     parse_second,
 )
+from authorizerd.replay.ingest.parse.hashes import RowHashes
 from authorizerd.replay.ingest.parse.logs import DamagedArchiveError
 from authorizerd.replay.ingest.parse.plain_lines import are_plain, read_plain
 from authorizerd.replay.plans import LineLayout
@@ -49,6 +51,7 @@ SCHEMA: Final = pyarrow.schema(
         "reference_count": pyarrow.int32(),
         "rule": pyarrow.string(),
         "level": pyarrow.string(),
+        "hash": pyarrow.int64(),  # see ``hashes``
     }
 )
 BLANK: Final = "blank"
@@ -56,57 +59,67 @@ BLANK: Final = "blank"
 TEXTS_MAX: Final = 200_000
 TEXT_BYTES_MAX: Final = 128 * 1024 * 1024
 
-_FIELDS: Final = SCHEMA.names[SCHEMA.get_field_index("allowed") :]
+_FIELDS: Final = SCHEMA.names[SCHEMA.get_field_index("allowed") : SCHEMA.get_field_index("hash")]
 _VALUES: Final = pyarrow.schema([*map(SCHEMA.field, _FIELDS), SCHEMA.field("reason")])
 _TIMED: Final = rf"(?s)^{BEGINNING}(?P<rest>{REST}.*)$"
 _NO_VALUES: Final = (None,) * len(Event.__struct_fields__)
 
 
 class EventReader:
-    """Reads lines; the arguments are those of ``parse_line``.
+    """Reads lines; the arguments are those of ``parse_line``, and the key of the rows' hashes.
 
     After a ``read``, ``numbers`` has the number of each line's text in ``texts``: lines with equal
     numbers differ only in their times, if at all.
+
+    ``is_sampled`` is True once a line shows that only a sample of the decisions was logged.
     """
 
-    def __init__(self, zone: tzinfo, line_format: LineFormat, field: str | None = None) -> None:
+    def __init__(
+        self, zone: tzinfo, line_format: LineFormat, field: str | None = None, salt: int = 0
+    ) -> None:
         self._zone = zone
         self._line_format: LineFormat = line_format
         self._field = field
-        self.texts = Texts()
+        self._hashes = RowHashes(salt)
+        self.texts = Texts(self._hashes)
         self.numbers = pyarrow.array([], pyarrow.int64())
+        self.is_sampled = False
 
     @classmethod
-    def of(cls, layout: LineLayout) -> EventReader:
+    def of(cls, layout: LineLayout, salt: int = 0) -> EventReader:
         """Return a reader of lines in a layout.
 
         Raises:
             ValueError: the time zone is unknown.
         """
-        return cls(find_zone(layout.time_zone), layout.format, layout.field)
+        return cls(find_zone(layout.time_zone), layout.format, layout.field, salt)
 
     def read_blocks(self, blocks: Iterable[memoryview]) -> Iterator[pyarrow.RecordBatch]:
         """Yield the columns of the lines in blocks of ``logs``, and of any damage after them."""
         try:
-            for block in blocks:
-                # An array over the whole block, without copying it.
-                offsets = pyarrow.array([0, len(block)], pyarrow.int32()).buffers()[1]
-                buffers = [None, offsets, pyarrow.py_buffer(block)]
-                whole = pyarrow.Array.from_buffers(pyarrow.binary(), 1, buffers)
-                lines = compute.split_pattern(whole, b"\n").flatten()
-                # Keep only the beginning of a line that is too long: it is set aside anyway.
-                if compute.max(compute.binary_length(lines)).as_py() > LINE_BYTES_MAX:
-                    lines = compute.binary_slice(lines, 0, LINE_BYTES_MAX + 1)
-                yield self.read(lines)
+            yield from map(self.read, split_blocks(blocks))
         except DamagedArchiveError as damage:
-            row = {"line": damage.line, "reason": Reason.BROKEN_ARCHIVE}
+            hashed = self._hashes.of_line(damage.line, Reason.BROKEN_ARCHIVE)
+            row = {"line": damage.line, "reason": Reason.BROKEN_ARCHIVE, "hash": hashed}
             self.numbers = pyarrow.nulls(1, pyarrow.int64())
             yield pyarrow.RecordBatch.from_pylist([row], SCHEMA)
 
     def read(self, lines: pyarrow.BinaryArray) -> pyarrow.RecordBatch:
-        """Return the columns of ``SCHEMA``; only ``line`` and ``reason`` if there is no event."""
+        """Return the columns of ``SCHEMA``; ``line``, ``reason``, ``hash`` if there is no event."""
+        at, numbers = self.find(lines)
+        *values, reason = self.texts.look_up(numbers).columns
+        is_aside = reason.is_valid()
+        line = pyarrow.nulls(len(lines), lines.type)
+        line = compute.replace_with_mask(line, is_aside, lines.filter(is_aside))
+        hashes = RowHashes.with_times(self.texts.hashes_of(numbers), at)
+        hashes = self._hashes.add_lines(hashes, line, reason)
+        day = at.cast(SCHEMA.field("day").type)
+        return pyarrow.record_batch([line, reason, day, at, *values, hashes], schema=SCHEMA)
+
+    def find(self, lines: pyarrow.BinaryArray) -> tuple[pyarrow.TimestampArray, pyarrow.Int64Array]:
+        """Return the time of each line, null without an event, and ``numbers``."""
         if self.texts.is_full:
-            self.texts = Texts()
+            self.texts = Texts(self._hashes)
         at_ms, texts = self._split(lines)
         numbers = self._find(texts.dictionary).take(texts.indices)
         is_other = numbers.is_null()  # without a plain beginning, so it is parsed unchanged
@@ -114,16 +127,10 @@ class EventReader:
         others_ms, rows = self._parse(others)
         numbers = compute.replace_with_mask(numbers, is_other, self.texts.keep(others, rows))
         self.numbers = numbers
-        *values, reason = self.texts.look_up(numbers).columns
-        is_event = reason.is_null()
         at_ms = compute.replace_with_mask(at_ms, is_other, others_ms)
+        is_event = self.texts.are_events(numbers)
         at_us = compute.if_else(is_event, compute.multiply(at_ms, 1000), None)
-        at = at_us.cast(SCHEMA.field("at").type)
-        is_aside = reason.is_valid()
-        line = pyarrow.nulls(len(lines), lines.type)
-        line = compute.replace_with_mask(line, is_aside, lines.filter(is_aside))
-        day = at.cast(SCHEMA.field("day").type)
-        return pyarrow.record_batch([line, reason, day, at, *values], schema=SCHEMA)
+        return at_us.cast(SCHEMA.field("at").type), numbers
 
     def _split(
         self, lines: pyarrow.BinaryArray
@@ -159,6 +166,7 @@ class EventReader:
         may_be_plain = self._line_format != "json" and self._field is None
         is_plain = compute.and_(are_plain(lines), may_be_plain)
         is_other = compute.and_not(compute.match_substring_regex(new, f"^{REST}"), is_plain)
+        self._look_for_sample(new.filter(is_plain))
         for learned, rows in (
             (new.filter(is_plain), _read_plain(lines.filter(is_plain))),
             (new.filter(is_other), self._parse(lines.filter(is_other))[1]),
@@ -170,6 +178,7 @@ class EventReader:
 
     def _parse(self, lines: pyarrow.BinaryArray) -> tuple[pyarrow.Int64Array, pyarrow.RecordBatch]:
         """Return the times in lines, and the columns of ``_VALUES``."""
+        self._look_for_sample(lines)
         rows = list(map(self._row, lines.to_pylist()))
         at_ms, *columns = zip(*rows, strict=True) if rows else [()] * (1 + len(_VALUES))
         values = [
@@ -178,11 +187,35 @@ class EventReader:
         ]
         return pyarrow.array(at_ms, pyarrow.int64()), pyarrow.record_batch(values, schema=_VALUES)
 
+    def _look_for_sample(self, lines: pyarrow.BinaryArray) -> None:
+        if not self.is_sampled and compute.any(compute.match_substring(lines, b"ample")).as_py():
+            self.is_sampled = any(map(is_sampled, lines.to_pylist()))
+
     def _row(self, line: bytes) -> tuple[Any, ...]:
         parsed = parse_line(line, self._zone, self._line_format, self._field)
         if isinstance(parsed, Event):
             return (*msgspec.structs.astuple(parsed), None)
         return (*_NO_VALUES, parsed or "")
+
+
+class EventHasher:
+    """Hashes events that were read elsewhere; the hashes are those of ``EventReader``."""
+
+    def __init__(self, salt: int) -> None:
+        self._hashes = RowHashes(salt)
+
+    def hash(self, rows: pyarrow.RecordBatch) -> pyarrow.Int64Array:
+        """Return the hash of each row, which has the columns of an event, or ``line``."""
+        columns = [_Column(field.type, place, self._hashes) for place, field in enumerate(_VALUES)]
+        hashes = RowHashes.of_rows(
+            [
+                column.hashes_of(column.encode(rows[field.name]))
+                for column, field in zip(columns, _VALUES, strict=True)
+            ]
+        )
+        return self._hashes.add_lines(
+            RowHashes.with_times(hashes, rows["at"]), rows["line"], rows["reason"]
+        )
 
 
 class Texts:
@@ -191,10 +224,10 @@ class Texts:
     ``numbers`` maps the texts that may occur again to their numbers.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, hashes: RowHashes) -> None:
         self.numbers: dict[bytes, int] = {}
         self._bytes = 0
-        self._columns = [_Column(field.type) for field in _VALUES]
+        self._columns = [_Column(field.type, place, hashes) for place, field in enumerate(_VALUES)]
         self._codes = pyarrow.RecordBatch.from_pylist(
             [], pyarrow.schema((field.name, pyarrow.int32()) for field in _VALUES)
         )
@@ -215,6 +248,17 @@ class Texts:
         self._codes = pyarrow.concat_batches([self._codes, coded])
         return pyarrow.array(range(begin, len(self._codes)), pyarrow.int64())
 
+    def are_events(self, numbers: pyarrow.Int64Array) -> pyarrow.BooleanArray:
+        """Return False for each text that has a reason, or is blank."""
+        reasons = self._columns[-1].decode(self._codes.column("reason"))
+        return reasons.is_null().take(numbers)
+
+    def hashes_of(self, numbers: pyarrow.Int64Array) -> pyarrow.UInt64Array:
+        """Return the hash of the values of each text."""
+        codes = self._codes.take(numbers).columns
+        hashes = map(_Column.hashes_of, self._columns, codes)
+        return RowHashes.of_rows(list(hashes))
+
     def look_up(self, numbers: pyarrow.Int64Array) -> pyarrow.RecordBatch:
         """Return the columns of an event without its time; ``reason`` is the last one."""
         codes = self._codes.take(numbers)
@@ -225,14 +269,17 @@ class Texts:
 
 
 class _Column:
-    """The distinct values of a column; a value's code is its position."""
+    """The distinct values of the column at ``place``, and their hashes, by position."""
 
-    def __init__(self, kind: pyarrow.DataType) -> None:
+    def __init__(self, kind: pyarrow.DataType, place: int, hashes: RowHashes) -> None:
+        self._place = place
+        self._hashes = hashes
         self._codes: dict[Any, int] = {}
         self._values = pyarrow.array([], kind)
+        self._hashed = pyarrow.array([], pyarrow.uint64())
 
     def encode(self, values: pyarrow.Array) -> pyarrow.Int32Array:
-        """Return the code of each value."""
+        """Return the position of each value."""
         distinct = values.dictionary_encode("encode")
         known = len(self._codes)
         codes = [
@@ -247,6 +294,26 @@ class _Column:
     def decode(self, codes: pyarrow.Int32Array) -> pyarrow.Array:
         """Return the value of each code."""
         return self._values.take(codes)
+
+    def hashes_of(self, codes: pyarrow.Int32Array) -> pyarrow.UInt64Array:
+        """Return the hash of each value."""
+        if len(self._hashed) < len(self._values):
+            added = self._hashes.of_each(self._place, self._values[len(self._hashed) :].to_pylist())
+            self._hashed = pyarrow.concat_arrays([self._hashed, added])
+        return self._hashed.take(codes)
+
+
+def split_blocks(blocks: Iterable[memoryview]) -> Iterator[pyarrow.BinaryArray]:
+    """Yield the lines of each block of ``logs``; of one that is too long, only its beginning."""
+    for block in blocks:
+        # An array over the whole block, without copying it.
+        offsets = pyarrow.array([0, len(block)], pyarrow.int32()).buffers()[1]
+        buffers = [None, offsets, pyarrow.py_buffer(block)]
+        whole = pyarrow.Array.from_buffers(pyarrow.binary(), 1, buffers)
+        lines = compute.split_pattern(whole, b"\n").flatten()
+        if compute.max(compute.binary_length(lines)).as_py() > LINE_BYTES_MAX:
+            lines = compute.binary_slice(lines, 0, LINE_BYTES_MAX + 1)
+        yield lines
 
 
 def _divide(

@@ -19,21 +19,21 @@ from msgspec.structs import replace
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sql
 
-from authorizerd.replay.ingest.commit import Commit
-from authorizerd.replay.ingest.committing import create_commit, remove_unneeded
-from authorizerd.replay.ingest.parse.columns import BLANK
+from authorizerd.replay.ingest.commit import NO_ROWS, Commit
+from authorizerd.replay.ingest.committing import create_commit, find_table, remove_unneeded
 from authorizerd.replay.ingest.report import Ingested, add_up, are_readable
 from authorizerd.replay.ingest.rows import parse_lines
-from authorizerd.replay.ingest.runs import make_figures
 from authorizerd.replay.ingest.schemas import TUPLE
+from authorizerd.replay.ingest.summary import BLANK, Group, make_figures
 from authorizerd.replay.ingest.sums import split_tuples, sum_tuples
-from authorizerd.replay.ingest.table import Table, find_table, open_table
+from authorizerd.replay.ingest.table import Table, open_table
 from authorizerd.replay.plans import FollowPlan
 from authorizerd.replay.recorded.spark import SparkEngine
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.failures import SPARK_ERRORS
 from authorizerd.replay.spark.files import is_occupied, remove, write_text
 from authorizerd.replay.spark.listing import escape_glob, local_path
+from authorizerd.replay.spark.storage import open_storage
 from authorizerd.replay.spark.topics import explain
 from authorizerd.replay.text import encode_json, format_count
 from authorizerd.replay.whatif.evaluation import write_report
@@ -56,7 +56,8 @@ def open_watch(spark: SparkSession, plan: FollowPlan) -> None:
     uri, topic = plan.whatif.events, plan.topic.name
     if plan.is_anew and is_occupied(spark, uri):
         _remove(spark, uri)
-    commit = find_table(spark, uri, overwrite=False).commit
+    storage, folder = open_storage(spark, uri), local_path(spark, uri)
+    commit = find_table(storage, uri, overwrite=False)
     if not commit.number:
         if is_occupied(spark, plan.out) and not plan.is_anew:
             raise JobError(f"--out: {plan.out}: not empty; --overwrite replaces its results")
@@ -64,7 +65,7 @@ def open_watch(spark: SparkSession, plan: FollowPlan) -> None:
             remove(spark, f"{plan.out}/{name}.json")
         nothing = _sum_figures(plan, [])
         commit = replace(commit, number=_NO_BATCH, offsets={topic: {}}, ingested=nothing)
-        create_commit(spark, uri, commit)
+        create_commit(storage, uri, commit, folder)
     elif topic not in commit.offsets:
         raise JobError(
             f"--out: {plan.out}: this is a watch of the topic {', '.join(commit.offsets)}, not of "
@@ -175,9 +176,24 @@ def _read_parts(sums: DataFrame) -> list[Row]:
 
 
 def _sum_figures(plan: FollowPlan, parts: Sequence[Row]) -> Ingested:
-    events = [part for part in parts if part.reason is None]
-    aside = [part for part in parts if part.reason is not None]
-    return make_figures(events, aside, plan.ingest.layout.time_zone, (plan.topic.uri,))
+    groups = [
+        Group(
+            plan.topic.uri,
+            part.level,
+            None,
+            part.reason,
+            part.rows,
+            NO_ROWS,
+            part.first_offset,
+            part.last_offset,
+            0,
+            allowed=part.allowed,
+            first_ms=part.first_ms,
+            last_ms=part.last_ms,
+        )
+        for part in parts
+    ]
+    return make_figures(groups, plan.ingest.layout.time_zone, (plan.topic.uri,))
 
 
 def _add(
@@ -204,8 +220,9 @@ def _add(
         offsets={name: _advance(offsets, parts) for name, offsets in before.offsets.items()},
         ingested=add_up([before.ingested, _sum_figures(plan, parts)], tuples),
     )
-    create_commit(spark, uri, commit)
-    remove_unneeded(spark, uri, commit, kept=_COMMITS_KEPT)
+    storage = open_storage(spark, uri)
+    create_commit(storage, uri, commit, local_path(spark, uri))
+    remove_unneeded(storage, uri, commit, kept=_COMMITS_KEPT)
 
 
 def _advance(offsets: Mapping[int, int], parts: Sequence[Row]) -> dict[int, int]:

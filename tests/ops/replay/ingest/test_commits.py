@@ -24,11 +24,10 @@ from authorizerd.replay.ingest.commit import (
     name_commit,
     read_newest,
 )
-from authorizerd.replay.ingest.committing import create_commit
+from authorizerd.replay.ingest.committing import create_commit, find_table
 from authorizerd.replay.plain_files import LocalFiles
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.text import encode_json
-from tests.ops.replay.sessions import LOCAL
 
 NOTHING = report.Ingested(
     accepted=True, lines=0, blank_lines=0, events=0, set_aside=0, reasons={}, allowed_events=0,
@@ -46,8 +45,8 @@ COMMIT = Commit(
     inputs=(Input(uri="file:/a.log", bytes=1, modified_ms=2),),
     contents=(
         Content(
-            file="file:///a.log", rows=1, digest=(1, 2, 3, 4), first=3, last=3,
-            ends_unreadable=False, run="00000001-a",
+            file="file:///a.log", rows=1, digest=(1, 2), first=3, last=3, last_head=3,
+            run="00000001-a",
         ),
     ),
     offsets={"kafka://h:1/audit": {0: 5, 1: 9}},
@@ -84,18 +83,25 @@ def test_run_that_ends_before_a_window_is_not_read(first_day: str, expected: lis
     assert [run.may_contain(first_day) for run in COMMIT.runs] == expected
 
 
-def test_commit_of_an_earlier_version_gets_defaults() -> None:
-    fields = msgspec.json.decode(encode_commit(COMMIT)) | {"schema_version": 0}
-    del fields["contents"]
-    read = decode_commit(msgspec.json.encode(fields))
+def test_table_of_an_earlier_version_is_read_but_not_added_to(tmp_path: Path) -> None:
+    fields = msgspec.json.decode(encode_commit(COMMIT)) | {"schema_version": 1}
+    content = fields["contents"][0]
+    content |= {"digest": [1, 2, 3, 4], "ends_unreadable": False}
+    del content["last_head"]
+    (tmp_path / "commits").mkdir()
+    (tmp_path / "commits/00000003.json").write_bytes(msgspec.json.encode(fields))
+    read = read_newest(tmp_path)
     assert (read.contents, read.runs) == ((), COMMIT.runs)
+    with pytest.raises(JobError, match=r"run ingest with --input .* and a new --out"):
+        find_table(LocalFiles(), str(tmp_path), overwrite=False)
+    assert find_table(LocalFiles(), str(tmp_path), overwrite=True).number == 3
 
 
 def test_newer_schema_version_is_rejected(tmp_path: Path) -> None:
-    newer = encode_commit(COMMIT).replace(b'"schema_version":1', b'"schema_version":2,"x":[]')
+    newer = encode_commit(COMMIT).replace(b'"schema_version":2', b'"schema_version":3,"x":[]')
     (tmp_path / "commits").mkdir()
     (tmp_path / "commits" / name_commit(3)).write_bytes(newer)
-    with pytest.raises(TableError, match=r"00000003.json: expected schema version 1 .* found 2"):
+    with pytest.raises(TableError, match=r"00000003.json: expected schema version 2 .* found 3"):
         read_newest(tmp_path)
 
 
@@ -124,7 +130,7 @@ CONFLICT = "another ingest added commit 1 in the meantime"
 
 
 def create(table: Path, commit: Commit = FIRST) -> None:
-    create_commit(LOCAL, str(table), commit)
+    create_commit(LocalFiles(), str(table), commit, table)
 
 
 def numbers_in(table: Path) -> list[int]:

@@ -13,8 +13,12 @@ import duckdb
 import pytest
 from msgspec.structs import replace
 
+from authorizerd.replay.ingest import adding
 from authorizerd.replay.ingest.commit import Run, list_commits, read_newest
+from authorizerd.replay.ingest.committing import create_commit, remove_unneeded
 from authorizerd.replay.ingest.report import decode_ingested
+from authorizerd.replay.local import parts, processes
+from authorizerd.replay.local.runs import ingest
 from authorizerd.replay.local.table import TableEngine
 from authorizerd.replay.plain_files import LocalFiles
 from authorizerd.replay.plans import IngestPlan, UsagePlan, WhatIfPlan
@@ -25,6 +29,7 @@ from authorizerd.replay.whatif import evaluation as whatif
 from tests.ops.replay.acl_sets import acl_set_of, topic_read
 from tests.ops.replay.recorded_events import KEY, START, Event, real_events, write_events
 from tests.support.fixture_types import Capture, MonkeyPatch
+from tests.support.sizes import IS_WHOLE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,8 +67,8 @@ def text_of(events: list[Event]) -> str:
 class Ingests:
     """A directory of logs, and a table to which they are ingested."""
 
-    def __init__(self, spark: SparkSession, folder: Path) -> None:
-        self._spark = spark
+    def __init__(self, spark: SparkSession | None, folder: Path) -> None:
+        self.spark = spark
         self.folder = folder
         self.table = folder / "table"
         self.logs = folder / "logs"
@@ -78,10 +83,12 @@ class Ingests:
             (self.logs / name.replace("__", ".")).write_bytes(data)
 
     def ingest(self, **options: Any) -> int:  # noqa: ANN401 - fields of the plan
+        plan = IngestPlan(inputs=(str(self.logs),), out=str(self.table), **options)
+        if self.spark is None:
+            return ingest(plan)
         from authorizerd.replay.ingest.job import run
 
-        plan = IngestPlan(inputs=(str(self.logs),), out=str(self.table), **options)
-        return run(self._spark, plan)
+        return run(self.spark, plan)
 
     def select(self, columns: str, more: str = "") -> list[tuple[Any, ...]]:
         """Return columns of the table's events, with ``more`` at the end of the query."""
@@ -119,13 +126,20 @@ class Ingests:
         return [sorted(engine.tuples(), key=str), *texts]
 
 
-@pytest.fixture
-def ingests(spark: SparkSession, tmp_path: Path, monkeypatch: MonkeyPatch) -> Ingests:
+ENGINES = ("local", "spark")
+on_both_engines = pytest.mark.parametrize("ingests", ENGINES, indirect=True)
+
+
+@pytest.fixture(params=ENGINES if IS_WHOLE else ENGINES[:1])
+def ingests(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: MonkeyPatch) -> Ingests:
+    """Return ingests without Spark; in whole runs, also those on Spark."""
     # The ACLs are not those of the record, so they contradict it.
     monkeypatch.setattr(agreement, "DISAGREEING_SHARE_MAX", 1)
+    spark = request.getfixturevalue("spark") if request.param == "spark" else None
     return Ingests(spark, tmp_path)
 
 
+@on_both_engines
 def test_log_that_grows_is_rotated_and_packed_counts_once(ingests: Ingests) -> None:
     grown = text_of(EVENTS[:70])
     ingests.log(a__log=text_of(EVENTS[:40]))
@@ -243,9 +257,7 @@ class KilledError(Exception):
 
 def kill_after(monkeypatch: MonkeyPatch, step: str) -> None:
     """Let the job end after a step."""
-    from authorizerd.replay.ingest import job
-
-    place = job._Ingest if hasattr(job._Ingest, step) else job
+    place = adding._Ingest if hasattr(adding._Ingest, step) else adding
     original = getattr(place, step)
 
     def stop(*args: Any, **options: Any) -> Any:  # noqa: ANN401 - those of the step
@@ -255,9 +267,8 @@ def kill_after(monkeypatch: MonkeyPatch, step: str) -> None:
     monkeypatch.setattr(place, step, stop)
 
 
-def test_killed_run_leaves_the_table_as_it_was(
-    spark: SparkSession, ingests: Ingests, monkeypatch: MonkeyPatch
-) -> None:
+@on_both_engines
+def test_killed_run_leaves_the_table_as_it_was(ingests: Ingests, monkeypatch: MonkeyPatch) -> None:
     ingests.log(a__log=text_of(EVENTS[:40]))
     ingests.ingest()
     ingests.log(a__log=text_of(EVENTS), b__log="nonsense\n" + text_of(OTHER))
@@ -278,7 +289,8 @@ def test_killed_run_leaves_the_table_as_it_was(
     found = duckdb.sql(documented("sql", ingests.table))
     assert found is not None
     assert dict(found.fetchall()) == denials
-    assert count_as_documented(spark, ingests.table) == 120
+    if ingests.spark is not None:
+        assert count_as_documented(ingests.spark, ingests.table) == 120
     # The next commit removes what the killed runs have left.
     ingests.log(c__log=text_of(OTHER[:1]))
     ingests.ingest()
@@ -287,17 +299,14 @@ def test_killed_run_leaves_the_table_as_it_was(
 
 
 def test_second_of_two_concurrent_ingests_fails(ingests: Ingests, monkeypatch: MonkeyPatch) -> None:
-    from authorizerd.replay.ingest import job
-    from authorizerd.replay.ingest.committing import create_commit
-
     def create_second(*args: Any) -> None:  # noqa: ANN401 - those of the step
-        monkeypatch.setattr(job, "create_commit", create_commit)
+        monkeypatch.setattr(adding, "create_commit", create_commit)
         ingests.log(b__log=text_of(OTHER))
         ingests.ingest()
         create_commit(*args)
 
     ingests.log(a__log=text_of(EVENTS))
-    monkeypatch.setattr(job, "create_commit", create_second)
+    monkeypatch.setattr(adding, "create_commit", create_second)
     with pytest.raises(
         JobError, match=r"another ingest added commit 1 in the meantime.*run it again"
     ):
@@ -326,31 +335,33 @@ def test_parts_of_a_real_log_give_the_same_table(ingests: Ingests, real_log_dir:
     ingests.check(events)
 
 
-def test_days_are_not_scattered_over_all_files(spark: SparkSession, ingests: Ingests) -> None:
+@on_both_engines
+def test_days_are_not_scattered_over_all_files(
+    ingests: Ingests, request: pytest.FixtureRequest, monkeypatch: MonkeyPatch
+) -> None:
     ingests.log(**{f"{number}__log": text_of(EVENTS[number::40]) for number in range(40)})
-    names = ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes")
-    before = {name: str(spark.conf.get(name)) for name in names}
-    try:
-        for name in names:
-            spark.conf.set(name, "1000b")  # a task for each file
-        ingests.ingest()
-    finally:
-        for name, value in before.items():
-            spark.conf.set(name, value)
+    # A task for each file.
+    if ingests.spark is not None:
+        request.getfixturevalue("small_splits")
+    monkeypatch.setattr(parts, "TASK_BYTES_MIN", 1000)
+    monkeypatch.setattr(parts, "TASK_BYTES_MAX", 1000)
+    monkeypatch.setattr(processes, "CORES", 1)
+    ingests.ingest()
     ingests.check(EVENTS)
     for day in (ingests.table / "events").glob("run=*/day=*"):
         assert len(list(day.glob("*.parquet"))) == 1
 
 
+@pytest.mark.parametrize("ingests", ["spark"], indirect=True)
 def test_table_that_only_spark_can_reach_is_kept_alike(
     spark: SparkSession, ingests: Ingests, monkeypatch: MonkeyPatch
 ) -> None:
-    from authorizerd.replay.ingest import committing, inputs, job, runs, table
+    from authorizerd.replay.ingest import runs, table
     from authorizerd.replay.spark import files, storage
 
-    for module in (committing, storage, inputs, runs):
+    for module in (storage, runs):
         monkeypatch.setattr(module, "local_path", lambda spark, uri: None)
-    monkeypatch.setattr(job, "COMMITS_KEPT", 1)
+    monkeypatch.setattr(adding, "COMMITS_KEPT", 1)
     ingests.log(a__log=text_of(EVENTS[:40]), b__log="nonsense\n" + text_of(OTHER))
     ingests.ingest(bad_ratio_max=0.5)
     old = table.open_table(spark, str(ingests.table)).commit
@@ -373,7 +384,7 @@ def test_table_that_only_spark_can_reach_is_kept_alike(
     ]  # fmt: skip
     assert read_newest(ingests.table) == opened.commit
     with pytest.raises(JobError, match="another ingest added commit 2"):
-        committing.create_commit(spark, str(ingests.table), opened.commit)
+        create_commit(storage.open_storage(spark, ""), str(ingests.table), opened.commit, None)
     monkeypatch.undo()
     ingests.log(c__log=text_of(EVENTS[:1]))
     ingests.ingest()
@@ -385,7 +396,7 @@ def test_table_that_has_lost_files_has_not_nothing_new(ingests: Ingests) -> None
     ingests.ingest()
     next((ingests.table / "events").rglob("*.parquet")).unlink()
     with pytest.raises(
-        JobError, match=r"--out: .*/events: expected 100 events, found \d+: restore"
+        JobError, match=r"--out: .*/events.*: expected 100 events, found \d+: restore"
     ):
         ingests.ingest()
 
@@ -398,9 +409,8 @@ def test_directory_with_other_files_is_refused(ingests: Ingests) -> None:
         ingests.ingest()
 
 
-def test_number_of_old_commits_is_bounded(spark: SparkSession, tmp_path: Path) -> None:
-    from authorizerd.replay.ingest.committing import create_commit, remove_unneeded
-
+def test_number_of_old_commits_is_bounded(tmp_path: Path) -> None:
+    storage = LocalFiles()
     table = str(write_events(tmp_path, EVENTS))
     commit = read_newest(tmp_path)
     for number in range(2, 8):
@@ -409,10 +419,10 @@ def test_number_of_old_commits_is_bounded(spark: SparkSession, tmp_path: Path) -
             (tmp_path / part / f"run={run}").mkdir(parents=True)
         live = Run(id=run, days=(), ingested=commit.ingested)
         commit = replace(commit, number=number, runs=(live,), tuples_run=run)
-        create_commit(spark, table, commit)
-        remove_unneeded(spark, table, commit, kept=5)
+        create_commit(storage, table, commit, tmp_path)
+        remove_unneeded(storage, table, commit, kept=5)
     (tmp_path / "events" / "run=00000008-ab").mkdir()  # may still commit
-    remove_unneeded(spark, table, commit, kept=5)
+    remove_unneeded(storage, table, commit, kept=5)
     assert list_commits(LocalFiles(), str(tmp_path)) == [7, 6, 5, 4, 3]
     kept = {f"run={number:08d}-ab" for number in range(3, 8)}
     assert {path.name for path in (tmp_path / "tuples").iterdir()} == kept

@@ -12,15 +12,15 @@ from msgspec.structs import replace
 
 from authorizerd.replay.ingest.commit import NO_ROWS, Content, Digest, Input
 from authorizerd.replay.ingest.contents import ALL, First, add_digests, match_contents, split_hash
-from authorizerd.replay.ingest.inputs import check_sources, find_inputs
+from authorizerd.replay.ingest.inputs import check_sources
+from authorizerd.replay.local.runs import find_inputs
 from authorizerd.replay.spark.errors import JobError
-from tests.ops.replay.sessions import LOCAL
 
 
 def test_directory_above_is_listed(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b.log").touch()
-    (found,) = find_inputs(LOCAL, (f"{tmp_path}/a/..",))
+    (found,) = find_inputs((f"{tmp_path}/a/..",))
     assert found.uri == f"file:{tmp_path}/b.log"
 
 
@@ -28,19 +28,19 @@ def test_pipe_is_rejected_instead_of_read_as_empty(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.log")
     for text in (f"{tmp_path}/pipe.log", str(tmp_path)):
         with pytest.raises(JobError, match=r"/pipe\.log: expected a regular file"):
-            find_inputs(LOCAL, (text,))
+            find_inputs((text,))
 
 
 def test_unreadable_file_of_a_directory_is_named(tmp_path: Path) -> None:
     (tmp_path / "broken.log").symlink_to("nowhere")
     with pytest.raises(JobError, match=r"/broken\.log: No such file or directory"):
-        find_inputs(LOCAL, (str(tmp_path),))
+        find_inputs((str(tmp_path),))
 
 
 def test_name_that_is_not_utf_8_is_rejected_before_the_ingest(tmp_path: Path) -> None:
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.log")).touch()
     with pytest.raises(JobError, match=r"/caf.udce9\.log': expected a name in UTF-8"):
-        find_inputs(LOCAL, (str(tmp_path),))
+        find_inputs((str(tmp_path),))
 
 
 def test_link_to_a_directory_above_lists_no_file_twice(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_link_to_a_directory_above_lists_no_file_twice(tmp_path: Path) -> None:
         (tmp_path / file).touch()
     (tmp_path / "logs" / "old" / "loop").symlink_to(tmp_path / "logs")
     (tmp_path / "logs" / "more").symlink_to(tmp_path / "elsewhere")
-    found = [file.uri for file in find_inputs(LOCAL, (str(tmp_path / "logs"),))]
+    found = [file.uri for file in find_inputs((str(tmp_path / "logs"),))]
     assert found == [f"file:{tmp_path}/logs/{name}" for name in ("a.log", "more/b.log")]
 
 
@@ -60,9 +60,9 @@ def test_hidden_file_named_directly_is_an_error(tmp_path: Path) -> None:
         file.touch()
     for file in hidden:
         with pytest.raises(JobError, match="no files found"):
-            find_inputs(LOCAL, (str(tmp_path / "b.log"), str(file)))
+            find_inputs((str(tmp_path / "b.log"), str(file)))
     for text in (f"{tmp_path}/*", str(tmp_path)):
-        assert [file.uri for file in find_inputs(LOCAL, (text,))] == [f"file:{tmp_path}/b.log"]
+        assert [file.uri for file in find_inputs((text,))] == [f"file:{tmp_path}/b.log"]
 
 
 NEW, OLD = (
@@ -93,11 +93,16 @@ Rows = list[int]
 
 
 def digest_of(rows: Rows) -> Digest:
-    """Return the digest of rows, whose last digits are their beginnings."""
+    """Return the digest of rows."""
     digest = NO_ROWS
     for row in rows:
-        digest = add_digests(digest, (*split_hash(row), row % 100 if row >= 0 else 0, 0))
+        digest = add_digests(digest, split_hash(row))
     return digest
+
+
+def head_of(row: int) -> int | None:
+    """Return the beginning of a row, its last digits; None if it was set aside."""
+    return row % 100 if row >= 0 else None
 
 
 class Model:
@@ -118,7 +123,7 @@ class Model:
             Content(
                 file=file, rows=len(rows), digest=digest_of(rows),
                 first=next((row % 100 for row in rows if row >= 0), None),
-                last=rows[-1], ends_unreadable=rows[-1] < 0, run=run,
+                last=rows[-1], last_head=head_of(rows[-1]), run=run,
             )
             for file, rows in logs.items()
         ]  # fmt: skip
@@ -134,7 +139,8 @@ class Model:
                 )
 
     def _read_first(self, content: Content, rows: int) -> First:
-        return First(digest_of(self._rows[content.run, content.file][:rows]), rows - 1)
+        first = self._rows[content.run, content.file][:rows]
+        return First(digest_of(first), rows - 1, head_of(first[-1]))
 
 
 # Three logs whose first lines differ, and which have lines in common.

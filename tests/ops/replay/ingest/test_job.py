@@ -6,28 +6,27 @@ import lzma
 import random
 import re
 import shutil
-from collections.abc import Iterator
 from contextlib import nullcontext
 from datetime import UTC
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow
 import pyarrow.parquet as parquet
 import pytest
-from msgspec.structs import replace
 
 from authorizerd.acl.audit.recorded.event import Event, Reason
 from authorizerd.acl.audit.recorded.line import parse_line
-from authorizerd.replay.ingest import direct, runs
+from authorizerd.replay.ingest.adding import TupleCount
 from authorizerd.replay.ingest.commit import Commit, Input
-from authorizerd.replay.ingest.report import Ingested, add_up, decode_ingested
+from authorizerd.replay.ingest.report import Ingested, decode_ingested
+from authorizerd.replay.local import parts
+from authorizerd.replay.local.runs import LocalRuns
+from authorizerd.replay.local.runs import ingest as ingest_here
 from authorizerd.replay.plans import IngestPlan, LineLayout
 from authorizerd.replay.spark.errors import JobError
 from tests.ops.replay import recorded_events
-from tests.ops.replay.sessions import LOCAL
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,24 +37,35 @@ ALLOWED = (
 )
 
 
+def run(spark: SparkSession | None, plan: IngestPlan) -> int:
+    """Ingest on Spark, or without it."""
+    if spark is None:
+        return ingest_here(plan)
+    from authorizerd.replay.ingest import job
+
+    return job.run(spark, plan)
+
+
 def ingest(
-    spark: SparkSession,
+    spark: SparkSession | None,
     out: Path,
     *inputs: Path,
     **options: Any,  # noqa: ANN401 - fields of the plan
 ) -> Ingested:
-    from authorizerd.replay.ingest.job import run
-
     plan = IngestPlan(inputs=tuple(map(str, inputs)), out=str(out), **options)
     assert run(spark, plan) == 0
     return decode_ingested((out / "ingest.json").read_text())
 
 
-def refuse(spark: SparkSession, out: Path, *inputs: Path) -> None:
+def refuse(spark: SparkSession | None, out: Path, *inputs: Path) -> None:
     """Check that too many lines of ``inputs`` are set aside."""
-    from authorizerd.replay.ingest.job import run
-
     assert run(spark, IngestPlan(inputs=tuple(map(str, inputs)), out=str(out))) == 1
+
+
+@pytest.fixture(params=["local", "spark"])
+def engine(request: pytest.FixtureRequest) -> SparkSession | None:
+    """Return the session on which logs are read; None for a run without Spark."""
+    return request.getfixturevalue("spark") if request.param == "spark" else None
 
 
 def rows(columns: str, folder: Path) -> list[tuple[Any, ...]]:
@@ -65,21 +75,9 @@ def rows(columns: str, folder: Path) -> list[tuple[Any, ...]]:
     return found.fetchall()
 
 
-@pytest.fixture
-def small_splits(spark: SparkSession) -> Iterator[None]:
-    """Let Spark split files into 64 KiB, and give a task several splits."""
-    names = ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes")
-    before = {name: str(spark.conf.get(name)) for name in names}
-    for name in names:
-        spark.conf.set(name, "65536b")
-    yield
-    for name, value in before.items():
-        spark.conf.set(name, value)
-
-
 def test_broker_log_loses_no_line(spark: SparkSession, real_log_dir: Path, tmp_path: Path) -> None:
     archive = real_log_dir / "kafka-authorizer.log.xz"
-    first = ingest(spark, tmp_path / "first", archive)
+    first = ingest(None, tmp_path / "first", archive)
     again = ingest(spark, tmp_path / "again", tmp_path / "first")
     for figures, folder in ((first, "first"), (again, "again")):
         assert (figures.lines, figures.events, figures.set_aside) == (13_518, 13_518, 0)
@@ -105,18 +103,27 @@ def test_broker_log_loses_no_line(spark: SparkSession, real_log_dir: Path, tmp_p
     (file,) = (tmp_path / "first" / "events").glob("run=*/day=2026-11-21/*.parquet")
     assert parquet.read_schema(file).names == [
         *("at", "allowed", "principal", "host", "operation", "resource_type", "resource_name"),
-        *("pattern_type", "request", "reference_count", "rule", "level", "file", "sequence"),
+        *(
+            "pattern_type",
+            "request",
+            "reference_count",
+            "rule",
+            "level",
+            "hash",
+            "file",
+            "sequence",
+        ),
         *("line", "reason"),
     ]
 
 
-@pytest.mark.usefixtures("small_splits")
-@pytest.mark.parametrize("is_direct", [True, False])
 def test_files_of_every_kind_are_read_together(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_direct: bool
-) -> None:
-    monkeypatch.setattr(runs, "is_local", lambda _: is_direct)
-    monkeypatch.setattr(direct, "TASK_BYTES_MIN", 65_536)
+    engine: SparkSession | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> None:  # fmt: skip
+    if engine is not None:
+        request.getfixturevalue("small_splits")
+    monkeypatch.setattr(parts, "TASK_BYTES_MIN", 65_536)
     logs = tmp_path / "logs"
     (logs / "below").mkdir(parents=True)
     (logs / "_hidden.log").write_text("hidden\n")
@@ -130,7 +137,7 @@ def test_files_of_every_kind_are_read_together(
     (logs / "d.log.1").write_text(denied.replace("\n", "\r\n"))
     # If \r ended a line, this name would forge an event.
     (logs / "e.log").write_text(ALLOWED.format("\r" + ALLOWED.format("forged").rstrip()))
-    figures = ingest(spark, tmp_path / "out", logs)
+    figures = ingest(engine, tmp_path / "out", logs)
     reasons = ("ambiguous", "broken_archive", "no_decision", "not_utf_8")
     assert figures.reasons == dict.fromkeys(reasons, 1)
     assert (figures.lines, figures.blank_lines, figures.set_aside) == (3_009, 2, 4)
@@ -189,19 +196,19 @@ def test_overwrite_replaces_all_days(spark: SparkSession, tmp_path: Path) -> Non
 
 
 def test_too_many_lines_set_aside_are_not_accepted(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    engine: SparkSession | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log = tmp_path / "a.log"
     log.write_text(ALLOWED.format("a") + "something\n")
-    refuse(spark, tmp_path / "out", log)
+    refuse(engine, tmp_path / "out", log)
     said = re.search(r"no_decision 1.*; see (.*)", capsys.readouterr().err)
     assert said is not None
     assert rows("line, reason", Path(said[1])) == [("something", "no_decision")]
-    with pytest.raises(JobError, match="expected the output of ingest"):
-        ingest(spark, tmp_path / "again", tmp_path / "out")
+    inside = tmp_path / "out" / "set_aside" / "a.log"
+    inside.touch()
     with pytest.raises(JobError, match="expected files outside it"):
-        ingest(spark, tmp_path / "out", tmp_path / "out" / "set_aside")
-    assert ingest(spark, tmp_path / "out", log, bad_ratio_max=0.5).set_aside == 1
+        ingest(engine, tmp_path / "out", inside)
+    assert ingest(engine, tmp_path / "out", log, bad_ratio_max=0.5).set_aside == 1
     assert not Path(said[1]).exists(), "a commit removes what earlier runs have left"
 
 
@@ -250,34 +257,21 @@ def test_second_ingest_keeps_the_recorded_order(
     assert [int(name) for _, name in in_order] == list(range(60))
 
 
-@pytest.mark.parametrize(("summed", "found"), [(5, 5), (5, 4), (0, 1)])
-def test_run_whose_tasks_wrote_elsewhere_is_not_committed(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, summed: int, found: int
+@pytest.mark.parametrize("summed", [3, 4])
+def test_run_whose_tuples_miss_events_is_not_committed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, summed: int
 ) -> None:
-    from authorizerd.replay.ingest import job
+    (tmp_path / "a.log").write_text("".join(map(ALLOWED.format, range(3))))
+    write = LocalRuns.write_tuples
 
-    def write(*_: object) -> job._Tuples:
-        return job._Tuples(number=1, events=before.ingested.events + summed)
+    def write_other(self: LocalRuns, run: str, before: Commit) -> TupleCount:
+        return write(self, run, before)._replace(events=summed)
 
-    def summarize(*_: object) -> runs.RunSummary:
-        return runs.RunSummary("1", figures(found), (), ())
-
-    def figures(events: int) -> Ingested:
-        return replace(add_up([], 0), lines=events, events=events, allowed_events=events)
-
-    discarded: list[str] = []
-    ingested = figures(7)
-    before = Commit(number=1, salt=1, runs=(), tuples_run=None, ingested=ingested)
-    fake = SimpleNamespace(write_directly=lambda *_: "sums", discard=discarded.append)
-    monkeypatch.setattr(job, "Runs", lambda *_: fake)
-    monkeypatch.setattr(job._Ingest, "_write_tuples", write)
-    monkeypatch.setattr(job._Ingest, "_summarize", summarize)
-    monkeypatch.setattr(job._Ingest, "_new_run", lambda _: "1")
-    ingest = job._Ingest(LOCAL, IngestPlan(inputs=(), out=str(tmp_path)), before)
-    said = f"expected the {summed} events that the tasks read, found {found} in events/run="
-    with nullcontext() if summed == found else pytest.raises(JobError, match=said):
-        assert ingest._write().ingested.events == found
-    assert discarded == ([] if summed == found else ["1"])
+    monkeypatch.setattr(LocalRuns, "write_tuples", write_other)
+    said = f"expected the 3 events of events/run=.* in its tuples, found {summed}"
+    with nullcontext() if summed == 3 else pytest.raises(JobError, match=said):
+        assert ingest(None, tmp_path / "out", tmp_path / "a.log").events == 3
+    assert bool(list((tmp_path / "out").glob("events/*"))) is (summed == 3)
 
 
 def test_log_beside_a_table_does_not_count_twice(spark: SparkSession, tmp_path: Path) -> None:
@@ -291,10 +285,12 @@ def test_log_beside_a_table_does_not_count_twice(spark: SparkSession, tmp_path: 
     assert ingest(spark, out, first, log).events == 3
 
 
-def test_empty_log_gives_readable_results(spark: SparkSession, tmp_path: Path) -> None:
+def test_empty_log_gives_readable_results(
+    engine: SparkSession | None, spark: SparkSession, tmp_path: Path
+) -> None:
     log = tmp_path / "a.log"
     log.write_text("")
-    figures = ingest(spark, tmp_path / "out", log)
+    figures = ingest(engine, tmp_path / "out", log)
     assert figures.accepted
     assert (figures.lines, figures.tuples, figures.first_at, figures.levels) == (0, 0, None, {})
     from authorizerd.replay.ingest.table import open_table
@@ -327,14 +323,9 @@ def test_parquet_of_another_tool_is_read(spark: SparkSession, tmp_path: Path) ->
         assert sorted(found, key=str) == [("h", "DEBUG", "b.log"), (None, "UNKNOWN", "a.parquet")]
 
 
-@pytest.mark.parametrize("is_direct", [True, False])
 def test_named_field_reaches_every_task(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str], *, is_direct: bool,
-) -> None:  # fmt: skip
-    from authorizerd.replay.ingest.job import run
-
-    monkeypatch.setattr(runs, "is_local", lambda _: is_direct)
+    engine: SparkSession | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     first, second = (
         json.dumps({"event": {"original": ALLOWED.format(name).rstrip()}}) + "\n" for name in "ab"
     )
@@ -342,13 +333,13 @@ def test_named_field_reaches_every_task(
     (tmp_path / "b.log.gz").write_bytes(gzip.compress(second.encode()))
     logs = [tmp_path / "a.log", tmp_path / "b.log.gz"]
     layout = LineLayout(field="event.original")
-    figures = ingest(spark, tmp_path / "out", *logs, layout=layout)
+    figures = ingest(engine, tmp_path / "out", *logs, layout=layout)
     assert (figures.events, figures.set_aside) == (4, 0)
     plan = IngestPlan(
         inputs=tuple(map(str, logs)), out=str(tmp_path / "other"), bad_ratio_max=1,
         layout=LineLayout(field="original"),
     )  # fmt: skip
-    assert run(spark, plan) == 1
+    assert run(engine, plan) == 1
     assert "no line has a text in the JSON field that --line-field names: 4 set aside (no_" in (
         capsys.readouterr().err
     )

@@ -16,18 +16,11 @@ from msgspec.structs import replace
 
 from authorizerd.replay.acl_set import AclSet, digest_of
 from authorizerd.replay.ingest.commit import (
-    NO_ROWS,
-    Content,
     encode_commit,
     name_commit,
     read_newest,
 )
-from authorizerd.replay.ingest.topics import (
-    NewRecords,
-    check_continues,
-    find_recorded,
-    leave_out_topics,
-)
+from authorizerd.replay.ingest.records import NewRecords, check_continues, find_recorded
 from authorizerd.replay.plans import IngestPlan, LoadPlan, UsagePlan, WhatIfPlan
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.topics import Topic, parse_topic
@@ -212,17 +205,6 @@ def test_topic_without_further_records_is_recorded(
 ) -> None:
     check_continues(AUDIT, begins, ends)
     assert NewRecords(AUDIT, AUDIT.uri, begins, ends).is_recorded == is_recorded
-
-
-def test_contents_of_topics_are_not_compared() -> None:
-    files = ["file:/logs/a.log", f"{AUDIT.uri}/0", f"{AUDIT.uri}/12", f"{AUDIT.uri}-2/0"]
-    contents = [
-        Content(file=file, rows=1, digest=NO_ROWS, first=1, last=1, ends_unreadable=False, run="1")
-        for file in files
-    ]
-    kept = leave_out_topics(contents, [NewRecords(AUDIT, AUDIT.uri, {}, {0: 1})])
-    assert [content.file for content in kept] == [files[0], files[3]]
-    assert leave_out_topics(contents, []) == tuple(contents)
 
 
 class FakeTopic:

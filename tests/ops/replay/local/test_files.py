@@ -37,7 +37,6 @@ from authorizerd.replay.whatif import evaluation
 from authorizerd.replay.whatif.options import add_arguments, make_plan
 from tests.acl.audit.recorded.hostile_lines import BEGINNINGS, MESSAGE, PIECES
 from tests.ops.replay.acl_sets import acl_set_of, topic_read
-from tests.ops.replay.sessions import LOCAL
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -160,14 +159,14 @@ def test_unreadable_file_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["link/..", "link/../b.log", "link/../../logs/b.log", "logs"])
 def test_logs_are_those_that_an_ingest_finds(tmp_path: Path, text: str) -> None:
     """A path with ``..`` behind a link continues above the link's target."""
-    from authorizerd.replay.ingest.inputs import find_inputs
+    from authorizerd.replay.local.runs import find_inputs
 
     (tmp_path / "logs/old").mkdir(parents=True)
     (tmp_path / "logs/b.log").touch()
     (tmp_path / "b.log").touch()
     (tmp_path / "link").symlink_to("logs/old")
     found = [f"file:{path}" for path in find_logs((f"{tmp_path}/{text}",))]
-    assert found == [file.uri for file in find_inputs(LOCAL, (f"{tmp_path}/{text}",))]
+    assert found == [file.uri for file in find_inputs((f"{tmp_path}/{text}",))]
     assert found == [f"file:{tmp_path}/logs/b.log"]
 
 

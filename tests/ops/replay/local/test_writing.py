@@ -1,8 +1,7 @@
-"""Tasks that read logs and write a run themselves, without Spark."""
+"""Tasks that read logs and write a run without Spark."""
 
 import gzip
 from contextlib import closing
-from datetime import UTC
 from pathlib import Path
 from typing import Any
 
@@ -10,20 +9,16 @@ import pyarrow
 import pyarrow.parquet as parquet
 import pytest
 
-from authorizerd.replay.ingest import direct
-from authorizerd.replay.ingest.direct import (
-    Part,
-    PartFiles,
-    Places,
-    are_here,
-    plan_tasks,
-    write_parts,
-)
-from authorizerd.replay.ingest.inputs import Inputs
 from authorizerd.replay.ingest.parse import columns
 from authorizerd.replay.ingest.parse.columns import EventReader
 from authorizerd.replay.ingest.schemas import SUMMED_BY
+from authorizerd.replay.ingest.summary import Group, merge_groups
+from authorizerd.replay.local import parts, writing
+from authorizerd.replay.local.parts import Part, plan_tasks
+from authorizerd.replay.local.writing import Places, RunFiles, Work, write_parts
+from authorizerd.replay.plans import LineLayout
 
+SALT = 77
 LINE = (
     "[2026-11-{:02d} 16:26:{:02d},966] INFO Principal = User:{} is Denied operation = READ "
     "from host = h on resource = Topic:LITERAL:t for request = {} with resourceRefCount = 1\n"
@@ -40,24 +35,19 @@ def write_log(path: Path, lines: int) -> Path:
     return path
 
 
-def plain(*paths: Path, packed: tuple[Path, ...] = ()) -> Inputs:
-    uris = [tuple(f"file:{path}" for path in of_kind) for of_kind in (paths, packed)]
-    return Inputs(plain=uris[0], packed=uris[1], parquet=())
-
-
 def places_in(folder: Path) -> Places:
     return Places(folder / "events", folder / "aside")
 
 
-def run(tasks: list[list[Part]], folder: Path) -> list[dict[str, Any]]:
-    """Run the tasks one by one, and return their sums."""
-    reader = EventReader(UTC, "auto")
-    sums = []
-    for number, parts in enumerate(tasks):
-        with closing(PartFiles(places_in(folder), number)) as files:
-            for batch in write_parts(parts, reader, files):
-                sums += batch.to_pylist()
-    return sums
+def run(tasks: list[list[Part]], folder: Path) -> tuple[list[Group], list[dict[str, Any]]]:
+    """Run the tasks one by one, and return their groups of rows, and the parts of tuples."""
+    works = [
+        Work(number, some, places_in(folder), LineLayout(), SALT)
+        for number, some in enumerate(tasks)
+    ]
+    done = list(map(write_parts, works))
+    groups = merge_groups(group for each in done for group in each.groups)
+    return groups, [row for each in done for part in each.tuples for row in part.to_pylist()]
 
 
 def rows_in(folder: Path) -> list[dict[str, Any]]:
@@ -83,18 +73,19 @@ def sum_rows(rows: list[dict[str, Any]]) -> dict[tuple[object, ...], tuple[int, 
 def test_tasks_write_each_line_in_order_and_sum_up_the_events(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task_bytes: int, texts_max: int
 ) -> None:
-    monkeypatch.setattr(direct, "TASK_BYTES_MIN", task_bytes)
-    monkeypatch.setattr(direct, "TASK_BYTES_MAX", task_bytes)
+    monkeypatch.setattr(parts, "TASK_BYTES_MIN", task_bytes)
+    monkeypatch.setattr(parts, "TASK_BYTES_MAX", task_bytes)
     monkeypatch.setattr(columns, "TEXTS_MAX", texts_max)
     log = write_log(tmp_path / "a b*é.log", 40)
     packed = tmp_path / "c.log.GZ"
     packed.write_bytes(gzip.compress(LINE.format(23, 1, "z", "Fetch").encode()))
-    tasks = plan_tasks(plain(log, packed=(packed,)), 2)
+    writing._reader.cache_clear()
+    tasks = plan_tasks([log, packed], 2)
     assert len(tasks) == (8 if task_bytes == 1000 else 1)
-    sums = run(tasks, tmp_path / "run")
+    groups, sums = run(tasks, tmp_path / "run")
     events = rows_in(tmp_path / "run/events")
     assert sum_rows(sums) == sum_rows(events)
-    reader = EventReader(UTC, "auto")
+    reader = EventReader.of(LineLayout(), SALT)
     lines = log.read_bytes().splitlines()[:40]
     expected = reader.read(pyarrow.array(lines, pyarrow.binary())).to_pylist()
     names = events[0].keys() - {"file", "sequence", "line", "reason"}
@@ -107,40 +98,52 @@ def test_tasks_write_each_line_in_order_and_sum_up_the_events(
     assert [(row["line"], row["reason"]) for row in aside] == [
         ("", "blank"), ("unknown", "no_decision"),
     ]  # fmt: skip
+    check_groups(groups, events, aside)
+
+
+def check_groups(
+    groups: list[Group], events: list[dict[str, Any]], aside: list[dict[str, Any]]
+) -> None:
+    """Check the groups of a run against its rows."""
+    for group in groups:
+        rows = [
+            row
+            for row in (aside if group.reason else events)
+            if (row["file"], row["reason"]) == (group.file, group.reason)
+            and (group.reason or str(row["at"].date()) == group.day)
+        ]
+        halves = [(row["hash"] & 0xFFFFFFFF, row["hash"] >> 32 & 0xFFFFFFFF) for row in rows]
+        assert group.rows == len(rows)
+        assert group.digest == tuple(map(sum, zip(*halves, strict=True)))
+        assert (group.begins, group.ends) == (rows[0]["sequence"], rows[-1]["sequence"])
+        assert group.last == rows[-1]["hash"]
+        if not group.reason:
+            times = [round(row["at"].timestamp() * 1000) for row in rows]
+            assert (group.first_ms, group.last_ms) == (min(times), max(times))
+            assert group.allowed == sum(row["allowed"] for row in rows)
+    assert sum(group.rows for group in groups) == len(events) + len(aside)
 
 
 def test_small_files_share_a_task_and_large_ones_are_split(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(direct, "TASK_BYTES_MIN", 100)
-    monkeypatch.setattr(direct, "TASK_BYTES_MAX", 100)
-    sizes = {"a": 250, "b": 30, "c": 30, "d": 0, "e.gz": 4, "f.gz": 9}
+    monkeypatch.setattr(parts, "TASK_BYTES_MIN", 100)
+    monkeypatch.setattr(parts, "TASK_BYTES_MAX", 100)
+    sizes = {"a": 250, "b": 30, "c": 30, "d": 0, "e.gz": 3, "f.gz": 9}
     for name, size in sizes.items():
         (tmp_path / name).write_bytes(bytes(size))
     files = [tmp_path / name for name in sizes]
-    tasks = plan_tasks(plain(*files[:4], packed=tuple(files[4:])), 2)
+    tasks = plan_tasks(files, 2)
     found = [[(part.path.name, part.begin, part.end) for part in parts] for parts in tasks]
     assert found == [
         [("a", 0, 100)], [("a", 100, 200)], [("a", 200, 250), ("b", 0, 30)],
-        [("c", 0, 30), ("e.gz", 0, 4)], [("f.gz", 0, 9)],
+        [("c", 0, 30), ("e.gz", 0, 3)], [("f.gz", 0, 9)],
     ]  # fmt: skip
-    monkeypatch.setattr(direct, "TASK_BYTES_MAX", 10_000)
+    monkeypatch.setattr(parts, "TASK_BYTES_MAX", 10_000)
     for cores, tasks_of_each in ((1, 4), (2, 8)):
         (tmp_path / "a").write_bytes(bytes(4000))
-        assert len(plan_tasks(plain(files[0]), cores)) == tasks_of_each
-    assert plan_tasks(plain(), 2) == []
-
-
-@pytest.mark.parametrize(("plain_uris", "packed", "events", "expected"), [
-    (("file:/a.log",), ("file:/b.gz",), (), True),
-    (("file:/a.log", "s3a://logs/a.log"), (), (), False),
-    (("file:/a.log",), ("hdfs://host/b.gz",), (), False),
-    (("file:/a.log",), (), ("file:/c.parquet",), False),
-])  # fmt: skip
-def test_only_logs_of_this_machine_are_read_directly(
-    plain_uris: tuple[str, ...], packed: tuple[str, ...], events: tuple[str, ...], *, expected: bool
-) -> None:
-    assert are_here(Inputs(plain=plain_uris, packed=packed, parquet=events)) == expected
+        assert len(plan_tasks(files[:1], cores)) == tasks_of_each
+    assert plan_tasks([], 2) == []
 
 
 DENIAL = (
@@ -149,17 +152,15 @@ DENIAL = (
 )
 
 
-def rows_of(lines: list[str]) -> pyarrow.RecordBatch:
-    reader = EventReader(UTC, "auto")
-    rows = reader.read(pyarrow.array([line.encode() for line in lines], pyarrow.binary()))
-    return rows.append_column("file", pyarrow.repeat("file:/a.log", len(rows)))
-
-
 def write(folder: Path, *batches: list[str]) -> None:
     """Write the rows of lines as task 3."""
-    with closing(PartFiles(places_in(folder), task=3)) as files:
+    reader = EventReader.of(LineLayout(), SALT)
+    sequence = 3 << 33
+    with closing(RunFiles(places_in(folder), 3, SALT)) as files:
         for batch in batches:
-            files.write(rows_of(batch))
+            rows = reader.read(pyarrow.array([line.encode() for line in batch], pyarrow.binary()))
+            files.write(writing._name_rows(rows, "file:/a.log", sequence))
+            sequence += len(rows)
 
 
 def test_each_line_is_in_the_files_of_its_kind(tmp_path: Path) -> None:
@@ -171,9 +172,9 @@ def test_each_line_is_in_the_files_of_its_kind(tmp_path: Path) -> None:
         rows = rows_in(tmp_path / "events" / f"day={day}")
         assert [(row["principal"], row["sequence"] - (3 << 33)) for row in rows] == expected
     aside = [("", "blank", 1), ("x", "no_decision", 2)]
-    assert rows_in(tmp_path / "aside") == [
-        {"line": line, "reason": reason, "file": "file:/a.log", "sequence": (3 << 33) + number}
-        for line, reason, number in aside
+    names = ("line", "reason", "file", "sequence")
+    assert [tuple(row[name] for name in names) for row in rows_in(tmp_path / "aside")] == [
+        (line, reason, "file:/a.log", (3 << 33) + number) for line, reason, number in aside
     ]
 
 
@@ -199,8 +200,8 @@ def test_number_of_open_files_and_of_their_rows_is_bounded(
             super().close()
 
     monkeypatch.setattr(parquet, "ParquetWriter", Counted)
-    monkeypatch.setattr(direct, "FILES_MAX", 2)
-    monkeypatch.setattr(direct, "ROWS_MAX", 2)
+    monkeypatch.setattr(writing, "FILES_MAX", 2)
+    monkeypatch.setattr(writing, "ROWS_MAX", 2)
     days = [21, 22, 23, 21, 21, 21, 22, 24, 23]
     write(tmp_path, *([DENIAL % (day, "a")] for day in days))
     assert max(opened) == 2

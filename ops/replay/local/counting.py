@@ -1,0 +1,181 @@
+"""Count the lines of logs in Arrow, in a process for each core.
+
+**Invariant:** the counts are those of ``tallies``, which needs no pyarrow: every line is an event,
+blank, or set aside under its reason.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from authorizerd.acl.audit.recorded.event import Reason
+from authorizerd.management.plan.traffic import TrafficFile
+from authorizerd.replay.ingest.parse.columns import EventReader, split_blocks
+from authorizerd.replay.ingest.parse.logs import DamagedArchiveError
+from authorizerd.replay.ingest.report import Ingested, count_lines
+from authorizerd.replay.local.errors import NeedsSparkError, TrafficError
+from authorizerd.replay.local.files import LogReader
+from authorizerd.replay.local.parts import Part, plan_tasks
+from authorizerd.replay.local.processes import CORES, do_tasks
+from authorizerd.replay.local.sums import TextSums, merge_parts, select_parts
+from authorizerd.replay.local.table import TUPLES_MAX, list_tuples
+from authorizerd.replay.plans import IngestPlan, LineLayout
+from authorizerd.replay.recorded.tuples import RecordedTuple
+
+
+class Work(NamedTuple):
+    """The parts that one task reads; earlier events than ``since_ms`` do not count."""
+
+    parts: Sequence[Part]
+    layout: LineLayout
+    since_ms: int | None
+
+
+class Counted(NamedTuple):
+    """The sums of the lines in some parts of logs, as ``TextSums`` has them."""
+
+    sums: list[pa.Table]
+    damaged: list[str]
+    is_sampled: bool
+
+
+class Logs(NamedTuple):
+    """The figures of logs, their tuples and files."""
+
+    ingested: Ingested
+    tuples: list[RecordedTuple]
+    files: tuple[TrafficFile, ...]
+    is_sampled: bool
+
+
+def read_logs(paths: Sequence[Path], logs: IngestPlan, since_ms: int | None) -> Logs:
+    """Return what the files at ``paths`` contain, read as a plan says.
+
+    Raises:
+        NeedsSparkError: there are too many distinct requests for one process.
+        TrafficError: a file cannot be read.
+        ValueError: the time zone is unknown.
+    """
+    layout = logs.layout
+    regular = [path for path in paths if path.is_file()]
+    files: dict[Path, TrafficFile] = {}
+    try:
+        works = [Work(parts, layout, since_ms) for parts in plan_tasks(regular, CORES)]
+        # hashlib lets other threads run, and this process would only wait.
+        with ThreadPoolExecutor(1) as hashing:
+            described = hashing.map(describe, regular)
+            counted = list(do_tasks(count_parts, works))
+            files.update(zip(regular, described, strict=True))
+    except OSError as error:
+        raise TrafficError(f"{error.filename}: {error.strerror}") from error
+    for path in paths:
+        if path not in files:  # a pipe, which can be read only once
+            reader = LogReader(path)
+            counted.append(_count([(str(path), reader.blocks())], layout, since_ms))
+            files[path] = reader.file
+    sums = [each for one in counted for each in one.sums]
+    tuples = merge_parts(map(select_parts, sums))
+    if len(tuples) > TUPLES_MAX:
+        raise NeedsSparkError(
+            f"more than {TUPLES_MAX:,} distinct requests, too many for the memory of one process"
+        )
+    damaged = sorted({path for one in counted for path in one.damaged})
+    return Logs(
+        _sum_lines(sums, logs, len(tuples), damaged),
+        list_tuples(tuples),
+        tuple(files[path] for path in paths),
+        any(one.is_sampled for one in counted),
+    )
+
+
+def describe(path: Path) -> TrafficFile:
+    """Return the size of a file, and its digest. Blocks.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256")
+        return TrafficFile(path=str(path), bytes=file.tell(), sha256=digest.hexdigest())
+
+
+@lru_cache(1)  # the tasks of a process parse a repeated text once
+def _reader(layout: LineLayout) -> EventReader:
+    return EventReader.of(layout)
+
+
+def count_parts(work: Work) -> Counted:
+    """Count the lines of a task."""
+    blocks = ((str(part.path), part.read_blocks()) for part in work.parts)
+    return _count(blocks, work.layout, work.since_ms)
+
+
+def _count(
+    logs: Iterable[tuple[str, Iterator[memoryview]]], layout: LineLayout, since_ms: int | None
+) -> Counted:
+    reader = _reader(layout)
+    reader.is_sampled = False
+    summed = TextSums(reader.texts)
+    sums, damaged = [], []
+    for path, blocks in logs:
+        try:
+            for lines in split_blocks(blocks):
+                at, numbers = reader.find(lines)
+                if reader.texts is not summed.texts:
+                    sums.append(summed.take())
+                    summed = TextSums(reader.texts)
+                if since_ms is not None:
+                    begin = pa.scalar(since_ms, pa.timestamp("ms", "UTC"))
+                    within = pc.fill_null(pc.greater_equal(at, begin), fill_value=True)
+                    at, numbers = at.filter(within), numbers.filter(within)
+                summed.add(at, numbers)
+        except DamagedArchiveError:
+            damaged.append(path)
+    sums.append(summed.take())
+    return Counted(sums, damaged, reader.is_sampled)
+
+
+def _sum_lines(
+    sums: Iterable[pa.Table], logs: IngestPlan, tuples: int, damaged: Sequence[str]
+) -> Ingested:
+    """Return the figures of all lines, as ``ingest.json`` has them."""
+    levels, reasons = Counter[str](), Counter[str]({Reason.BROKEN_ARCHIVE: len(damaged)})
+    allowed = 0
+    times: list[int] = []
+    for one in sums:
+        figures = [("events", "sum"), ("first_at", "min"), ("last_at", "max")]
+        one = one.set_column(*_as_ms(one, "first_at")).set_column(*_as_ms(one, "last_at"))
+        for row in one.group_by(["level", "allowed", "reason"]).aggregate(figures).to_pylist():
+            if row["reason"] is not None:
+                reasons[row["reason"]] += row["events_sum"]
+                continue
+            levels[row["level"]] += row["events_sum"]
+            allowed += row["events_sum"] if row["allowed"] else 0
+            times += (row["first_at_min"], row["last_at_max"])
+    return count_lines(
+        levels=levels,
+        blank_lines=reasons.pop("", 0),
+        reasons=+reasons,
+        allowed=allowed,
+        first_ms=min(times, default=None),
+        last_ms=max(times, default=None),
+        time_zone=logs.layout.time_zone,
+        inputs=logs.sources,
+        tuples=tuples,
+        damaged=tuple(damaged),
+        bad_ratio_max=logs.bad_ratio_max,
+    )
+
+
+def _as_ms(sums: pa.Table, name: str) -> tuple[int, str, pa.ChunkedArray]:
+    milliseconds = sums[name].cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
+    return sums.column_names.index(name), name, milliseconds

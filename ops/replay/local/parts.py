@@ -1,0 +1,79 @@
+"""Divide logs into tasks of about equal size: ranges of plain files, and whole archives.
+
+**Invariant:** the parts of a file contain each of its lines once. Later parts go to later tasks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from authorizerd.replay.ingest.parse.logs import find_suffix, read_log, read_part
+from authorizerd.replay.local.files import PACKED_FACTOR
+
+TASK_BYTES_MIN: Final = 32 * 1024 * 1024
+TASK_BYTES_MAX: Final = 512 * 1024 * 1024
+TASKS_A_CORE: Final = 4
+"""Tasks of equal size, so that all cores are busy until the end."""
+
+_QUOTED: Final = re.compile(r"[^/A-Za-z0-9_.!~*'():@&=+$,;\u0080-\U0010ffff-]")
+
+
+class Part(NamedTuple):
+    """A range of bytes of a plain file, or all bytes of an archive."""
+
+    path: Path
+    begin: int
+    end: int
+
+    @property
+    def is_packed(self) -> bool:
+        return find_suffix(self.path.name) is not None
+
+    @property
+    def uri(self) -> str:
+        """The file, in the form that Spark gives it: a table always names a file in one way."""
+        quoted = _QUOTED.sub(lambda found: f"%{ord(found[0]):02X}", str(self.path.absolute()))
+        return f"file://{quoted}"
+
+    def read_blocks(self) -> Iterator[memoryview]:
+        """Yield the lines in blocks; see ``read_log``."""
+        with self.path.open("rb") as file:
+            if self.is_packed:
+                yield from read_log(self.path.name, file)
+            else:
+                yield from read_part(file, self.begin, self.end)
+
+
+def plan_tasks(paths: Iterable[Path], cores: int) -> list[list[Part]]:
+    """Return the parts that each task reads.
+
+    Fewer tasks are better, because each one produces its own sums for a tuple.
+
+    Raises:
+        OSError: a file does not exist.
+    """
+    files = [Part(path, 0, path.stat().st_size) for path in paths]
+    total = sum(map(_weigh, files))
+    task_bytes = min(max(total // (TASKS_A_CORE * cores), TASK_BYTES_MIN), TASK_BYTES_MAX)
+    tasks: list[list[Part]] = []
+    filled = 0
+    for file in files:
+        for part in [file] if file.is_packed else _divide(file, task_bytes):
+            if not tasks or filled + _weigh(part) > task_bytes:
+                tasks.append([])
+                filled = 0
+            tasks[-1].append(part)
+            filled += _weigh(part)
+    return tasks
+
+
+def _divide(file: Part, task_bytes: int) -> Iterator[Part]:
+    for begin in range(0, file.end, task_bytes):
+        yield file._replace(begin=begin, end=min(begin + task_bytes, file.end))
+
+
+def _weigh(part: Part) -> int:
+    return (part.end - part.begin) * (PACKED_FACTOR if part.is_packed else 1)

@@ -1,0 +1,58 @@
+"""Do the tasks of a command in processes, one for each core.
+
+**Invariant:** results come in the order of the tasks. If the command is killed, its processes end.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait
+from typing import Final, TypeVar
+
+from authorizerd.replay.local.errors import TrafficError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+CORES: Final = len(os.sched_getaffinity(0))
+
+
+def do_tasks(work: Callable[[T], R], tasks: Sequence[T]) -> Iterator[R]:
+    """Yield what ``work`` returns for each task; both are pickled. One task is done right here.
+
+    Raises:
+        TrafficError: a process ended, for lack of memory for example.
+    """
+    if len(tasks) <= 1 or CORES == 1:
+        yield from map(work, tasks)
+        return
+    count = min(CORES, len(tasks))
+    # Not forked: threads of Arrow would be missing in the child, while their locks are held.
+    context = get_context("spawn")
+    with ProcessPoolExecutor(count, context, _end_with_parent) as executor:
+        try:
+            yield from executor.map(work, tasks)
+        except BrokenProcessPool as error:
+            raise TrafficError(
+                "a process that reads recorded traffic has ended, perhaps because the machine "
+                "lacks memory: read fewer files at once, or use --engine spark"
+            ) from error
+        finally:
+            executor.shutdown(cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    assert parent is not None, "it runs in a child"
+    sentinel = parent.sentinel
+
+    def wait_for_end() -> None:
+        wait([sentinel])
+        os._exit(1)
+
+    threading.Thread(target=wait_for_end, daemon=True).start()

@@ -1,0 +1,160 @@
+"""Sum up events by tuple, in Arrow: lines by their texts, events of a table, and parts of tuples.
+
+**Invariant:** the sums of parts, summed again, are the sums of the whole, and equal those of Spark
+(``ingest.sums``). Of equally late rules, the greatest one is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import acero, dataset
+
+from authorizerd.replay.ingest.parse.columns import SCHEMA, Texts
+from authorizerd.replay.ingest.schemas import SUMMED_BY, TUPLE
+
+_AT: Final = SCHEMA.field("at").type
+PARTS: Final = pa.schema(
+    [
+        *map(SCHEMA.field, SUMMED_BY),
+        pa.field("events", pa.int64()),
+        pa.field("first_at", _AT),
+        pa.field("last_at", _AT),
+    ]
+)
+"""The columns of parts of tuples."""
+_ANSWERS: Final = (("allowed", True), ("denied", False))
+TUPLES: Final = pa.schema(
+    [
+        *map(SCHEMA.field, TUPLE),
+        *(
+            pa.field(f"{answer}_{name}", kind)
+            for answer, _ in _ANSWERS
+            for name, kind in (
+                ("events", pa.int64()), ("first_at", _AT), ("last_at", _AT), ("rule", pa.string())
+            )
+        ),
+    ]
+)  # fmt: skip
+"""The columns of tuples."""
+_MERGED: Final = 16
+"""The number of batches whose sums are merged at once: this costs little, and bounds memory."""
+_NO_RULE: Final = ""
+"""Stands for a missing rule in sums; no rule is empty."""
+
+
+class TextSums:
+    """Sums up lines by the numbers of their ``texts``, which is cheaper than by tuple."""
+
+    def __init__(self, texts: Texts) -> None:
+        self.texts = texts
+        self._parts: list[pa.Table] = []
+
+    def add(self, at: pa.TimestampArray, numbers: pa.Int64Array) -> None:
+        """Add lines; ``at`` is null for lines without an event. Those without a number are not."""
+        lines = pa.table([numbers, at], ["number", "at"])
+        if numbers.null_count:
+            lines = lines.filter(numbers.is_valid())
+        self._parts.append(_sum(lines, ([], "count_all"), ("at", "min"), ("at", "max")))
+        if len(self._parts) > _MERGED:
+            self._parts = [self._merge()]
+
+    def take(self) -> pa.Table:
+        """Return the sums of the lines added so far.
+
+        The columns are those of an event's values, ``reason`` (None for an event), ``events``,
+        ``first_at`` and ``last_at``.
+        """
+        sums = self._merge() if self._parts else _NO_SUMS
+        values = self.texts.look_up(sums["number"].combine_chunks())
+        texts = pa.Table.from_batches([values])
+        for name in ("events", "first_at", "last_at"):
+            texts = texts.append_column(name, sums[name])
+        return texts
+
+    def _merge(self) -> pa.Table:
+        parts = pa.concat_tables(self._parts)
+        return _sum(parts, ("events", "sum"), ("first_at", "min"), ("last_at", "max"))
+
+
+_NO_SUMS: Final = pa.schema(
+    {"number": pa.int64(), "events": pa.int64(), "first_at": _AT, "last_at": _AT}
+).empty_table()
+
+
+def _sum(rows: pa.Table, *figures: tuple[str | list[str], str]) -> pa.Table:
+    sums = rows.group_by("number", use_threads=False).aggregate(list(figures))
+    return sums.rename_columns(_NO_SUMS.column_names)
+
+
+def select_parts(sums: pa.Table) -> pa.Table:
+    """Return the parts of tuples in what ``TextSums`` returned."""
+    return sums.filter(pc.is_null(sums["reason"])).select(PARTS.names)
+
+
+def sum_file(file: Path, since_ms: int | None = None) -> pa.Table:
+    """Return the parts of the tuples of the events in a file, on all cores; reads batch by batch.
+
+    Raises:
+        OSError, pyarrow.ArrowException: it cannot be read.
+    """
+    events = dataset.dataset(str(file), format="parquet")
+    figures = [
+        ("at", f"hash_{function}", None, name)
+        for function, name in (("count", "events"), ("min", "first_at"), ("max", "last_at"))
+    ]
+    scan = {"columns": [*SUMMED_BY, "at"]}
+    steps = [("aggregate", acero.AggregateNodeOptions(figures, keys=list(SUMMED_BY)))]
+    if since_ms is not None:
+        within = pc.field("at") >= pa.scalar(since_ms, pa.timestamp("ms", "UTC"))
+        scan["filter"] = within
+        steps.insert(0, ("filter", acero.FilterNodeOptions(within)))  # a scan skips row groups only
+    steps.insert(0, ("scan", acero.ScanNodeOptions(events, **scan)))
+    declarations = [acero.Declaration(name, options) for name, options in steps]
+    sums = acero.Declaration.from_sequence(declarations).to_table()
+    return sums.select(PARTS.names).cast(PARTS)
+
+
+def merge_parts(parts: Iterable[pa.Table]) -> pa.Table:
+    """Return each tuple once, with the figures of its allowed and of its denied events."""
+    rows = pa.concat_tables([PARTS.empty_table(), *parts]).combine_chunks()
+    rule = pc.fill_null(rows["rule"], _NO_RULE)
+    rows = rows.set_column(rows.column_names.index("rule"), "rule", rule)
+    # In this order, the last rule of an answer is that of its last event.
+    rows = rows.sort_by([("last_at", "ascending"), ("rule", "ascending")])
+    figures: list[tuple[str, str]] = []
+    columns = {name: rows[name] for name in TUPLE}
+    for answer, value in _ANSWERS:
+        is_answer = pc.equal(rows["allowed"], value)
+        for name, function in (("events", "sum"), ("first_at", "min"), ("last_at", "max")):
+            columns[f"{answer}_{name}"] = pc.if_else(is_answer, rows[name], None)
+            figures.append((f"{answer}_{name}", function))
+        columns[f"{answer}_rule"] = pc.if_else(is_answer, rows["rule"], None)
+        figures.append((f"{answer}_rule", "last"))
+    sums = pa.table(columns).group_by(list(TUPLE), use_threads=False).aggregate(figures)
+    merged = {name: sums[name] for name in TUPLE}
+    for name, function in figures:
+        column = sums[f"{name}_{function}"]
+        if name.endswith("_events"):
+            column = pc.fill_null(column, 0)
+        elif name.endswith("_rule"):
+            column = pc.if_else(pc.equal(column, _NO_RULE), None, column)
+        merged[name] = column
+    return pa.table(merged).select(TUPLES.names).cast(TUPLES)
+
+
+def split_tuples(tuples: pa.Table) -> list[pa.Table]:
+    """Return the parts of tuples: one for the allowed events, and one for the denied events."""
+    parts = []
+    for answer, value in _ANSWERS:
+        some = tuples.filter(pc.greater(tuples[f"{answer}_events"], 0))
+        columns = {name: some[name] for name in TUPLE}
+        columns["allowed"] = pa.repeat(value, len(some))
+        for name in ("rule", "events", "first_at", "last_at"):
+            columns[name] = some[f"{answer}_{name}"]
+        parts.append(pa.table(columns).cast(PARTS))
+    return parts

@@ -1,0 +1,235 @@
+"""Write the rows of a run without Spark: events by day, and the other lines separately.
+
+**Invariant:** rows have the columns, the order and the hashes that Spark would write. Memory is
+bounded: a task keeps ``FILES_MAX`` files open.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import closing
+from functools import lru_cache
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet
+
+from authorizerd.replay.ingest.parse.columns import SCHEMA, EventReader
+from authorizerd.replay.ingest.parse.hashes import RowHashes, halve
+from authorizerd.replay.ingest.schemas import EVENT_COLUMNS
+from authorizerd.replay.ingest.summary import BLANK, Group, merge_groups
+from authorizerd.replay.local.parts import Part
+from authorizerd.replay.local.sums import TextSums, select_parts
+from authorizerd.replay.plans import LineLayout
+
+FILES_MAX: Final = 8
+ROWS_MAX: Final = 1_000_000
+"""About the maximum number of rows in a file, so that other programs can read files in parallel."""
+HEAD: Final = ("at", "allowed", "principal", "host", "operation")
+
+_ROW_GROUP_ROWS: Final = 500_000
+_SEQUENCE_BITS: Final = 33  # as in Spark's monotonically_increasing_id
+_PLACE: Final = [pa.field("file", pa.string()), pa.field("sequence", pa.int64())]
+_UNREAD: Final = [("line", pa.string()), ("reason", pa.string())]
+# As in the files of Spark, which first writes the lines set aside there as well, so that a table
+# has one schema.
+EVENTS: Final = pa.schema([*map(SCHEMA.field, EVENT_COLUMNS), *_PLACE, *_UNREAD])
+SET_ASIDE: Final = pa.schema([*_UNREAD, *_PLACE, SCHEMA.field("hash")])
+
+
+class Places(NamedTuple):
+    """The directories of a run."""
+
+    events: Path
+    aside: Path
+
+
+class Work(NamedTuple):
+    """The parts that one task reads, and how it writes them; ``salt`` is the key of the hashes."""
+
+    number: int
+    parts: Sequence[Part]
+    places: Places
+    layout: LineLayout
+    salt: int
+
+
+class Done(NamedTuple):
+    """What a task wrote: its rows in groups, the parts of their tuples, and its files of events."""
+
+    groups: list[Group]
+    tuples: list[pa.Table]
+    files: int
+
+
+@lru_cache(1)  # the tasks of a process parse a repeated text once
+def _reader(layout: LineLayout, salt: int) -> EventReader:
+    return EventReader.of(layout, salt)
+
+
+def write_parts(work: Work) -> Done:
+    """Write the rows of a task."""
+    reader = _reader(work.layout, work.salt)
+    tuples = []
+    sums = TextSums(reader.texts)
+    sequence = work.number << _SEQUENCE_BITS
+    with closing(RunFiles(work.places, work.number, work.salt)) as files:
+        for part in work.parts:
+            for rows in reader.read_blocks(part.read_blocks()):
+                if reader.texts is not sums.texts:
+                    tuples.append(select_parts(sums.take()))
+                    sums = TextSums(reader.texts)
+                sums.add(rows["at"], reader.numbers)
+                files.write(_name_rows(rows, part.uri, sequence))
+                sequence += len(rows)
+    tuples.append(select_parts(sums.take()))
+    return Done(merge_groups(files.groups), tuples, files.count)
+
+
+def _name_rows(rows: pa.RecordBatch, uri: str, sequence: int) -> pa.RecordBatch:
+    """Return rows with ``file`` and ``sequence``, with a reason for blank lines, and as text."""
+    numbers = pa.array(range(sequence, sequence + len(rows)), pa.int64())
+    rows = rows.append_column("file", pa.repeat(uri, len(rows)))
+    rows = rows.append_column("sequence", numbers)
+    reason = rows["reason"]
+    lines = pa.nulls(len(rows), pa.string())
+    if reason.null_count < len(rows):
+        reason = pc.if_else(pc.equal(reason, ""), BLANK, reason)
+        is_aside = reason.is_valid()
+        # Some lines are set aside because they are not valid UTF-8.
+        texts = [
+            line.decode(errors="replace") for line in rows["line"].filter(is_aside).to_pylist()
+        ]
+        lines = pc.replace_with_mask(lines, is_aside, pa.array(texts, pa.string()))
+    for name, column in (("line", lines), ("reason", reason)):
+        rows = rows.set_column(rows.schema.get_field_index(name), name, column)
+    return rows
+
+
+class RunFiles:
+    """The files that one task writes for a run.
+
+    ``groups`` has what was written, of each batch; ``count`` is the number of files of events.
+    """
+
+    def __init__(self, places: Places, task: int, salt: int) -> None:
+        self._places = places
+        self._task = task
+        self._hashes = RowHashes(salt)
+        self._open: dict[Path, parquet.ParquetWriter] = {}
+        self._rows = Counter[Path]()
+        self._files = 0
+        self.count = 0
+        self.groups: list[Group] = []
+        for place in places:
+            place.mkdir(parents=True, exist_ok=True)
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Write rows with the columns of ``EVENTS`` and ``day``, in the order of ``sequence``."""
+        is_event = rows["reason"].is_null()
+        if rows["reason"].null_count < len(rows):
+            self.write_aside(rows.filter(rows["reason"].is_valid()))
+            rows = rows.filter(is_event)
+        self.write_events(rows)
+
+    def write_aside(self, rows: pa.RecordBatch) -> None:
+        """Write lines that are set aside; they have the columns of ``SET_ASIDE``."""
+        self._append(self._places.aside, rows.select(SET_ASIDE.names))
+        self._group(rows, ("file", "reason"))
+
+    def write_events(self, rows: pa.RecordBatch) -> None:
+        """Write events; they have the columns of ``EVENTS`` and ``day``."""
+        self._group(rows, ("file", "level", "day"))
+        days = pc.unique(rows["day"]).to_pylist()
+        for day in days:
+            of_day = rows
+            if len(days) > 1:  # filtering would copy all rows
+                of_day = rows.filter(pc.equal(rows["day"], day))
+            folder = self._places.events / f"day={day}"
+            self._append(folder, of_day.select(EVENTS.names).cast(EVENTS))
+
+    def close(self) -> None:
+        """Complete the files."""
+        for folder in list(self._open):
+            self._close(folder)
+
+    def _group(self, rows: pa.RecordBatch, keys: tuple[str, ...]) -> None:
+        columns: dict[str, pa.Array] = {name: rows[name] for name in keys}
+        columns["row"] = pa.array(range(len(rows)), pa.int64())
+        columns["low"], columns["high"] = halve(rows["hash"])
+        figures = [
+            ([], "count_all"),
+            ("low", "sum"),
+            ("high", "sum"),
+            ("row", "min"),
+            ("row", "max"),
+        ]
+        are_events = "day" in keys
+        if are_events:
+            columns |= {"allowed": rows["allowed"], "at": rows["at"].cast(pa.int64())}
+            figures += [("allowed", "sum"), ("at", "min"), ("at", "max")]
+        sums = pa.table(columns).group_by(list(keys), use_threads=False).aggregate(figures)
+        for row in sums.to_pylist():
+            first, last = row["row_min"], row["row_max"]
+            group = Group(
+                row["file"],
+                row.get("level"),
+                str(row["day"]) if are_events else None,
+                row.get("reason"),
+                row["count_all"],
+                (row["low_sum"], row["high_sum"]),
+                begins=rows["sequence"][first].as_py(),
+                ends=rows["sequence"][last].as_py(),
+                last=rows["hash"][last].as_py(),
+            )
+            if are_events:
+                group = group._replace(
+                    first=hash_head(self._hashes, rows, first),
+                    last_head=hash_head(self._hashes, rows, last),
+                    allowed=row["allowed_sum"],
+                    first_ms=row["at_min"] // 1000,
+                    last_ms=row["at_max"] // 1000,
+                )
+            self.groups.append(group)
+
+    def _append(self, folder: Path, rows: pa.RecordBatch) -> None:
+        if folder not in self._open:
+            if len(self._open) >= FILES_MAX:
+                self.close()
+            folder.mkdir(parents=True, exist_ok=True)
+            name = f"part-{self._task:05d}-{self._files:05d}.parquet"
+            self._open[folder] = open_file(folder / name, rows.schema)
+            self._files += 1
+            self.count += folder != self._places.aside
+        self._open[folder].write_batch(rows, _ROW_GROUP_ROWS)
+        self._rows[folder] += len(rows)
+        if self._rows[folder] >= ROWS_MAX:
+            self._close(folder)
+
+    def _close(self, folder: Path) -> None:
+        del self._rows[folder]
+        self._open.pop(folder).close()
+
+
+def hash_head(hashes: RowHashes, rows: pa.RecordBatch | pa.Table, row: int) -> int:
+    """Return the hash of an event's beginning."""
+    at, *values = (rows[name][row] for name in HEAD)
+    return hashes.of_head(at.value, *(value.as_py() for value in values))
+
+
+def open_file(path: Path, schema: pa.Schema) -> parquet.ParquetWriter:
+    """Return a writer of a file of a table."""
+    return parquet.ParquetWriter(
+        path,
+        schema,
+        compression="snappy",
+        use_dictionary=[field.name for field in schema if field.type == pa.string()],
+        # Rules are long and numerous: with the default size, Parquet would abandon their
+        # dictionary.
+        dictionary_pagesize_limit=16 * 1024 * 1024,
+        write_statistics=["at"] if "at" in schema.names else False,
+        store_schema=False,
+    )
