@@ -67,7 +67,7 @@ def run_recorded(parsed: argparse.Namespace, options: SparkOptions) -> int:
         if parsed.engine == "local":
             raise TrafficError(f"{error.reason}: use --engine spark") from error
         _say(f"engine: spark ({error.reason})")
-    return _run_on_spark(logs, plan, options)
+    return _run_on_spark(logs, plan, options, needed)
 
 
 def run_ingest(parsed: argparse.Namespace, options: SparkOptions) -> int:
@@ -78,25 +78,25 @@ def run_ingest(parsed: argparse.Namespace, options: SparkOptions) -> int:
         SubmissionError: Spark is needed, and cannot be started.
     """
     plan: IngestPlan = parsed.make_plan(parsed, is_local=options.is_local)
-    return _ingest(plan, options, why_spark(parsed, options), is_forced=parsed.engine == "local")
-
-
-def _ingest(plan: IngestPlan, options: SparkOptions, needed: str | None, *, is_forced: bool) -> int:
     try:
-        if needed is not None:
-            raise NeedsSparkError(needed)
-        if find_spec("pyarrow") is None:
-            raise NeedsSparkError("pyarrow, which writes events without Spark, is not installed")
-        from authorizerd.replay.local.runs import ingest
-
-        return ingest(plan)
+        return _ingest_here(plan, why_spark(parsed, options))
     except NeedsSparkError as error:
-        if is_forced:
+        if parsed.engine == "local":
             raise TrafficError(f"{error.reason}: use --engine spark") from error
         _say(f"engine: spark ({error.reason})")
     from authorizerd.replay.submit.submitter import submit
 
     return submit(plan, options)
+
+
+def _ingest_here(plan: IngestPlan, needed: str | None) -> int:
+    if needed is not None:
+        raise NeedsSparkError(needed)
+    if find_spec("pyarrow") is None:
+        raise NeedsSparkError("pyarrow, which writes events without Spark, is not installed")
+    from authorizerd.replay.local.runs import ingest
+
+    return ingest(plan)
 
 
 def _run_here(
@@ -150,13 +150,18 @@ def _remove_results(plan: UsagePlan | WhatIfPlan) -> None:
         raise TrafficError(f"--out: {error.filename}: {error.strerror}") from error
 
 
-def _run_on_spark(logs: IngestPlan | None, plan: Plan, options: SparkOptions) -> int:
+def _run_on_spark(
+    logs: IngestPlan | None, plan: Plan, options: SparkOptions, needed: str | None
+) -> int:
     """Run the command's job; ingest logs first, into a directory below the command's results."""
     from authorizerd.replay.submit.submitter import submit
 
     if logs is None:
         return submit(plan, options)
-    code = _ingest(logs, options, None, is_forced=False)
+    try:
+        code = _ingest_here(logs, needed)
+    except NeedsSparkError:
+        code = submit(logs, options)
     if code != EXIT_DONE:
         return code
     # The ingest made the output directory, and the plan has already checked it.

@@ -126,9 +126,8 @@ class LocalRuns:
     def write_tuples(self, run: str, before: Commit) -> TupleCount:
         parts = self._tuples.get(run)
         if parts is None:
-            parts = list(
-                do_tasks(sum_file, sorted(self._places(run).events.glob("day=*/*.parquet")))
-            )
+            files = self._places(run).events.glob("day=*/*.parquet")
+            parts = list(map(sum_file, sorted(files)))
         parts += split_tuples(read_tuples(self.folder, before))
         tuples = merge_parts(parts)
         folder = self.folder / "tuples" / f"run={run}"

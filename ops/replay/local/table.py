@@ -24,9 +24,9 @@ from authorizerd.replay.ingest.commit import (
 )
 from authorizerd.replay.ingest.report import Ingested
 from authorizerd.replay.judging.index import collector_off
+from authorizerd.replay.local.engine import LocalEngine
 from authorizerd.replay.local.errors import NeedsSparkError, TrafficError
 from authorizerd.replay.local.sums import TUPLES, merge_parts, sum_file
-from authorizerd.replay.local.traffic import LocalEngine
 from authorizerd.replay.recorded.arrow import make_batch, read_rows
 from authorizerd.replay.recorded.rows import Find, LocalRows, Row, by_frequency
 from authorizerd.replay.recorded.tuples import RecordedTuple

@@ -28,6 +28,7 @@ from authorizerd.replay.ingest.report import (
     why_not_accepted,
 )
 from authorizerd.replay.judging.index import collector_off
+from authorizerd.replay.local.engine import LocalEngine
 from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.local.files import LogReader, find_copies, find_logs
 from authorizerd.replay.local.tallies import Counted, Summand, Tallies, Tally
@@ -35,7 +36,6 @@ from authorizerd.replay.messages import MESSAGE
 from authorizerd.replay.plans import IngestPlan
 from authorizerd.replay.recorded.rows import Find, LocalRows, Row
 from authorizerd.replay.recorded.tuples import Part, RecordedTuple, merge_tuples
-from authorizerd.replay.text import write_file
 
 R = TypeVar("R", bound=Row)
 
@@ -168,25 +168,6 @@ def sum_lines(
         damaged=tuple(sorted(damaged)),
         bad_ratio_max=logs.bad_ratio_max,
     )
-
-
-class LocalEngine:
-    """The directory of a command's results."""
-
-    def __init__(self, out: str) -> None:
-        self._out = Path(out)
-
-    def write_text(self, name: str, text: str, /) -> None:
-        """Write a file atomically, and create its directories.
-
-        Raises:
-            TrafficError: it cannot be written.
-        """
-        try:
-            self._out.mkdir(parents=True, exist_ok=True)
-            write_file(self._out / name, text)
-        except OSError as error:
-            raise TrafficError(f"--out: {error.filename}: {error.strerror}") from error
 
 
 class LogEngine(LocalEngine):

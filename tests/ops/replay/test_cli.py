@@ -38,7 +38,7 @@ class Submitted:
 
     def run(self, words: str) -> Plan:
         """Run the command on Spark and return the plan that it submits."""
-        engine = ["--engine", "spark"] if words.startswith(("whatif", "usage")) else []
+        engine = ["--engine", "spark"] if words.startswith(("ingest", "usage", "whatif")) else []
         assert cli.main([*words.split(), *engine]) == EXIT_CODE
         return self.plans[-1]
 

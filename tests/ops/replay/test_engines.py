@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from authorizerd.replay import cli, engines
+from authorizerd.replay.local import counting
 from authorizerd.replay.local import table as tables
-from authorizerd.replay.local import tallies
 from authorizerd.replay.plans import IngestPlan, Plan, UsagePlan, WhatIfPlan
 from authorizerd.replay.submit import submitter
 from authorizerd.replay.submit.errors import SubmissionError
@@ -132,7 +132,7 @@ def test_spark_runs_what_is_not_for_one_process(
 
 @pytest.mark.parametrize(("words", "module", "limit", "said"), [
     ("--events table", tables, "TUPLES_MAX", "the events have 2 distinct requests, more than"),
-    ("--logs logs", tallies, "TALLIES_MAX", "more than 1 distinct requests, too many for the"),
+    ("--logs logs", counting, "TUPLES_MAX", "more than 1 distinct requests, too many for the"),
 ])  # fmt: skip
 @pytest.mark.parametrize("engine", ["auto", "local"])
 def test_too_many_distinct_requests_are_for_spark(
@@ -185,7 +185,8 @@ def test_large_logs_are_for_spark(submitted: list[Plan], monkeypatch: MonkeyPatc
     assert not submitted
     monkeypatch.setattr(engines, "LOCAL_BYTES_MAX", plain + 20 * packed - 1)
     assert "engine: spark (the logs have about 0 MiB unpacked" in replay(words, code=SPARK_CODE).err
-    assert len(submitted) == 2
+    assert [type(plan) for plan in submitted] == [WhatIfPlan]
+    assert len(list(Path("out/events/commits").iterdir())) == 1
 
 
 def test_failed_ingest_ends_the_command(submitted: list[Plan], monkeypatch: MonkeyPatch) -> None:

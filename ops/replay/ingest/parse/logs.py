@@ -10,6 +10,7 @@ import bz2
 import gzip
 import lzma
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from typing import IO, Final, Protocol
@@ -119,7 +120,7 @@ def read_log(name: str, file: BinaryFile, block_bytes: int = BLOCK_BYTES) -> Ite
     suffix = find_suffix(name)
     archive = None if suffix is None else _Archive(_READERS[suffix], file)
     read = partial(file.read, block_bytes) if archive is None else archive.read
-    line = yield from _split(read, block_bytes)
+    line = yield from _split(read, block_bytes, begins=True)
     if archive is not None and archive.is_damaged:
         raise DamagedArchiveError(line)
     if line:
@@ -134,7 +135,9 @@ def read_part(file: BinaryFile, begin: int, end: int) -> Iterator[memoryview]:
     """
     at, last = _find_line(file, begin), _find_line(file, end)
     file.seek(at)
-    line = yield from _split(lambda: file.read(min(BLOCK_BYTES, last - file.tell())), BLOCK_BYTES)
+    line = yield from _split(
+        lambda: file.read(min(BLOCK_BYTES, last - file.tell())), BLOCK_BYTES, begins=at == 0
+    )
     if line:
         yield memoryview(line)
 
@@ -156,8 +159,13 @@ class _Archive:
             return b""
 
 
-def _split(read: Callable[[], bytes], block_bytes: int) -> Generator[memoryview, None, bytes]:
-    """Yield blocks of what ``read`` returns until it is empty, and return the unfinished line."""
+def _split(
+    read: Callable[[], bytes], block_bytes: int, *, begins: bool
+) -> Generator[memoryview, None, bytes]:
+    """Yield blocks of what ``read`` returns until it is empty, and return the unfinished line.
+
+    At the beginning of a log, a byte order mark is left out, as Spark does.
+    """
     pieces: list[bytes] = []
     waiting = 0
     while True:
@@ -165,6 +173,8 @@ def _split(read: Callable[[], bytes], block_bytes: int) -> Generator[memoryview,
         waiting += len(pieces[-1])
         if waiting >= block_bytes or not pieces[-1]:
             data = b"".join(pieces)
+            if begins:
+                data, begins = data.removeprefix(BOM_UTF8), False
             end = data.rfind(b"\n")
             if end >= 0:
                 yield memoryview(data)[:end]  # without a copy, which would cost as much as reading

@@ -19,7 +19,7 @@ from authorizerd.acl.audit.recorded.line import parse_line
 from authorizerd.acl.audit.recorded.times import find_zone
 from authorizerd.replay.ingest.parse import columns
 from authorizerd.replay.ingest.parse.beginnings import ONE_TIME
-from authorizerd.replay.ingest.parse.columns import SCHEMA, EventReader
+from authorizerd.replay.ingest.parse.columns import SCHEMA, EventHasher, EventReader
 from authorizerd.replay.ingest.parse.logs import DamagedArchiveError
 from authorizerd.replay.ingest.parse.plain_lines import are_plain, read_plain
 from authorizerd.replay.plans import LineLayout
@@ -56,7 +56,9 @@ def rows_of(batch: pyarrow.RecordBatch, lines: list[bytes]) -> list[Parsed]:
     assert batch.schema == SCHEMA
     parsed: list[Parsed] = []
     for row, line in zip(batch.to_pylist(), lines, strict=True):
-        text, reason, day, at = (row.pop(name) for name in ("line", "reason", "day", "at"))
+        names = ("line", "reason", "day", "at", "hash")
+        text, reason, day, at, hashed = (row.pop(name) for name in names)
+        assert isinstance(hashed, int)
         assert text == (None if reason is None else line)
         assert day == (at and at.date())
         assert reason is None or (at is None and not any(row.values()))
@@ -322,3 +324,27 @@ def test_all_lines_of_a_real_broker_are_plain(real_log_dir: Path) -> None:
 def test_name_with_a_blank_is_not_plain(name: str) -> None:
     for names in ((name, "t", "Fetch"), ("User:a", name, "Fetch"), ("User:a", "t", name)):
         assert plain([denial(f" based on rule DefaultDeny{TAIL}", names)]) == [False]
+
+
+def hashes_of(lines: list[bytes], salt: int = 1) -> list[int]:
+    rows = EventReader(UTC, "auto", None, salt).read(pyarrow.array(lines, pyarrow.binary()))
+    hashed = EventHasher(salt).hash(rows.set_column(0, "line", rows["line"].cast("string")))
+    assert hashed == rows["hash"], "an event of another table has the same hash"
+    return rows["hash"].to_pylist()
+
+
+def test_hash_depends_on_the_values_the_time_and_the_salt_alone() -> None:
+    event = MESSAGE % b"t"
+    times = [b"[2026-11-21 16:26:26,966] INFO ", b"[2026-11-21 16:26:26,967] INFO "]
+    lines = [times[0] + event, times[1] + event, times[0] + MESSAGE % b"u", b"no", b"line", b""]
+    hashes = hashes_of(lines)
+    assert len(set(hashes)) == len(lines)
+    contained = [b"2026-11-21T16:26:27Z stdout F " + lines[0], b"  " + lines[1]]
+    assert hashes_of([*contained, *lines[::-1]]) == [*hashes[:2], *hashes[::-1]]
+    assert not set(hashes_of(lines, salt=2)) & set(hashes)
+    # Values that change places between two rows change the sum of their hashes.
+    names = [(b"a", b"t"), (b"b", b"u"), (b"a", b"u"), (b"b", b"t")]
+    swapped = [times[0] + event.replace(b"User:", b"User:%b" % who).replace(b"t", what)
+               for who, what in names]  # fmt: skip
+    one, two, three, four = hashes_of(swapped)
+    assert (one + two - three - four) % 2**64 != 0
