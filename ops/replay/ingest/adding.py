@@ -17,10 +17,11 @@ from typing import Final, NamedTuple, Protocol
 from msgspec.structs import replace
 
 from authorizerd.acl.audit.recorded.times import find_zone
-from authorizerd.replay.ingest.commit import PARTS, Commit, Content, Input, Run
+from authorizerd.replay.ingest.commit import PARTS, Commit, Content, Input, Run, list_commits
 from authorizerd.replay.ingest.committing import (
     COMMITS_KEPT,
     check_commits,
+    conflict,
     create_commit,
     find_table,
     remove_unneeded,
@@ -153,10 +154,15 @@ def add(plan: IngestPlan, runs: Runs) -> int:
     ingest = _Ingest(runs, plan, before, files, records)
     try:
         summary, shared = ingest.write()
+        commit = ingest.make_commit(summary)
     except NotAcceptedError as error:
         print(error, file=sys.stderr)
         return EXIT_FAULT
-    commit = ingest.make_commit(summary)
+    except Exception as error:
+        # The next commit of another ingest also removes the files of this one.
+        if max(list_commits(storage, plan.out), default=0) > before.number:
+            raise conflict(plan.out, before.number + 1) from error
+        raise
     create_commit(storage, plan.out, commit, runs.folder)
     write_totals(storage, plan.out, commit)
     remove_unneeded(storage, plan.out, commit, kept=1 if plan.overwrite else COMMITS_KEPT)

@@ -100,12 +100,17 @@ def create_commit(storage: Storage, table: str, commit: Commit, folder: Path | N
     place = f"{table}/commits/{name_commit(commit.number)}"
     _remove_half(storage, place)
     if not storage.create(place, data):
-        raise JobError(
-            f"--out: {table}: another ingest added commit {commit.number} in the meantime, so this "
-            "one changed nothing: run it again"
-        )
+        raise conflict(table, commit.number)
     if folder is not None:
         sync(folder)
+
+
+def conflict(table: str, number: int) -> JobError:
+    """Return the error of an ingest that is not the first to create a commit."""
+    return JobError(
+        f"--out: {table}: another ingest added commit {number} in the meantime, so this "
+        "one changed nothing: run it again"
+    )
 
 
 def write_totals(storage: Storage, table: str, commit: Commit) -> None:

@@ -298,15 +298,27 @@ def test_killed_run_leaves_the_table_as_it_was(ingests: Ingests, monkeypatch: Mo
     assert {path.name for path in (ingests.table / "events").iterdir()} == live
 
 
-def test_second_of_two_concurrent_ingests_fails(ingests: Ingests, monkeypatch: MonkeyPatch) -> None:
-    def create_second(*args: Any) -> None:  # noqa: ANN401 - those of the step
-        monkeypatch.setattr(adding, "create_commit", create_commit)
+@pytest.mark.parametrize(("place", "step"), [
+    (adding, "create_commit"), (adding._Ingest, "make_commit"),
+])  # fmt: skip
+def test_second_of_two_concurrent_ingests_fails(
+    ingests: Ingests,
+    monkeypatch: MonkeyPatch,
+    place: Any,
+    step: str,  # noqa: ANN401
+) -> None:
+    original = getattr(place, step)
+
+    def ingest_before(*args: Any) -> Any:  # noqa: ANN401 - those of the step
+        monkeypatch.setattr(place, step, original)
         ingests.log(b__log=text_of(OTHER))
         ingests.ingest()
-        create_commit(*args)
+        if step == "make_commit":
+            raise FileNotFoundError("the other ingest has removed the files of this one")
+        return original(*args)
 
     ingests.log(a__log=text_of(EVENTS))
-    monkeypatch.setattr(adding, "create_commit", create_second)
+    monkeypatch.setattr(place, step, ingest_before)
     with pytest.raises(
         JobError, match=r"another ingest added commit 1 in the meantime.*run it again"
     ):
