@@ -20,13 +20,25 @@ NO_LINE_FIELD: Final = "no line has a text in the JSON field that {flag} names"
 DAMAGED: Final = "the archive is damaged, so events are missing: fetch or pack it again"
 
 
+class Log(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The newest event of a broker's log (``logs.name_log``).
+
+    Args:
+        last_at: the time of the event in UTC; None if the log was read, and has none.
+        is_read: True if the newest ingest had a file of the log, or read its partition.
+    """
+
+    last_at: str | None
+    is_read: bool = True
+
+
 class Ingested(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The figures of one ingest.
 
     ``accepted`` is False if more than ``bad_ratio_max`` of the lines were set aside: later jobs
     reject such events. Times are ISO 8601 in UTC, or None without events. ``damaged`` lists the
     archives that could not be read to their ends. ``explanations`` counts lines of AclAuthorizer
-    about decisions that other lines record.
+    about decisions that other lines record. ``logs`` has the logs whose newest events are known.
     """
 
     accepted: bool
@@ -45,6 +57,7 @@ class Ingested(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     levels: dict[str, int]
     damaged: tuple[str, ...] = ()
     explanations: int = 0
+    logs: dict[str, Log] = {}
 
     def __post_init__(self) -> None:
         """Check the invariant.
