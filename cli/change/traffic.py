@@ -8,6 +8,7 @@ only if a flag asks for it.
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
@@ -25,7 +26,7 @@ from authorizerd.cli.acl_source import AclSource
 from authorizerd.cli.change.report import Checked, describe_entry
 from authorizerd.cli.errors import CommandError
 from authorizerd.cli.flags import Refuse, add_text
-from authorizerd.cli.program.flag_values import parse_ratio
+from authorizerd.cli.program.flag_values import parse_count, parse_duration, parse_ratio
 from authorizerd.management.plan import traffic as plan_traffic
 from authorizerd.management.plan.document import PlanCheck
 from authorizerd.management.plan.traffic import TrafficCause, TrafficChange, TrafficEvidence
@@ -40,6 +41,8 @@ class TrafficRequest(msgspec.Struct, frozen=True, kw_only=True):
     traffic_tz: str
     traffic_line_field: str | None
     traffic_max_bad_ratio: float
+    traffic_min_allowed: int
+    traffic_newest_within: int | None
     traffic_report: Path | None = None
 
 
@@ -74,6 +77,10 @@ def add_traffic_logs(group: argparse._ArgumentGroup, help: str) -> None:
     )
     text = "maximum share of lines in --traffic that cannot be read (default: %(default)s)"
     add_text(group, "--traffic-max-bad-ratio", "R", text, default=0.01, type=parse_ratio)
+    text = "minimum number of allowed requests: fewer prove nothing (default: %(default)s)"
+    add_text(group, "--traffic-min-allowed", "N", text, default=1, type=parse_count)
+    text = "maximum age of the newest request, also of each log, such as 2d; none by default"
+    add_text(group, "--traffic-newest-within", "TIME", text, type=parse_duration)
 
 
 SHOWN_MAX: Final = 20
@@ -165,9 +172,12 @@ def compare_traffic(
     from authorizerd.replay.plans import IngestPlan, LineLayout
 
     before, known = source.snapshot, source.settings
+    within_s = request.traffic_newest_within
+    newest_after_ms = None if within_s is None else round((time.time() - within_s) * 1000)
+    wanted = request.traffic_min_allowed, newest_after_ms
     try:
         if request.traffic_report is not None:
-            evidence = if_open = read_report(request.traffic_report, before, after, known)
+            evidence = if_open = read_report(request.traffic_report, before, after, known, *wanted)
             return _warn_of_unknown(evidence, known), if_open
         logs = IngestPlan(
             inputs=request.traffic,
@@ -180,9 +190,9 @@ def compare_traffic(
             bad_ratio_max=request.traffic_max_bad_ratio,
         )
         traffic = read_traffic(logs)
-        evidence = if_open = judge_traffic(traffic, before, after, known.least)
+        evidence = if_open = judge_traffic(traffic, before, after, known.least, *wanted)
         if known.most != known.least:
-            if_open = judge_traffic(traffic, before, after, known.most)
+            if_open = judge_traffic(traffic, before, after, known.most, *wanted)
         return _warn_of_unknown(evidence, known), if_open
     except TrafficError as error:
         flag = "--traffic" if request.traffic else "--traffic-report"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Final
 
 from authorizerd.config.endpoints import HttpEndpoint, is_loopback, parse_http_endpoint
@@ -20,6 +21,17 @@ def parse_duration(text: str) -> int:
     if found is None or not int(found[1]):
         raise argparse.ArgumentTypeError(f"expected a time such as 30s, 5m or 24h, found {text!r}")
     return int(found[1]) * _SECONDS[found[2]]
+
+
+def parse_moment(text: str) -> int:
+    """Return the milliseconds since 1970 of a time in ISO 8601, in UTC unless it has a zone."""
+    try:
+        time = datetime.fromisoformat(text)
+        return round((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError(
+            f"expected a time such as 2026-11-21T16:31, found {text!r}"
+        ) from None
 
 
 def parse_count(text: str) -> int:

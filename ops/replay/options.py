@@ -8,10 +8,8 @@ With any other master the path stays unchanged, and the cluster's default file s
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import re
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NoReturn
@@ -101,22 +99,11 @@ def parse_file(text: str) -> Path:
     return Path(parse_path(text))
 
 
-def parse_days(text: str) -> float:
-    """Parse a number of days above 0."""
-    return _parse_number(text, "a number of days above 0", lambda number: 0 < number < math.inf)
-
-
 def parse_names_max(text: str) -> int:
     """Parse a maximum number of names, from 0 to ``NAMES_MAX_LIMIT``."""
-    expected = f"a whole number from 0 to {NAMES_MAX_LIMIT}"
-    return int(
-        _parse_number(text, expected, lambda n: n.is_integer() and 0 <= n <= NAMES_MAX_LIMIT)
-    )
-
-
-def _parse_number(text: str, expected: str, is_valid: Callable[[float], bool]) -> float:
     with suppress(ValueError):
         number = float(text)
-        if is_valid(number):
-            return number
+        if number.is_integer() and 0 <= number <= NAMES_MAX_LIMIT:
+            return int(number)
+    expected = f"a whole number from 0 to {NAMES_MAX_LIMIT}"
     raise argparse.ArgumentTypeError(f"expected {expected}, found {text!r}")

@@ -55,8 +55,9 @@ class IngestPlan(msgspec.Struct, frozen=True, kw_only=True, tag="ingest"):
 class WhatIfPlan(msgspec.Struct, frozen=True, kw_only=True, tag="whatif"):
     """The plan of ``whatif``; without a ``baseline``, it compares with the recorded decisions.
 
-    The record proves nothing with fewer than ``allowed_min`` allowed requests, or if none is as
-    recent as ``newest_after_ms``.
+    Only events of the window count, which begins ``lookback_days`` before the last one, or at
+    ``since_ms``. They prove nothing with fewer than ``allowed_min`` allowed requests, or if the
+    newest one, or that of a log, is older than ``newest_after_ms``.
     """
 
     events: str
@@ -64,6 +65,8 @@ class WhatIfPlan(msgspec.Struct, frozen=True, kw_only=True, tag="whatif"):
     candidate: AclSet
     baseline: AclSet | None = None
     overwrite: bool = False
+    lookback_days: float | None = None
+    since_ms: int | None = None
     allowed_min: int = 1
     newest_after_ms: int | None = None
 
@@ -94,15 +97,16 @@ class FollowPlan(msgspec.Struct, frozen=True, kw_only=True, tag="whatif.follow")
 class UsagePlan(msgspec.Struct, frozen=True, kw_only=True, tag="usage"):
     """The plan of ``usage``.
 
-    The window begins ``lookback_days`` before the last event, or at the first event if that is
-    None. For a wide grant that served at most ``names_max`` names, the job suggests literal ACLs.
-    ``assume_in_force`` treats ACLs of unknown age as older than the window.
+    The window begins ``lookback_days`` before the last event, or at ``since_ms``, but not before
+    the first event. For a wide grant that served at most ``names_max`` names, the job suggests
+    literal ACLs. ``assume_in_force`` treats ACLs of unknown age as older than the window.
     """
 
     events: str
     out: str
     acls: AclSet
     lookback_days: float | None = None
+    since_ms: int | None = None
     names_max: int = 20
     overwrite: bool = False
     assume_in_force: bool = False

@@ -29,6 +29,7 @@ from authorizerd.management.plan.traffic import (
 )
 from authorizerd.metadata.bounded_file import read_file
 from authorizerd.replay.acl_set import digest_of
+from authorizerd.replay.ingest.logs import describe_stopped
 from authorizerd.replay.ingest.report import NO_LINE_FIELD, Ingested, lacks_field
 from authorizerd.replay.judging.asking import RESOURCE_TYPE_CODES
 from authorizerd.replay.judging.index import AclIndex
@@ -41,7 +42,7 @@ from authorizerd.replay.recorded.rows import LocalRows, by_frequency
 from authorizerd.replay.text import format_count
 from authorizerd.replay.whatif.evaluation import (
     Change,
-    count_unasked,
+    count_excluded,
     find_changes,
     make_detail,
     sum_changes,
@@ -49,17 +50,18 @@ from authorizerd.replay.whatif.evaluation import (
 from authorizerd.replay.whatif.report import (
     NEWLY_ALLOWED,
     NEWLY_DENIED,
-    NOTHING_ALLOWED,
     Changed,
     Detail,
     WhatIf,
     decode_whatif,
+    find_lack,
 )
 
 CONTRADICTED_MAX: Final = 3
 HOW_TO_COMPARE: Final = (
     "run authorizerd replay whatif with --plan PLAN and the present ACLs, and pass its whatif.json"
 )
+_FLAGS: Final = "--traffic-"
 _SAMPLED: Final = (
     "the log is a sample of the allowed requests (authorizerd.audit.sample.allowed), so others are "
     "not checked"
@@ -67,9 +69,16 @@ _SAMPLED: Final = (
 
 
 def judge_traffic(
-    traffic: Traffic, before: AclSnapshot, after: AclSnapshot, settings: AuthorizerSettings
+    traffic: Traffic,
+    before: AclSnapshot,
+    after: AclSnapshot,
+    settings: AuthorizerSettings,
+    allowed_min: int = 1,
+    newest_after_ms: int | None = None,
 ) -> TrafficEvidence:
     """Return what changes for the traffic of audit logs. Blocks.
+
+    ``allowed_min`` and ``newest_after_ms`` say what it has to contain, as in ``find_lack``.
 
     Raises:
         TrafficError: too many lines were set aside, an archive is damaged, or nothing was recorded.
@@ -95,12 +104,13 @@ def judge_traffic(
         for kind in (NEWLY_DENIED, NEWLY_ALLOWED)
     }
     denied, allowed = sum_changes(LocalRows(changes))
+    excluded, not_evaluated = count_excluded(LocalRows(traffic.tuples), settings)
     return _make_evidence(
         ingested,
         ChangedAcls(present.acls, planned.acls, planned.releases),
         (denied, details[NEWLY_DENIED]),
         (allowed, details[NEWLY_ALLOWED]),
-        count_unasked(LocalRows(traffic.tuples)),
+        not_evaluated,
         warnings=(
             *_describe_drift(contradicted),
             *(_SAMPLED,) * traffic.is_sampled,
@@ -116,7 +126,10 @@ def judge_traffic(
             explanations=ingested.explanations,
             reasons=ingested.reasons,
         ),
-        contradiction=describe_contradiction(differing, judged) or _find_lack(ingested),
+        contradiction=describe_contradiction(differing, judged)
+        or find_lack(
+            ingested, ingested.allowed_events - excluded, None, allowed_min, newest_after_ms, _FLAGS
+        ),
         not_reproduced=TrafficCount(
             events=sum(one.events for one in contradicted), tuples=len(contradicted)
         ),
@@ -124,7 +137,12 @@ def judge_traffic(
 
 
 def read_report(
-    path: Path, before: AclSnapshot, after: AclSnapshot, known: KnownSettings
+    path: Path,
+    before: AclSnapshot,
+    after: AclSnapshot,
+    known: KnownSettings,
+    allowed_min: int = 1,
+    newest_after_ms: int | None = None,
 ) -> TrafficEvidence:
     """Return what changes for the traffic that a Spark job judged in its ``whatif.json``.
 
@@ -170,13 +188,10 @@ def read_report(
         (denied, denied.details),
         (allowed, allowed.details),
         report.not_evaluated,
-        warnings=(
-            f"the ACLs that newly deny requests are known for the {len(denied.details):,} most "
-            f"frequent requests only: the report leaves out {denied.details_left_out:,} others",
-        )
-        * bool(denied.details_left_out),
+        warnings=tuple(_describe_limits(report)),
         engine="spark",
-        contradiction=report.contradiction or _find_lack(report),
+        contradiction=report.contradiction
+        or report.find_lack(allowed_min, newest_after_ms, _FLAGS),
         not_reproduced=TrafficCount(
             events=report.not_as_recorded.events, tuples=report.not_as_recorded.tuples
         ),
@@ -212,6 +227,17 @@ def _check_recorded(events: int) -> None:
         raise TrafficError("there is no recorded request, so nothing can be judged")
 
 
+def _describe_limits(report: WhatIf) -> Iterator[str]:
+    if report.window_begins_at is not None:
+        yield f"only requests since {report.window_begins_at} were judged"
+    denied = report.newly_denied
+    if denied.details_left_out:
+        yield (
+            f"the ACLs that newly deny requests are known for the {len(denied.details):,} most "
+            f"frequent requests only: the report leaves out {denied.details_left_out:,} others"
+        )
+
+
 def _find_difference(found: JudgedBy, index: AclIndex, known: KnownSettings) -> str | None:
     """Return the difference between ``found`` and ``index``; None if they decide alike."""
     if found.digest != digest_of(index.acls):
@@ -243,7 +269,8 @@ def _make_evidence(
         newly_allowed=_list(allowed[0], acls.find_causes(allowed[1], are_allowed=True)),
         **more,
     )
-    return msgspec.structs.replace(evidence, warnings=(*_warnings(evidence), *warnings))
+    about = (*_warnings(evidence), *describe_stopped(figures.logs), *warnings)
+    return msgspec.structs.replace(evidence, warnings=about)
 
 
 def _list(changed: Changed, causes: Sequence[TrafficCause]) -> TrafficChange:
@@ -277,10 +304,6 @@ def _describe_drift(contradicted: Sequence[Change]) -> Iterator[str]:
         "log was recorded under other ACLs, or under other settings than those of --super-users "
         "and --allow-everyone-if-no-acl-found"
     )
-
-
-def _find_lack(recorded: Ingested | WhatIf) -> str | None:
-    return None if recorded.allowed_events else NOTHING_ALLOWED
 
 
 def _describe_contradicted(one: Change) -> str:

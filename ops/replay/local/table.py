@@ -28,7 +28,7 @@ from authorizerd.replay.local.engine import LocalEngine
 from authorizerd.replay.local.errors import NeedsSparkError, TrafficError
 from authorizerd.replay.local.sums import TUPLES, merge_parts, sum_file
 from authorizerd.replay.recorded.arrow import make_batch, read_rows
-from authorizerd.replay.recorded.rows import Find, LocalRows, Row, by_frequency
+from authorizerd.replay.recorded.rows import Find, LocalRows, Row, Rows, by_frequency
 from authorizerd.replay.recorded.tuples import RecordedTuple
 from authorizerd.replay.text import format_time
 
@@ -81,13 +81,16 @@ class TableEngine(LocalEngine):
         except TableError as error:
             raise TrafficError(f"--events: {error}") from error
 
-    def store(self, find: Find[RecordedTuple, R], kind: type[R], name: str, /) -> LocalRows[R]:
-        """Write the rows that ``find`` yields for all tuples as one Parquet file, and return them.
+    def store(
+        self, tuples: Rows[RecordedTuple], find: Find[RecordedTuple, R], kind: type[R], name: str, /
+    ) -> LocalRows[R]:
+        """Write the rows that ``find`` yields for the tuples as one Parquet file, and return them.
 
         Raises:
             TrafficError: the file cannot be written.
         """
-        rows = sorted(find(self.tuples()), key=lambda row: (row[0], by_frequency(row)))
+        assert isinstance(tuples, LocalRows), "they are of this engine"
+        rows = sorted(find(tuples), key=lambda row: (row[0], by_frequency(row)))
         folder = self._out / name
         try:
             folder.mkdir(parents=True, exist_ok=True)

@@ -34,7 +34,7 @@ from authorizerd.replay.local.files import LogReader, find_copies, find_logs
 from authorizerd.replay.local.tallies import Counted, Summand, Tallies, Tally
 from authorizerd.replay.messages import MESSAGE
 from authorizerd.replay.plans import IngestPlan
-from authorizerd.replay.recorded.rows import Find, LocalRows, Row
+from authorizerd.replay.recorded.rows import Find, LocalRows, Row, Rows
 from authorizerd.replay.recorded.tuples import Part, RecordedTuple, merge_tuples
 
 R = TypeVar("R", bound=Row)
@@ -226,6 +226,9 @@ class LogEngine(LocalEngine):
             )
         return LocalRows(within.tuples)
 
-    def store(self, find: Find[RecordedTuple, R], kind: type[R], name: str, /) -> LocalRows[R]:
+    def store(
+        self, tuples: Rows[RecordedTuple], find: Find[RecordedTuple, R], kind: type[R], name: str, /
+    ) -> LocalRows[R]:
         """Return the rows unwritten: the base install, without pyarrow, reads logs too."""
-        return LocalRows(list(find(self.tuples())))
+        assert isinstance(tuples, LocalRows), "they are of this engine"
+        return LocalRows(list(find(tuples)))

@@ -18,7 +18,7 @@ from authorizerd.replay.ingest.schemas import describe_columns
 from authorizerd.replay.ingest.sums import sum_by_rule, sum_tuples
 from authorizerd.replay.ingest.table import open_table
 from authorizerd.replay.recorded.arrow import column_of, make_batch, read_rows, schema_of
-from authorizerd.replay.recorded.rows import FIGURES, Find, Row, key_size_of, sum_parts
+from authorizerd.replay.recorded.rows import FIGURES, Find, Row, Rows, key_size_of, sum_parts
 from authorizerd.replay.recorded.tuples import RecordedTuple
 from authorizerd.replay.spark.files import write_text
 
@@ -103,10 +103,13 @@ class SparkEngine:
         within = sum_events(self._table.events(since_ms), since_ms).persist()
         return SparkRows(within, RecordedTuple)
 
-    def store(self, find: Find[RecordedTuple, R], kind: type[R], name: str, /) -> SparkRows[R]:
-        """Write the rows that ``find`` yields for all tuples, and return what was written."""
+    def store(
+        self, tuples: Rows[RecordedTuple], find: Find[RecordedTuple, R], kind: type[R], name: str, /
+    ) -> SparkRows[R]:
+        """Write the rows that ``find`` yields for the tuples, and return what was written."""
+        assert isinstance(tuples, SparkRows), "they are of this engine"
         first, *keys = kind._fields[: key_size_of(kind)]
-        found = self.tuples().map(find, kind).persist()  # the sort reads it twice
+        found = tuples.map(find, kind).persist()  # the sort reads it twice
         place = f"{self._out}/{name}"
         try:
             ordered = found.orderBy(first, sql.desc("events"), *keys)

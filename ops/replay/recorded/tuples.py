@@ -7,8 +7,11 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 
 from authorizerd.replay.ingest.report import Ingested
 from authorizerd.replay.recorded.rows import Find, Row, Rows
+from authorizerd.replay.text import parse_time
 
 R = TypeVar("R", bound=Row)
+
+_DAY_MS: Final = 86_400_000
 
 
 class Figures(NamedTuple):
@@ -105,8 +108,10 @@ class Source(Protocol):
 class Engine(Source, Protocol):
     """Evaluates recorded traffic and writes the results of a command."""
 
-    def store(self, find: Find[RecordedTuple, R], kind: type[R], name: str, /) -> Rows[R]:
-        """Write the rows that ``find`` yields for all tuples as result ``name``, and return them.
+    def store(
+        self, tuples: Rows[RecordedTuple], find: Find[RecordedTuple, R], kind: type[R], name: str, /
+    ) -> Rows[R]:
+        """Write the rows that ``find`` yields for its tuples as result ``name``, and return them.
 
         They are ordered by the first field of ``kind``, then by frequency.
         """
@@ -115,6 +120,13 @@ class Engine(Source, Protocol):
     def write_text(self, name: str, text: str, /) -> None:
         """Write the result ``name``, so that no reader sees a part of it."""
         ...
+
+
+def find_begin(ingested: Ingested, lookback_days: float | None, since_ms: int | None) -> int | None:
+    """Return when a window begins, in milliseconds since 1970; None for all events."""
+    if lookback_days is None or ingested.last_at is None:
+        return since_ms
+    return parse_time(ingested.last_at) - round(lookback_days * _DAY_MS)
 
 
 NO_EVENTS: Final[tuple[int, None, None, None]] = (0, None, None, None)

@@ -32,12 +32,12 @@ Item: TypeAlias = tuple[str | None, ...]
 _REQUEST: Final = ("Principal", "Host", "Operation", "Type", "Resource")
 _ACL: Final = ("Principal", "Host", "Operation", "Permission", "Type", "Resource", "Pattern")
 _INPUTS: Final = {
-    "ingest": {"lines", "first_at", "last_at", "time_zone", "inputs"},
+    "ingest": {"lines", "first_at", "last_at", "time_zone", "inputs", "logs"},
     "whatif": {
         *("events", "allowed_events", "tuples", "first_at", "last_at"),
-        *("candidate", "baseline"),
+        *("judged_allowed_events", "window_begins_at", "logs", "candidate", "baseline"),
     },
-    "usage": {"acls", "window", "assumed_in_force"},
+    "usage": {"acls", "window", "assumed_in_force", "logs"},
     "load": {"target", "surface", "mode", "dry_run", "settings", "plan"},
 }
 """The fields that describe a result's inputs; the other fields are its figures."""

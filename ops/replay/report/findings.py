@@ -12,6 +12,7 @@ from typing import Final, Literal
 import msgspec
 
 from authorizerd.acl.known_settings import ALLOW_EVERYONE
+from authorizerd.replay.ingest.logs import describe_stopped
 from authorizerd.replay.ingest.report import Ingested
 from authorizerd.replay.load.report import LoadReport
 from authorizerd.replay.load.thresholds import Verdict
@@ -65,10 +66,10 @@ def _of_whatif(whatif: WhatIf) -> Iterator[Finding]:
 
 
 def _doubts(whatif: WhatIf) -> Iterator[str]:
-    if not whatif.events:
-        yield "No event was recorded."
-    elif not whatif.allowed_events and whatif.baseline is None:
-        yield f"Only denials were recorded, which cannot be newly denied. {HOW_TO_LOG_ALLOWED}."
+    lack = whatif.find_lack()
+    if lack is not None:
+        yield f"This proves nothing: {lack}."
+    yield from (f"{line}." for line in describe_stopped(whatif.logs))
     if whatif.baseline is not None and ALLOW_EVERYONE in whatif.candidate.known.unknown:
         yield f"If {ALLOW_EVERYONE} is true, the first ACL of a resource may deny more."
     if whatif.contradiction is not None:
@@ -136,6 +137,7 @@ def _of_usage(usage: UsageReport) -> Iterator[Finding]:
     ]
     if not_judged:
         notes.append(f"{format_count(not_judged, 'ACL')} may be too young to be judged.")
+    notes += [f"{line}." for line in describe_stopped(usage.logs)]
     notes += usage.acls.describe_unknown()
     if usage.assumed_in_force:
         notes.append("ACLs of unknown age were assumed to be older than the window.")
@@ -173,7 +175,8 @@ def _of_ingest(ingest: Ingested) -> Finding:
 def _contradictions(ingest: Ingested, results: Results) -> Iterator[Finding]:
     whatif, usage = results.whatif, results.usage
     shared = ("events", "tuples", "first_at", "last_at")
-    if whatif is not None and any(getattr(whatif, n) != getattr(ingest, n) for n in shared):
+    is_whole = whatif is not None and whatif.window_begins_at is None
+    if is_whole and any(getattr(whatif, n) != getattr(ingest, n) for n in shared):
         text = "whatif.json and ingest.json are about different events"
         yield Finding("whatif", "doubtful", text)
     if usage is not None and format_time(usage.window.ends_at) != format_time(ingest.last_at):

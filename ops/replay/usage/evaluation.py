@@ -9,18 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import partial
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from authorizerd.acl.model import Acl
 from authorizerd.acl.notes import is_note
 from authorizerd.replay.acl_set import AclSet, DatedAcl
+from authorizerd.replay.ingest.logs import find_live
 from authorizerd.replay.ingest.report import Ingested
 from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.judging.report import JudgedBy
 from authorizerd.replay.messages import EXIT_DONE
 from authorizerd.replay.plans import UsagePlan
 from authorizerd.replay.recorded.agreement import describe_contradiction
-from authorizerd.replay.recorded.tuples import Engine, Source
+from authorizerd.replay.recorded.tuples import Engine, Source, find_begin
 from authorizerd.replay.text import encode_json, format_time, parse_time
 from authorizerd.replay.usage.errors import UsageError
 from authorizerd.replay.usage.report import (
@@ -38,8 +39,6 @@ from authorizerd.replay.usage.report import (
 from authorizerd.replay.usage.suggestions import Suggestions, compare, prove, suggest
 from authorizerd.replay.usage.summary import script, script_comments, summary
 from authorizerd.replay.usage.uses import AclUsage, Counted, Summed, sum_uses
-
-_DAY_MS: Final = 86_400_000
 
 
 class Window(NamedTuple):
@@ -79,7 +78,7 @@ def evaluate(plan: UsagePlan, source: Source) -> tuple[UsageReport, str]:
         UsageError: the record, or the dates of the ACLs, support no claim, or no suggestion is
             safe.
     """
-    window = window_of(source.ingested, plan.lookback_days)
+    window = window_of(source.ingested, plan.lookback_days, plan.since_ms)
     check_ages(plan.acls, assume_in_force=plan.assume_in_force)
     is_all = source.ingested.first_at == format_time(window.begins_ms)
     tuples = source.tuples(None if is_all else window.begins_ms)
@@ -106,6 +105,7 @@ def evaluate(plan: UsagePlan, source: Source) -> tuple[UsageReport, str]:
         not_evaluated=summed.not_evaluated,
         by_super_users=summed.count_of(Counted.BY_SUPER_USERS),
         disagreeing=summed.count_of(Counted.DISAGREEING),
+        logs=find_live(source.ingested),
         used=used,
         unused=unused.pop(Age.IN_FORCE),
         not_judged={age.value: acls for age, acls in unused.items()},
@@ -115,10 +115,10 @@ def evaluate(plan: UsagePlan, source: Source) -> tuple[UsageReport, str]:
     return report, script(script_comments(report), index.acls, after)
 
 
-def window_of(ingested: Ingested, lookback_days: float | None) -> Window:
-    """Return the window, which ends at the last event.
-
-    It begins at the first event, but at most ``lookback_days`` before the last one.
+def window_of(
+    ingested: Ingested, lookback_days: float | None = None, since_ms: int | None = None
+) -> Window:
+    """Return the window, which ends at the last event, and does not begin before the first one.
 
     Raises:
         UsageError: the events contain no allowed request.
@@ -131,9 +131,8 @@ def window_of(ingested: Ingested, lookback_days: float | None) -> Window:
             f"unused. {HOW_TO_LOG_ALLOWED}"
         )
     begins_ms, ends_ms = parse_time(ingested.first_at), parse_time(ingested.last_at)
-    if lookback_days is not None:
-        begins_ms = max(begins_ms, ends_ms - round(lookback_days * _DAY_MS))
-    return Window(begins_ms, ends_ms)
+    asked_ms = find_begin(ingested, lookback_days, since_ms)
+    return Window(begins_ms if asked_ms is None else max(begins_ms, asked_ms), ends_ms)
 
 
 def _describe_window(window: Window, summed: Summed, lookback_days: float | None) -> WindowReport:

@@ -6,20 +6,16 @@ import argparse
 
 from authorizerd.replay.acls.options import add_acl_arguments, read_acl_set
 from authorizerd.replay.ingest.options import add_recorded_arguments, resolve_events
-from authorizerd.replay.options import parse_days, parse_names_max, resolve_output
+from authorizerd.replay.options import parse_names_max, resolve_output
 from authorizerd.replay.plans import UsagePlan
+from authorizerd.replay.window_options import add_window_arguments
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``replay usage``."""
     add_recorded_arguments(parser)
     add_acl_arguments(parser)
-    parser.add_argument(
-        "--lookback",
-        type=parse_days,
-        metavar="DAYS",
-        help="evaluate only the last DAYS days of the events; default all",
-    )
+    add_window_arguments(parser)
     parser.add_argument(
         "--names-max",
         type=parse_names_max,
@@ -46,6 +42,7 @@ def make_plan(parsed: argparse.Namespace, *, is_local: bool) -> UsagePlan:
         out=resolve_output(parsed.out, is_local=is_local, overwrite=parsed.overwrite),
         acls=read_acl_set(parsed, parsed.acls, parsed.as_of),
         lookback_days=parsed.lookback,
+        since_ms=parsed.since,
         names_max=parsed.names_max,
         overwrite=parsed.overwrite,
         assume_in_force=parsed.assume_in_force,

@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from authorizerd.acl.model import Acl, Code, Operation, PatternType, PermissionType, ResourceType
+from authorizerd.replay.ingest.report import Log
 from authorizerd.replay.judging.report import Count, JudgedBy
 
 HOW_TO_LOG_ALLOWED: Final = (
@@ -114,7 +115,7 @@ class UsageReport(msgspec.Struct, frozen=True, kw_only=True):
     ``not_evaluated`` counts the requests that ACLs cannot decide, by reason; ``by_super_users``
     counts those that need no ACL; ``disagreeing`` counts those that these ACLs decide differently
     from the record. ``not_judged`` contains no used ACL; its keys are
-    ``added_within`` and ``age_unknown``.
+    ``added_within`` and ``age_unknown``. ``logs`` is as in ``ingest.json``.
     """
 
     acls: JudgedBy
@@ -127,6 +128,7 @@ class UsageReport(msgspec.Struct, frozen=True, kw_only=True):
     unused: tuple[UnusedAcl, ...]
     not_judged: dict[str, tuple[UnusedAcl, ...]]
     suggestions: SuggestionsReport
+    logs: dict[str, Log] = {}
 
 
 def decode_usage(text: str) -> UsageReport:

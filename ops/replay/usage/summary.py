@@ -9,6 +9,7 @@ from typing import Final
 from authorizerd.acl.model import Acl
 from authorizerd.acl.text.kafka_acls import entry_arguments
 from authorizerd.acl.text.printable import escape_unprintable
+from authorizerd.replay.ingest.logs import describe_stopped
 from authorizerd.replay.text import format_count
 from authorizerd.replay.usage.report import UsageReport
 
@@ -35,6 +36,7 @@ def summary(report: UsageReport) -> Iterator[str]:
     yield f"allowed decisions were logged from {window.allowed_first_at} to " + (
         window.allowed_last_at
     )
+    yield from (f"warning: {line}" for line in describe_stopped(report.logs))
     yield from acls.describe_unknown()
     for reason, count in sorted(report.not_evaluated.items()):
         yield f"not evaluated: {format_count(count.events, 'event')} ({reason})"

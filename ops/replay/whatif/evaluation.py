@@ -15,6 +15,11 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
+from authorizerd.acl.decision import AuthorizerSettings
+from authorizerd.replay.ingest.logs import find_live
+from authorizerd.replay.ingest.report import Ingested
 from authorizerd.replay.judging.asking import unasked_reason
 from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.judging.report import Count, JudgedBy
@@ -22,13 +27,12 @@ from authorizerd.replay.messages import EXIT_DENIED, EXIT_DONE, EXIT_NO_EVIDENCE
 from authorizerd.replay.plans import WhatIfPlan
 from authorizerd.replay.recorded.agreement import Judged, find_judged
 from authorizerd.replay.recorded.rows import Rows, by_frequency
-from authorizerd.replay.recorded.tuples import Engine, RecordedTuple, Source
-from authorizerd.replay.text import encode_json, format_count, format_time, parse_time
+from authorizerd.replay.recorded.tuples import Engine, RecordedTuple, Source, find_begin
+from authorizerd.replay.text import encode_json, format_time, parse_time
 from authorizerd.replay.whatif.report import (
     LISTED_MAX,
     NEWLY_ALLOWED,
     NEWLY_DENIED,
-    NOTHING_ALLOWED,
     NOTHING_CHANGED,
     Changed,
     Detail,
@@ -62,12 +66,23 @@ class Change(NamedTuple):
     last_ms: int
 
 
-class NotEvaluated(NamedTuple):
-    """The tuples that ACLs cannot decide for one reason."""
+class Excluded(NamedTuple):
+    """The events with one answer that ACLs do not decide: for a reason, or of super users."""
 
-    reason: str
+    reason: str | None
+    allowed: bool
     events: int
     tuples: int
+
+
+class Total(NamedTuple):
+    """All events with one answer; a tuple counts where it has events, first where it is allowed."""
+
+    allowed: bool
+    events: int
+    tuples: int
+    first_ms: int
+    last_ms: int
 
 
 class Group(NamedTuple):
@@ -100,7 +115,7 @@ def print_summary(plan: WhatIfPlan, report: WhatIf) -> int:
     It is 3 if anything is newly denied, or the record contradicts the baseline; else 5 if the
     record proves nothing; else 0.
     """
-    lack = find_lack(plan, report)
+    lack = report.find_lack(plan.allowed_min, plan.newest_after_ms)
     for line in summary_lines(report, lack):
         print(line, flush=True)
     if report.newly_denied.tuples or report.contradiction:
@@ -108,26 +123,12 @@ def print_summary(plan: WhatIfPlan, report: WhatIf) -> int:
     return EXIT_DONE if lack is None else EXIT_NO_EVIDENCE
 
 
-def find_lack(plan: WhatIfPlan, report: WhatIf) -> str | None:
-    """Return why the record cannot show that nobody loses access, or None."""
-    allowed, last_at = report.allowed_events, report.last_at
-    if allowed < plan.allowed_min:
-        if not report.events:
-            return "no request was recorded"
-        if not allowed:
-            return NOTHING_ALLOWED
-        return f"{format_count(allowed, 'allowed event')}, and --min-allowed {plan.allowed_min:,}"
-    newest_after_ms = plan.newest_after_ms
-    if newest_after_ms is None or (last_at is not None and parse_time(last_at) >= newest_after_ms):
-        return None
-    return f"the newest event is of {last_at}, and --newest-within asks for a later one"
-
-
 def write_report(plan: WhatIfPlan, engine: Engine) -> WhatIf:
     """Write ``changes`` and then ``whatif.json``, and return the report."""
+    tuples = read_window(plan, engine)
     # The sums come from the written rows, so that the report agrees with the files.
-    changes = engine.store(change_finder(plan), Change, "changes")
-    report = make_report(plan, engine, changes)
+    changes = engine.store(tuples, change_finder(plan), Change, "changes")
+    report = make_report(plan, engine, tuples, changes)
     engine.write_text("whatif.json", encode_json(report))
     return report
 
@@ -138,18 +139,44 @@ def change_finder(plan: WhatIfPlan) -> partial[Iterator[Change]]:
     return partial(find_changes, candidate=AclIndex.of(plan.candidate), baseline=baseline)
 
 
-def make_report(plan: WhatIfPlan, source: Source, changes: Rows[Change]) -> WhatIf:
-    """Return the report of the changes that ``change_finder`` finds in a source."""
+def read_window(plan: WhatIfPlan, source: Source) -> Rows[RecordedTuple]:
+    """Return the tuples of the plan's window."""
+    return source.tuples(_find_cut(source.ingested, _find_begin(plan, source.ingested)))
+
+
+def _find_begin(plan: WhatIfPlan, ingested: Ingested) -> int | None:
+    """Return when the window begins, None for all events."""
+    return find_begin(ingested, plan.lookback_days, plan.since_ms)
+
+
+def _find_cut(ingested: Ingested, begins_ms: int | None) -> int | None:
+    """Return when the window begins, or None if no event is earlier."""
+    if begins_ms is None or ingested.first_at is None:
+        return None
+    return begins_ms if begins_ms > parse_time(ingested.first_at) else None
+
+
+def make_report(
+    plan: WhatIfPlan, source: Source, tuples: Rows[RecordedTuple], changes: Rows[Change]
+) -> WhatIf:
+    """Return the report of the changes that ``change_finder`` finds in the window's tuples."""
     ingested = source.ingested
+    begins_ms = _find_begin(plan, ingested)
+    if _find_cut(ingested, begins_ms) is not None:
+        ingested = _sum_window(ingested, tuples)
     newly_denied, newly_allowed = sum_changes(changes)
-    as_recorded, not_as_recorded = _compare_with_record(plan, source)
+    as_recorded, not_as_recorded = _compare_with_record(plan, tuples)
+    excluded, not_evaluated = count_excluded(tuples, plan.candidate.settings)
     return WhatIf(
         events=ingested.events,
         allowed_events=ingested.allowed_events,
+        judged_allowed_events=ingested.allowed_events - excluded,
         tuples=ingested.tuples,
         first_at=ingested.first_at,
         last_at=ingested.last_at,
-        not_evaluated=count_unasked(source.tuples()),
+        window_begins_at=None if begins_ms is None else format_time(begins_ms),
+        logs=find_live(source.ingested),
+        not_evaluated=not_evaluated,
         candidate=JudgedBy.of(plan.candidate),
         baseline=None if plan.baseline is None else JudgedBy.of(plan.baseline),
         newly_denied=newly_denied,
@@ -159,11 +186,39 @@ def make_report(plan: WhatIfPlan, source: Source, changes: Rows[Change]) -> What
     )
 
 
-def _compare_with_record(plan: WhatIfPlan, source: Source) -> tuple[Count | None, Count | None]:
+def _sum_window(ingested: Ingested, tuples: Rows[RecordedTuple]) -> Ingested:
+    """Return figures with the events of some tuples only."""
+    totals = list(tuples.sum(find_totals, Total))
+    events = sum(total.events for total in totals)
+    allowed = sum(total.events for total in totals if total.allowed)
+    return replace(
+        ingested,
+        lines=ingested.lines - ingested.events + events,
+        events=events,
+        allowed_events=allowed,
+        denied_events=events - allowed,
+        tuples=sum(total.tuples for total in totals),
+        first_at=format_time(min(total.first_ms for total in totals)) if totals else None,
+        last_at=format_time(max(total.last_ms for total in totals)) if totals else None,
+    )
+
+
+def find_totals(tuples: Iterable[RecordedTuple]) -> Iterator[Total]:
+    """Yield the figures of the events of each tuple by their answer."""
+    for one in tuples:
+        for is_allowed, figures in ((True, one.allowed), (False, one.denied)):
+            if figures is not None:
+                tuples_here = int(is_allowed or not one.allowed_events)
+                yield Total(is_allowed, figures.events, tuples_here, *figures[1:3])
+
+
+def _compare_with_record(
+    plan: WhatIfPlan, tuples: Rows[RecordedTuple]
+) -> tuple[Count | None, Count | None]:
     """Return what the baseline decides as recorded, and what differently, if there is one."""
     if plan.baseline is None:
         return None, None
-    return count_judged(source.tuples(), AclIndex.of(plan.baseline))
+    return count_judged(tuples, AclIndex.of(plan.baseline))
 
 
 def count_judged(tuples: Rows[RecordedTuple], index: AclIndex) -> tuple[Count, Count]:
@@ -213,18 +268,34 @@ def find_changes(
         )
 
 
-def find_unasked(tuples: Iterable[RecordedTuple]) -> Iterator[NotEvaluated]:
-    """Yield the tuples that ACLs cannot decide."""
+def find_excluded(
+    tuples: Iterable[RecordedTuple], super_users: frozenset[str]
+) -> Iterator[Excluded]:
+    """Yield the events that ACLs cannot decide, and without a reason those of super users."""
     for one in tuples:
         reason = unasked_reason(one)
-        if reason is not None:
-            yield NotEvaluated(reason.value, one.events, 1)
+        if reason is not None or one.principal in super_users:
+            yield Excluded(reason, True, one.allowed_events, 1)
+            yield Excluded(reason, False, one.denied_events, 0)
 
 
-def count_unasked(tuples: Rows[RecordedTuple]) -> dict[str, Count]:
-    """Return the number of tuples that ACLs cannot decide, by reason, sorted by reason."""
-    found = tuples.sum(find_unasked, NotEvaluated)
-    return {each.reason: Count(events=each.events, tuples=each.tuples) for each in found}
+def count_excluded(
+    tuples: Rows[RecordedTuple], settings: AuthorizerSettings
+) -> tuple[int, dict[str, Count]]:
+    """Return the allowed events that ACLs do not decide, and what they cannot decide, by reason.
+
+    The reasons are sorted.
+    """
+    find = partial(find_excluded, super_users=settings.super_users)
+    allowed, counts = 0, dict[str, Count]()
+    for each in tuples.sum(find, Excluded):
+        allowed += each.events if each.allowed else 0
+        if each.reason is not None:
+            so_far = counts.get(each.reason, Count())
+            counts[each.reason] = Count(
+                events=so_far.events + each.events, tuples=so_far.tuples + each.tuples
+            )
+    return allowed, counts
 
 
 def sum_changes(changes: Rows[Change]) -> tuple[Changed, Changed]:

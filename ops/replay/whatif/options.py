@@ -20,6 +20,7 @@ from authorizerd.replay.options import is_uri, parse_file, parse_path, refuse, r
 from authorizerd.replay.plans import FollowPlan, WhatIfPlan
 from authorizerd.replay.topic_options import read_client_settings
 from authorizerd.replay.topics import parse_topic
+from authorizerd.replay.window_options import add_window_arguments
 
 INTERVAL_S: Final = 30
 
@@ -30,6 +31,7 @@ _FOLLOW_FOLDER: Final = "follow"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``replay whatif``."""
     add_recorded_arguments(parser, is_followed=True)
+    add_window_arguments(parser)
     parser.add_argument(
         "--interval",
         type=parse_duration,
@@ -59,7 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--newest-within",
         type=parse_duration,
         metavar="TIME",
-        help="end with exit code 5 if the newest event is older than this, such as 2d",
+        help="end with exit code 5 if the newest event, or that of a log which the newest ingest "
+        "read, is older than this, such as 2d",
     )
     add_acl_arguments(parser)
     parser.add_argument(
@@ -102,6 +105,8 @@ def make_plan(parsed: argparse.Namespace, *, is_local: bool) -> WhatIfPlan | Fol
         candidate=candidate,
         baseline=baseline,
         overwrite=parsed.overwrite,
+        lookback_days=parsed.lookback,
+        since_ms=parsed.since,
         allowed_min=parsed.min_allowed,
         newest_after_ms=_newest_after_ms(parsed),
     )
@@ -120,6 +125,9 @@ def _make_follow_plan(parsed: argparse.Namespace, *, is_local: bool) -> FollowPl
         refuse(parsed, f"--follow: {error}")
     if parsed.engine == "local":
         refuse(parsed, "--engine: local expects --logs or --events: only Spark follows a topic")
+    for flag in ("lookback", "since"):
+        if getattr(parsed, flag) is not None:
+            refuse(parsed, f"--{flag}: expected --logs or --events: a watch counts all its records")
     is_watched = not is_uri(parsed.out) and Path(parsed.out, _FOLLOW_FOLDER).is_dir()
     out = resolve_output(parsed.out, is_local=is_local, overwrite=parsed.overwrite or is_watched)
     table = f"{out}/{_FOLLOW_FOLDER}"

@@ -12,18 +12,16 @@ from typing import Final
 import msgspec
 
 from authorizerd.acl.text.printable import escape_unprintable
+from authorizerd.replay.ingest.logs import describe_log, describe_stopped, find_stopped
+from authorizerd.replay.ingest.report import Ingested, Log
 from authorizerd.replay.judging.report import Count, JudgedBy
 from authorizerd.replay.recorded.agreement import describe_contradiction
-from authorizerd.replay.text import format_count
+from authorizerd.replay.text import format_count, parse_time
 
 LISTED_MAX: Final = 1_000
 SHOWN_MAX: Final = 10
 NEWLY_DENIED: Final = "newly_denied"
 NEWLY_ALLOWED: Final = "newly_allowed"
-NOTHING_ALLOWED: Final = (
-    "the record contains no allowed request (Kafka logs them at DEBUG; the default is INFO), so it "
-    "cannot show that nobody loses access"
-)
 
 
 class PrincipalCount(msgspec.Struct, frozen=True):
@@ -84,11 +82,14 @@ NOTHING_CHANGED: Final = Changed()
 
 
 class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole of ``whatif.json``; the fields up to ``last_at`` describe the whole ingest.
+    """The whole of ``whatif.json``; the fields up to ``last_at`` describe the events of the window.
 
     ``baseline`` is None if the candidate was compared with the recorded decisions. Otherwise,
     ``as_recorded`` and ``not_as_recorded`` count what it decides as recorded and differently,
-    without requests of super users. Reports of version 1.0 have neither.
+    without requests of super users. ``judged_allowed_events`` counts the allowed events that the
+    candidate's ACLs decide, also without those: only these show that somebody keeps access.
+    Reports of version 1.0 have none of these. ``window_begins_at`` is None without a window, and
+    ``logs`` is as in ``ingest.json``.
     """
 
     events: int
@@ -103,6 +104,9 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
     newly_allowed: Changed
     as_recorded: Count | None = None
     not_as_recorded: Count | None = None
+    judged_allowed_events: int | None = None
+    window_begins_at: str | None = None
+    logs: dict[str, Log] = {}
 
     @property
     def contradiction(self) -> str | None:
@@ -111,6 +115,59 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
             return None
         differing = self.not_as_recorded.events
         return describe_contradiction(differing, differing + self.as_recorded.events)
+
+    def find_lack(
+        self, allowed_min: int = 1, newest_after_ms: int | None = None, flags: str = "--"
+    ) -> str | None:
+        """Return why the record cannot show that nobody loses access, or None; see ``find_lack``.
+
+        It counts all allowed events of a report of version 1.0.
+        """
+        judged, begins_at = self.judged_allowed_events, self.window_begins_at
+        allowed = self.allowed_events if judged is None else judged
+        return find_lack(self, allowed, begins_at, allowed_min, newest_after_ms, flags)
+
+
+def find_lack(
+    recorded: Ingested | WhatIf,
+    allowed: int,
+    begins_at: str | None,
+    allowed_min: int,
+    newest_after_ms: int | None,
+    flags: str,
+) -> str | None:
+    """Return why a record cannot show that nobody loses access, or None.
+
+    Args:
+        allowed: the number of allowed events that ACLs decide.
+        begins_at: when the window begins, None without one.
+        allowed_min: the minimum of ``allowed``.
+        newest_after_ms: the minimum time of the newest event, also of each log that the newest
+            ingest read, in milliseconds since 1970.
+        flags: how the names of the command's flags begin.
+    """
+    since = "" if begins_at is None else f" since {begins_at}"
+    if allowed < allowed_min:
+        if not recorded.events:
+            return f"no request was recorded{since}"
+        if not recorded.allowed_events:
+            return (
+                f"the record contains no allowed request{since} (Kafka logs them at DEBUG; the "
+                "default is INFO), so it cannot show that nobody loses access"
+            )
+        if not allowed:
+            return f"all allowed requests{since} are of super users, or cannot be judged"
+        count = format_count(allowed, "allowed event")
+        return f"{count}{since}, and {flags}min-allowed {allowed_min:,}"
+    if newest_after_ms is None:
+        return None
+    if recorded.last_at is None or parse_time(recorded.last_at) < newest_after_ms:
+        last = f"the newest event is of {recorded.last_at}" if recorded.events else "there is none"
+    elif stopped := find_stopped(recorded.logs, newest_after_ms):
+        last = describe_log(*next(iter(stopped.items())))
+    else:
+        return None
+    return f"{last}, and {flags}newest-within asks for a later one"
 
 
 def decode_whatif(text: str) -> WhatIf:
@@ -133,6 +190,9 @@ def summary_lines(report: WhatIf, lack: str | None = None) -> Iterator[str]:
     yield (
         f"{_counted(report.events, report.tuples)}{times}, judged by {_described(report.candidate)}"
     )
+    if report.window_begins_at is not None:
+        yield f"window: since {report.window_begins_at}; earlier events do not count"
+    yield from (f"warning: {line}" for line in describe_stopped(report.logs))
     if baseline is not None:
         yield f"compared with {_described(baseline)}"
         if report.candidate.decides_as(baseline):

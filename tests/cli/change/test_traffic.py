@@ -245,6 +245,30 @@ def test_record_of_denials_proves_nothing() -> None:
     assert list(evidence.warnings) == ["1 event cannot be judged: principal User:* 1"]
 
 
+@pytest.mark.parametrize("flag", ["--traffic audit.log", "--traffic-report whatif.json"])
+@pytest.mark.parametrize(("words", "reason"), [
+    ("", None),
+    ("--traffic-min-allowed 1 --traffic-newest-within 9999d", None),
+    ("--traffic-min-allowed 2", "1 allowed event, and --traffic-min-allowed 2"),
+    ("--traffic-newest-within 1s", "the newest event is of 2026-11-21T16:26:01.500Z, and --traffi"),
+])  # fmt: skip
+def test_record_can_be_too_small_or_too_old(flag: str, words: str, reason: str | None) -> None:
+    Path("audit.log").write_text(line("User:alice", "READ", "orders"))
+    report(acl_set_of([ALICE, BOB]), acl_set_of([ALICE, CAROL]))
+    plan(f"desired.txt {flag} {words} --out plan.json", code=10 if reason is None else 3)
+    _, evidence = check_in()
+    assert str(evidence.contradiction).startswith(str(reason))
+
+
+def test_requests_of_super_users_prove_nothing() -> None:
+    Path("audit.log").write_text(line("User:root", "READ", "orders"))
+    settings = "--acls now.txt --super-users User:root --allow-everyone-if-no-acl-found false"
+    plan("desired.txt --traffic audit.log --out plan.json", settings, code=3)
+    assert check_in()[1].contradiction == (
+        "all allowed requests are of super users, or cannot be judged"
+    )
+
+
 def wrap(line: str, wrappers: int) -> str:
     for _ in range(wrappers):
         line = json.dumps({"log": line, "stream": "stdout"}) + "\n"
@@ -314,10 +338,10 @@ def test_invalid_flags_are_rejected(flags: str, message: str) -> None:
     assert message in plan(f"desired.txt {flags}", code=2).err
 
 
-def report(before: AclSet, after: AclSet) -> Path:
+def report(before: AclSet, after: AclSet, since_ms: int | None = None) -> Path:
     """Write what the Spark job would: ``whatif.json`` of the log."""
     logs = IngestPlan(inputs=("audit.log",), out="")
-    plan = WhatIfPlan(events="", out=".", candidate=after, baseline=before)
+    plan = WhatIfPlan(events="", out=".", candidate=after, baseline=before, since_ms=since_ms)
     whatif.run(plan, LogEngine(logs, plan.out))
     return Path("whatif.json")
 
@@ -333,6 +357,14 @@ def test_report_of_spark_gives_the_same_changes() -> None:
         assert evidence.newly_denied.tuples == evidence.newly_allowed.tuples == 1
     assert (there.newly_denied, there.newly_allowed) == (here.newly_denied, here.newly_allowed)
     assert (there.first_at, there.judged_events) == (here.first_at, 2)
+    since_ms = 1_795_278_362_000  # between the two lines
+    report(acl_set_of([ALICE, BOB]), acl_set_of([CAROL, ALICE]), since_ms)
+    plan("desired.txt --traffic-report whatif.json --out plan.json", code=3)
+    _, within = check_in()
+    assert (within.events, within.newly_denied, within.newly_allowed.events) == (
+        1, here.newly_denied, 0
+    )  # fmt: skip
+    assert "only requests since 2026-11-21T16:26:02.000Z were judged" in within.warnings
 
 
 @pytest.mark.parametrize(("before", "after", "message"), [
@@ -348,11 +380,11 @@ def test_report_about_other_acls_is_rejected(before: AclSet, after: AclSet, mess
 
 
 def test_report_does_not_show_what_an_unknown_default_allows() -> None:
-    sides = (
+    before, after = (
         acl_set_of(some, super_users=None, allow_everyone=None)
         for some in ([ALICE, BOB], [ALICE, CAROL])
     )
-    report(*sides)
+    report(before, after)
     printed = plan("desired.txt --traffic-report whatif.json", "--acls now.txt", code=1)
     said = "whatif.json: allow.everyone.if.no.acl.found is unknown: pass --allow-everyone"
     assert said in printed.err

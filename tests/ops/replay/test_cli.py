@@ -104,6 +104,10 @@ def test_whatif_reads_both_sets_of_acls_here(submitted: Submitted, tmp_path: Pat
     assert (plan.candidate.super_users, plan.candidate.allow_everyone_if_no_acl_found) == (
         None,
     ) * 2
+    assert (plan.lookback_days, plan.since_ms) == (None, None)
+    plan = submitted.run(f"{words} --lookback 36h --min-allowed 7")
+    assert isinstance(plan, WhatIfPlan)
+    assert (plan.lookback_days, plan.since_ms, plan.allowed_min) == (1.5, None, 7)
     plan = submitted.run(f"{words} --super-users= --allow-everyone-if-no-acl-found false")
     assert isinstance(plan, WhatIfPlan)
     assert (plan.candidate.super_users, plan.candidate.allow_everyone_if_no_acl_found) == (
@@ -148,11 +152,16 @@ def test_ingest_takes_topics_beside_files(submitted: Submitted, tmp_path: Path) 
 
 
 def test_usage_takes_its_window_and_names_from_options(submitted: Submitted) -> None:
-    plan = submitted.run(
-        "usage --events events --acls acls.txt --lookback 1.5 --names-max 7 --out out"
-    )
-    assert isinstance(plan, UsagePlan)
-    assert (plan.lookback_days, plan.names_max) == (1.5, 7)
+    words = "usage --events events --acls acls.txt --names-max 7 --out out"
+    for window, days, since_ms in (
+        ("--lookback 1.5", 1.5, None),
+        ("--lookback 12h", 0.5, None),
+        ("--since 2026-11-21T16:31:06.718", None, 1_795_278_666_718),
+        ("--since 2026-11-21T17:31:06.718+01:00", None, 1_795_278_666_718),
+    ):
+        plan = submitted.run(f"{words} {window}")
+        assert isinstance(plan, UsagePlan)
+        assert (plan.lookback_days, plan.since_ms, plan.names_max) == (days, since_ms, 7)
 
 
 def test_every_spark_option_is_passed_on(submitted: Submitted) -> None:
@@ -207,8 +216,8 @@ def empty(words: str) -> tuple[str, str]:
     (f"{INGEST} --remote sc://h --conf a=b", "--remote: cannot be combined with other Spark"),
     (f"{INGEST} --deploy-mode cluster", "--master local[*] cannot run a Python driver in"),
     ("whatif --events events --out o", "the following arguments are required: --acls"),
-    (f"{USAGE} --lookback 0", "expected a number of days above 0, found '0'"),
-    (f"{USAGE} --lookback inf", "expected a number of days above 0, found 'inf'"),
+    (f"{USAGE} --lookback 0", "or 12h, or a number of days above 0, found '0'"),
+    (f"{USAGE} --lookback inf", "or a number of days above 0, found 'inf'"),
     (f"{USAGE} --names-max 1.5", "expected a whole number from 0 to 100000, found '1.5'"),
     (f"{WHATIF} --super-users root", "--super-users: invalid entry 'root': expected Type:name"),
     (f"{WHATIF} --allow-everyone-if-no-acl-found maybe",
@@ -217,6 +226,9 @@ def empty(words: str) -> tuple[str, str]:
     (f"{WATCH} --follow kafka://a:1/t --interval 30", "expected a time such as 30s, 5m or 24h"),
     (f"{WATCH} --follow kafka://a:1/t --interval 0s", "expected a time such as 30s, 5m or 24h"),
     (f"{WATCH} --follow kafka://a:1/t --engine local", "only Spark follows a topic"),
+    (f"{WATCH} --follow kafka://a:1/t --lookback 1d", "--lookback: expected --logs or --events"),
+    (f"{WHATIF} --since yesterday", "--since: expected a time such as 2026-11-21T16:31, found"),
+    (f"{WHATIF} --since 2026-11-21 --lookback 1d", "--lookback: not allowed with argument --since"),
     (f"{WATCH} --follow kafka://a:1/t --remote sc://host", "--remote: cannot follow a topic"),
     (f"{WATCH} --follow kafka://a:1/t --events events", "not allowed with argument"),
     (f"{WATCH} --logs kafka://a:1/t --engine spark", "--logs: expected files: ingest the topic"),

@@ -23,7 +23,7 @@ from authorizerd.replay.local.table import TableEngine
 from authorizerd.replay.local.traffic import LogEngine
 from authorizerd.replay.plans import IngestPlan, UsagePlan, WhatIfPlan
 from authorizerd.replay.recorded import agreement
-from authorizerd.replay.recorded.rows import LocalRows
+from authorizerd.replay.recorded.rows import LocalRows, Rows
 from authorizerd.replay.recorded.tuples import Engine, RecordedTuple, Source
 from authorizerd.replay.text import encode_json
 from authorizerd.replay.usage import evaluation as usage
@@ -32,6 +32,7 @@ from authorizerd.replay.usage.evaluation import evaluate
 from authorizerd.replay.usage.report import decode_usage
 from authorizerd.replay.whatif import evaluation as whatif
 from authorizerd.replay.whatif.evaluation import Change, change_finder, make_report
+from authorizerd.replay.whatif.report import WhatIf
 from tests.ops.replay.local.pooled import PooledRows, PooledSource, Pools
 from tests.ops.replay.local.random_runs import BEGINS_MS, DAY_MS, random_set, write_random_logs
 
@@ -52,14 +53,23 @@ def ingest(spark: SparkSession, logs: Path, out: Path) -> IngestPlan:
 
 
 def check_whatif(
-    spark: SparkSession, logs: IngestPlan, folder: Path, candidate: AclSet, baseline: AclSet | None
+    spark: SparkSession,
+    logs: IngestPlan,
+    folder: Path,
+    candidate: AclSet,
+    baseline: AclSet | None,
+    lookback_days: float | None = None,
 ) -> bytes:
     """Check that all engines write the same file with the same exit code; return the file."""
     from authorizerd.replay.whatif.job import run
 
     plans = {
         name: WhatIfPlan(
-            events=logs.out, out=str(folder / name), candidate=candidate, baseline=baseline
+            events=logs.out,
+            out=str(folder / name),
+            candidate=candidate,
+            baseline=baseline,
+            lookback_days=lookback_days,
         )
         for name in ("spark", "logs", "table")
     }
@@ -135,7 +145,7 @@ def test_random_logs_are_evaluated_alike(spark: SparkSession, tmp_path: Path, se
     logs = ingest(spark, tmp_path / "logs", tmp_path / "events")
     candidate = random_set(drawn)
     baseline = replace(random_set(drawn), releases=candidate.releases)
-    recorded = check_whatif(spark, logs, tmp_path / "recorded", candidate, None)
+    recorded = check_whatif(spark, logs, tmp_path / "recorded", candidate, None, 1.0)
     compared = check_whatif(spark, logs, tmp_path / "compared", candidate, baseline)
     assert recorded != compared
     found = [
@@ -143,6 +153,10 @@ def test_random_logs_are_evaluated_alike(spark: SparkSession, tmp_path: Path, se
         for number in range(2)
     ]
     assert any(found)
+
+
+def report_of(plan: WhatIfPlan, source: Source, changes: Rows[Change]) -> WhatIf:
+    return make_report(plan, source, source.tuples(), changes)
 
 
 def evaluate_usage(plan: UsagePlan, source: Source) -> tuple[str, str]:
@@ -183,14 +197,14 @@ def test_many_random_sets_are_evaluated_alike(
     pools.map(RecordedTuple, Change, finds)
     reports = pools.run(
         [
-            partial(make_report, plan, on_spark[place], PooledRows(pools, Change, number))
+            partial(report_of, plan, on_spark[place], PooledRows(pools, Change, number))
             for number, (place, plan) in enumerate(whatifs)
         ]
     )
     for (place, plan), report in zip(whatifs, reports, strict=True):
         for source in sources[place]:
             changes = LocalRows(list(change_finder(plan)(source.tuples())))
-            assert encode_json(make_report(plan, source, changes)) == encode_json(report)
+            assert encode_json(report_of(plan, source, changes)) == encode_json(report)
     results = pools.run([partial(evaluate_usage, each, on_spark[place]) for place, each in usages])
     for (place, usage_plan), result in zip(usages, results, strict=True):
         for source in sources[place]:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from authorizerd.acl.known_settings import ALLOW_EVERYONE
+from authorizerd.replay.ingest.report import Log
 from authorizerd.replay.judging.report import Count, JudgedBy
 from authorizerd.replay.load.thresholds import Verdict
 from authorizerd.replay.report import wording
@@ -60,10 +61,11 @@ def test_newly_denied_requests_come_first() -> None:
 @pytest.mark.parametrize(("fields", "state", "notes"), [
     ({}, "good", []),
     ({"not_evaluated": {"x": FOUR}}, "doubtful", ["4 events of 100 could not be evaluated."]),
-    ({"allowed_events": 0}, "doubtful", ["Only denials were recorded"]),
-    ({"allowed_events": 0, "events": 0}, "doubtful", ["No event was recorded"]),
-    # Two sets of ACLs decide each request themselves, whatever was recorded.
-    ({"allowed_events": 0, "baseline": judged_by(digest="sha256:before")}, "good", []),
+    ({"allowed_events": 0}, "doubtful", ["This proves nothing: the record contains no allowed"]),
+    ({"allowed_events": 0, "events": 0}, "doubtful", ["This proves nothing: no request was reco"]),
+    ({"allowed_events": 0, "baseline": judged_by(digest="sha256:before")}, "doubtful",
+     ["This proves nothing: the record contains no allowed request (Kafka logs"]),
+    ({"logs": {"a": Log(last_at=None)}}, "doubtful", ["a: no event."]),
     ({"baseline": SAFE.candidate}, "good", ["Both sides are the same ACLs"]),
     # Super users that are judged by the ACLs are at worst reported as newly denied.
     ({"candidate": changed(SAFE.candidate, super_users=None)}, "good", ["super.users is unkn"]),
@@ -133,6 +135,7 @@ def test_ingest_is_good_if_accepted_with_allowed_events() -> None:
     ({"whatif": SAFE, "usage": USAGE}, False),
     ({"whatif": changed(SAFE, events=99)}, True),
     ({"whatif": changed(SAFE, last_at=None)}, True),
+    ({"whatif": changed(SAFE, events=99, window_begins_at="2026-11-16T06:00:00.000Z")}, False),
     ({"usage": changed(USAGE, window=changed(USAGE.window, ends_at=None))}, True),
 ])  # fmt: skip
 def test_results_of_other_events_are_found(other: dict[str, object], is_other: bool) -> None:

@@ -1,6 +1,7 @@
 """The changes that a candidate makes, and the report of them."""
 
 import json
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -8,21 +9,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.model import Acl
 from authorizerd.acl.releases import Release
 from authorizerd.replay.acl_set import AclSet, digest_of
+from authorizerd.replay.ingest.report import Log, count_lines
 from authorizerd.replay.judging.asking import unasked_reason
 from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.judging.report import Count, JudgedBy
 from authorizerd.replay.plans import WhatIfPlan
 from authorizerd.replay.recorded.rows import LocalRows
 from authorizerd.replay.recorded.tuples import Part, RecordedTuple, merge_tuples
-from authorizerd.replay.text import encode_json
+from authorizerd.replay.text import encode_json, format_time
 from authorizerd.replay.whatif.evaluation import (
     Change,
-    count_unasked,
+    count_excluded,
     find_changes,
     print_summary,
+    write_report,
 )
 from authorizerd.replay.whatif.report import (
     SHOWN_MAX,
@@ -60,30 +64,6 @@ def changes_of(
     return list(find_changes(some, AclIndex.of(candidate), before))
 
 
-def summed(changes: list[Change]) -> list[tuple[str, str, int]]:
-    return [(one.change, one.principal, one.events) for one in changes]
-
-
-def test_only_events_decided_differently_change() -> None:
-    some = [tuple_of(*one) for one in (("User:a", 5, 2), ("User:a", 5, 0), ("User:b", 4, 3))]
-    some.append(tuple_of("User:b", 0, 9))
-    assert summed(changes_of(some, acl_set_of([READ_A]))) == [
-        ("newly_allowed", "User:a", 2),
-        ("newly_denied", "User:b", 4),
-    ]
-
-
-def test_all_events_change_against_a_baseline() -> None:
-    some = [tuple_of(*one) for one in (("User:a", 5, 2), ("User:b", 4, 3), ("User:c", 7, 7))]
-    changes = changes_of(some, acl_set_of([READ_A]), acl_set_of([READ_B]))
-    assert summed(changes) == [("newly_allowed", "User:a", 7), ("newly_denied", "User:b", 7)]
-    assert [(one.baseline_rule, one.candidate_rule) for one in changes] == [
-        ("DefaultDeny", f"MatchingAcl(acl={READ_A})"),
-        (f"MatchingAcl(acl={READ_B})", "DefaultDeny"),
-    ]
-    assert [(one.first_ms, one.last_ms) for one in changes] == [(0, 13 * HOUR_MS)] * 2
-
-
 def test_request_that_any_release_newly_denies_is_newly_denied() -> None:
     """By 4.3, the range matches nothing; by 4.4, it is what allows ``User:a``."""
     (one,) = [tuple_of("User:a", 5, 0)._replace(host="10.9.3.4")]
@@ -108,14 +88,6 @@ def test_request_that_any_release_newly_denies_is_newly_denied() -> None:
     assert certain.change == "newly_denied"
 
 
-def test_change_has_the_recorded_rule_and_times() -> None:
-    some = [tuple_of("User:a", 5, 2), tuple_of("User:b", 4, 3)]
-    assert [
-        (one.baseline_rule, one.first_ms // HOUR_MS, one.last_ms // HOUR_MS, one.candidate_rule)
-        for one in changes_of(some, acl_set_of([READ_A]))
-    ] == [("Rule12", 12, 13, f"MatchingAcl(acl={READ_A})"), ("Rule0", 0, 1, "DefaultDeny")]
-
-
 @settings(max_examples=size(10, 300))
 @given(
     st.lists(acls(unknown_codes=True), max_size=8, unique=True),
@@ -130,7 +102,7 @@ def test_changes_equal_a_scan(
         acl_set_of(each or [], super_users=("User:root",), allow_everyone=allow_everyone)
         for each in (after, before)
     )
-    expected = []
+    expected, rules = [], []
     for one in some:
         if unasked_reason(one) is not None:
             continue
@@ -142,8 +114,10 @@ def test_changes_equal_a_scan(
         if figures is not None:
             kind = "newly_allowed" if is_allowed else "newly_denied"
             expected.append((kind, *one[:5], *figures[:3]))
+            rules.append(figures.rule)
     changes = changes_of(some, candidate, None if before is None else baseline)
     assert [(*one[:6], *one[8:]) for one in changes] == expected
+    assert before is not None or [one.baseline_rule for one in changes] == rules
 
 
 @given(st.lists(tuples, max_size=12, unique_by=lambda each: each[:6]))
@@ -157,9 +131,11 @@ def test_tuples_that_no_acl_can_decide_are_counted_by_reason(some: list[Recorded
                 events=so_far.events + one.allowed_events + one.denied_events,
                 tuples=so_far.tuples + 1,
             )
-    counted = count_unasked(LocalRows(some))
+    excluded, counted = count_excluded(LocalRows(some), AuthorizerSettings(frozenset(["User:a"])))
     assert counted == expected
     assert list(counted) == sorted(expected)
+    others = (one for one in some if unasked_reason(one) or one.principal == "User:a")
+    assert excluded == sum(one.allowed_events for one in others)
 
 
 ACLS = AclSet(
@@ -199,17 +175,28 @@ def test_record_that_the_baseline_contradicts_is_exit_code_3(differing: int, cod
 
 
 _LAST_MS = 1_795_226_400_000  # of REPORT.last_at
+_LOGS = {"a": Log(last_at=REPORT.last_at), "b\n": Log(last_at=REPORT.first_at),
+         "c": Log(last_at="2026-11-01T00:00:00.000Z", is_read=False)}  # fmt: skip
 
 
 @pytest.mark.parametrize(("recorded", "wanted", "code", "reason"), [
     ({}, {}, 0, ""),
-    ({"allowed_events": 0}, {}, 5, "no allowed request"),
+    ({"allowed_events": 0}, {}, 5, "no allowed request (Kafka logs them at DEBUG"),
     ({"allowed_events": 0}, {"allowed_min": 0}, 0, ""),
     ({"events": 0, "allowed_events": 0, "last_at": None}, {}, 5, "no request was recorded"),
+    ({"events": 0, "allowed_events": 0, "last_at": None}, {"allowed_min": 0, "newest_after_ms": 1},
+     5, "there is none, and --newest-within asks for a later one"),
+    ({"allowed_events": 0, "window_begins_at": "T"}, {}, 5, "no allowed request since T (Kafka"),
+    ({"judged_allowed_events": 0, "window_begins_at": "T"}, {}, 5,
+     "all allowed requests since T are of super users, or cannot be judged"),
     ({}, {"allowed_min": 7}, 0, ""),
     ({}, {"allowed_min": 8}, 5, "7 allowed events, and --min-allowed 8"),
+    ({"judged_allowed_events": 6}, {"allowed_min": 7}, 5, "6 allowed events, and --min-allowed 7"),
     ({}, {"newest_after_ms": _LAST_MS}, 0, ""),
     ({}, {"newest_after_ms": _LAST_MS + 1}, 5, "--newest-within asks for a later one"),
+    ({"logs": _LOGS}, {"newest_after_ms": _LAST_MS}, 5,
+     "b\\n: no event since 2026-11-21T01:00:00.000Z, and --newest-within"),
+    ({"logs": _LOGS}, {"newest_after_ms": _LAST_MS - HOUR_MS}, 0, ""),
     ({"newly_denied": Changed(events=1, tuples=1), "allowed_events": 0}, {}, 3, "no allowed"),
 ])  # fmt: skip
 def test_a_record_that_proves_nothing_is_exit_code_5(
@@ -221,6 +208,96 @@ def test_a_record_that_proves_nothing_is_exit_code_5(
     said = capsys.readouterr().out
     assert ("this proves nothing" in said) is bool(reason)
     assert reason in said
+
+
+class MemoryEngine:
+    """Events in memory: their principals, answers and times."""
+
+    def __init__(self, events: list[tuple[str, bool, int]]) -> None:
+        self._events = events
+        allowed, times = [each for _, each, _ in events].count(True), [at for *_, at in events]
+        self.ingested = count_lines(
+            levels=Counter({"DEBUG": len(events)}), reasons=Counter(), blank_lines=0,
+            allowed=allowed, first_ms=min(times, default=None), last_ms=max(times, default=None),
+            time_zone="UTC", inputs=(), tuples=len({principal for principal, *_ in events}),
+        )  # fmt: skip
+
+    def tuples(self, since_ms: int | None = None, /) -> LocalRows[RecordedTuple]:
+        parts = (
+            Part(principal, "h", "READ", "TOPIC", "t", "LITERAL", allowed, None, 1, at, at)
+            for principal, allowed, at in self._events
+            if since_ms is None or at >= since_ms
+        )
+        return LocalRows(merge_tuples(parts))
+
+    def store(self, tuples: Any, find: Any, *_: object) -> LocalRows[Any]:  # noqa: ANN401
+        return LocalRows(list(find(tuples)))
+
+    def write_text(self, name: str, text: str, /) -> None:
+        assert (name, text[:1]) == ("whatif.json", "{")
+
+
+AT = st.integers(0, 5).map(lambda day: day * 24 * HOUR_MS)
+
+
+@settings(max_examples=size(100, 3000))
+@given(
+    st.lists(st.tuples(st.sampled_from(["User:a", "User:b", "User:*", "User:root"]),
+                       st.booleans(), AT), max_size=5),
+    st.lists(st.sampled_from([READ_A, READ_B]), unique=True),
+    st.none() | st.lists(st.sampled_from([READ_A, READ_B]), unique=True),
+    st.none() | st.floats(0.1, 6), st.none() | AT, st.integers(0, 3), st.none() | AT,
+)  # fmt: skip
+def test_only_enough_evidence_of_the_window_is_success(
+    events: list[tuple[str, bool, int]], after: list[Acl], before: list[Acl] | None,
+    lookback_days: float | None, since_ms: int | None, allowed_min: int,
+    newest_after_ms: int | None,
+) -> None:  # fmt: skip
+    """Compare the figures and the exit code with a scan of single events."""
+    candidate, baseline = (
+        acl_set_of(each or [], super_users=("User:root",)) for each in (after, before)
+    )
+    plan = WhatIfPlan(
+        events="", out="", candidate=candidate, baseline=None if before is None else baseline,
+        lookback_days=lookback_days, since_ms=None if lookback_days else since_ms,
+        allowed_min=allowed_min, newest_after_ms=newest_after_ms,
+    )  # fmt: skip
+    engine = MemoryEngine(events)
+    report = write_report(plan, engine)
+    last_ms = max((at for *_, at in events), default=None)
+    begins_ms = plan.since_ms
+    if lookback_days and last_ms is not None:
+        begins_ms = last_ms - round(lookback_days * 24 * HOUR_MS)
+    window = [each for each in events if begins_ms is None or each[2] >= begins_ms]
+    assert (report.events, report.tuples) == (len(window), len({each[0] for each in window}))
+    assert report.allowed_events == sum(allowed for _, allowed, _ in window)
+    assert report.window_begins_at == (None if begins_ms is None else format_time(begins_ms))
+    times = [format_time(at) for *_, at in window]
+    assert (report.first_at, report.last_at) == (min(times, default=None), max(times, default=None))
+    judged = [each for each in window if each[0] in ("User:a", "User:b")]
+    keeps, kept = ({acl.principal for acl in acls or ()} for acls in (after, before))
+    lost = [
+        each
+        for each in judged
+        if each[0] not in keeps and (each[1] if before is None else each[0] in kept)
+    ]
+    differing = [each for each in judged if before is not None and each[1] != (each[0] in kept)]
+    assert report.newly_denied.events == len(lost)
+    is_lacking = sum(allowed for _, allowed, _ in judged) < allowed_min or (
+        newest_after_ms is not None and newest_after_ms > max((at for *_, at in window), default=-1)
+    )
+    is_bad = lost or len(differing) > 0.05 * len(judged)
+    assert print_summary(plan, report) == (3 if is_bad else 5 if is_lacking else 0)
+
+
+def test_summary_names_the_window_and_logs_that_stopped() -> None:
+    lines = text(replace(REPORT, window_begins_at="T", logs=_LOGS)).splitlines()
+    assert lines[1:3] == [
+        "window: since T; earlier events do not count",
+        "warning: c: no event since 2026-11-01T00:00:00.000Z, and the newest ingest did not "
+        "read it",
+    ]
+    assert not any("warning" in line for line in lines[3:])
 
 
 def test_summary_says_which_settings_are_unknown() -> None:

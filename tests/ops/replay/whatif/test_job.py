@@ -1,3 +1,5 @@
+"""Whole runs of what-if: on Spark, and in this process, which gives the same files."""
+
 from __future__ import annotations
 
 import json
@@ -11,13 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
-from msgspec.structs import astuple, replace
+from msgspec.structs import replace
 
 from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.acls.reading import read_acl_source
+from authorizerd.replay.local.table import TableEngine
 from authorizerd.replay.plans import WhatIfPlan
-from tests.ops.replay.acl_sets import acl_set_of, allowed_by_scan
+from authorizerd.replay.whatif import evaluation
+from tests.ops.replay.acl_sets import acl_set_of, allowed_by_scan, topic_read
 from tests.ops.replay.recorded_events import START, Event, real_events, write_events
 
 if TYPE_CHECKING:
@@ -30,12 +34,22 @@ Change = tuple[str, str, str | None, str, str, str, int]
 
 LAST_CLIENT_LINE = "2026-11-21T16:31:06.718Z"
 ADMIN = ("User:admin",)
+DAY_MS = 86_400_000
 
 
-def run(spark: SparkSession, events: Path, out: Path, candidate: AclSet, **more: Any) -> int:  # noqa: ANN401
+def run(
+    events: Path,
+    out: Path,
+    candidate: AclSet,
+    spark: SparkSession | None = None,
+    **more: Any,  # noqa: ANN401
+) -> int:
+    """Run the command, on Spark if there is a session."""
     from authorizerd.replay.whatif.job import run as run_job
 
     plan = WhatIfPlan(events=str(events), out=str(out), candidate=candidate, **more)
+    if spark is None:
+        return evaluation.run(plan, TableEngine(plan.events, plan.out))
     return run_job(spark, plan)
 
 
@@ -119,28 +133,21 @@ def real_acls(real_log_dir: Path, as_of: str | None) -> AclSet:
     return read_acl_source(str(real_log_dir), as_of=as_of, super_users=ADMIN)
 
 
-def test_acls_of_that_time_change_no_real_decision(
-    spark: SparkSession, real: Traffic, real_log_dir: Path, tmp_path: Path
+def test_later_acls_change_what_a_scan_finds(
+    real: Traffic, real_log_dir: Path, tmp_path: Path
 ) -> None:
     events, recorded = real
-    assert len(recorded) == 13_518
-    assert sum(event.principal not in ADMIN for event in recorded) == 13_117
-    assert run(spark, events, tmp_path, real_acls(real_log_dir, LAST_CLIENT_LINE)) == 0
+    then, candidate = (real_acls(real_log_dir, as_of) for as_of in (LAST_CLIENT_LINE, None))
+    assert run(events, tmp_path, then) == 0
     report = report_of(tmp_path)
     assert changes_of(tmp_path) == []
     check_sums(report, [])
-    assert (report["events"], report["candidate"]["acls"]) == (13_518, 1616)
+    assert (report["events"], report["candidate"]["acls"]) == (len(recorded), 1616)
     assert report["tuples"] == len({event.key for event in recorded})
-    assert report["not_evaluated"] == {}
-    assert report["baseline"] is None
-
-
-def test_later_acls_change_what_a_scan_finds(
-    spark: SparkSession, real: Traffic, real_log_dir: Path, tmp_path: Path
-) -> None:
-    events, recorded = real
-    candidate = real_acls(real_log_dir, None)
-    assert run(spark, events, tmp_path, candidate) == 0
+    assert (report["not_evaluated"], report["baseline"]) == ({}, None)
+    allowed = sum(event.allowed and event.principal not in ADMIN for event in recorded)
+    assert report["judged_allowed_events"] == allowed > 0
+    assert run(events, tmp_path, candidate) == 0
     rows = changes_of(tmp_path)
     group = ("User:payments-svc-0", "127.0.0.1", "DESCRIBE", "GROUP", "catalog-ingest-249")
     assert changed(rows) == [("newly_allowed", *group, 2)]
@@ -154,9 +161,8 @@ def test_later_acls_change_what_a_scan_finds(
 
 
 def test_removed_grant_is_newly_denied(
-    spark: SparkSession, real: Traffic, real_log_dir: Path, tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+    real: Traffic, real_log_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     events, recorded = real
     baseline = real_acls(real_log_dir, LAST_CLIENT_LINE)
     uses: dict[str, int] = defaultdict(int)
@@ -167,7 +173,7 @@ def test_removed_grant_is_newly_denied(
     kept = [dated.acl for dated in baseline.acls if f"MatchingAcl(acl={dated.acl})" != rule]
     assert len(kept) == len(baseline.acls) - 1
     candidate = baseline.with_acls(kept, "without one")
-    assert run(spark, events, tmp_path, candidate) == 3
+    assert run(events, tmp_path, candidate) == 3
     rows = changes_of(tmp_path)
     mine = [event for event in recorded if event.rule == rule]
     assert set(changed(rows)) == expected_changes(mine, candidate, None) != set()
@@ -243,7 +249,7 @@ def test_generated_traffic_changes_like_a_scan(
 ) -> None:
     folder, asked = generated
     monkeypatch.setattr("authorizerd.replay.whatif.evaluation.LISTED_MAX", 10)
-    assert run(spark, folder, tmp_path, CANDIDATE) == 3
+    assert run(folder, tmp_path, CANDIDATE, spark) == 3
     rows, report = changes_of(tmp_path), report_of(tmp_path)
     assert set(changed(rows)) == expected_changes(asked, CANDIDATE, None)
     check_sums(report, rows, listed_max=10)
@@ -258,27 +264,25 @@ def test_generated_traffic_changes_like_a_scan(
         assert row["baseline_rule"] == max(told)[1]
 
 
-def test_baseline_is_judged_with_the_same_settings(
-    spark: SparkSession, generated: Traffic, tmp_path: Path
-) -> None:
+def test_baseline_is_judged_with_the_same_settings(generated: Traffic, tmp_path: Path) -> None:
     folder, asked = generated
-    assert run(spark, folder, tmp_path / "one", CANDIDATE, baseline=BASELINE) == 3
+    assert run(folder, tmp_path / "one", CANDIDATE, baseline=BASELINE) == 3
     rows = changes_of(tmp_path / "one")
     assert set(changed(rows)) == expected_changes(asked, CANDIDATE, BASELINE)
     assert {row["baseline_rule"] for row in rows} >= {"DefaultAllow", "SuperUser"}
     check_sums(report_of(tmp_path / "one"), rows)
-    assert run(spark, folder, tmp_path / "two", CANDIDATE, baseline=BASELINE) == 3
+    assert run(folder, tmp_path / "two", CANDIDATE, baseline=BASELINE) == 3
     one, two = ((tmp_path / name / "whatif.json").read_bytes() for name in ("one", "two"))
     assert one == two
     assert changes_of(tmp_path / "two") == rows
 
 
 def test_identical_acls_change_nothing(
-    spark: SparkSession, generated: Traffic, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    generated: Traffic, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     backwards = replace(BASELINE, acls=BASELINE.acls[::-1], source="other")
     # The recorded answers are random, so the baseline contradicts them.
-    assert run(spark, generated[0], tmp_path, backwards, baseline=BASELINE) == 3
+    assert run(generated[0], tmp_path, backwards, baseline=BASELINE) == 3
     assert changes_of(tmp_path) == []
     report = report_of(tmp_path)
     assert report["newly_denied"]["tuples"] == report["newly_allowed"]["tuples"] == 0
@@ -286,63 +290,31 @@ def test_identical_acls_change_nothing(
     assert "identical ACLs: nothing changes" in capsys.readouterr().out
 
 
-ALLOWS_SQL = """
-    a.permission = 3 AND (a.operation IN (2, t.code)
-        OR t.code = 8 AND a.operation IN (3, 4, 6, 7) OR t.code = 10 AND a.operation = 11)
-"""
-MEETS_SQL = """
-    a.resource_type = t.type_code AND CASE
-        WHEN a.pattern_type = 3 AND a.name = '*'
-            THEN t.resource_name = '*' OR NOT startswith(t.resource_name, '*')
-        WHEN a.pattern_type = 3 THEN a.name = t.resource_name
-        ELSE startswith(t.resource_name, a.name) END
-"""
-DECIDED_SQL = f"""
-    SELECT t.*, bool_or({MEETS_SQL}) AS is_met,
-        bool_or({MEETS_SQL} AND a.principal IN (t.principal, 'User:*') AND {ALLOWS_SQL}
-            AND (a.host = '*' OR a.host <=> t.host)) AS allows,
-        bool_or({MEETS_SQL} AND a.principal IN (t.principal, 'User:*') AND a.permission = 2
-            AND a.operation IN (2, t.code) AND (a.host IN ('*', t.host) OR t.host IS NULL)
-        ) AS denies
-    FROM asked t CROSS JOIN acls a GROUP BY ALL
-"""
-
-
-def test_sql_join_has_the_same_changes(
-    spark: SparkSession, generated: Traffic, tmp_path: Path
+def test_window_and_lacking_evidence_are_alike_on_both_engines(
+    spark: SparkSession, tmp_path: Path
 ) -> None:
-    """A second oracle: a broadcast join of all tuples with all ACLs, written from the KIPs."""
-    candidate = replace(CANDIDATE, allow_everyone_if_no_acl_found=True)
-    assert run(spark, generated[0], tmp_path, candidate) == 3
-    acls = [astuple(dated.acl) for dated in candidate.acls]
-    spark.createDataFrame(
-        [tuple(int(f) if isinstance(f, int) else f for f in row) for row in acls],
-        "resource_type int, name string, pattern_type int, principal string, host string, "
-        "operation int, permission int",
-    ).createOrReplaceTempView("acls")
-    codes = ", ".join(f"'{name}', {int(Operation[name])}" for name in OPERATIONS)
-    types = ", ".join(f"'{name}', {int(ResourceType[name])}" for name in TYPES)
-    spark.read.parquet(f"{generated[0]}/tuples").createOrReplaceTempView("tuples")
-    spark.sql(
-        f"SELECT *, map({codes})[operation] AS code, map({types})[resource_type] AS type_code "
-        "FROM tuples WHERE principal <> 'User:*' AND pattern_type = 'LITERAL'"
-    ).where("code IS NOT NULL AND type_code IS NOT NULL").createOrReplaceTempView("asked")
-    spark.sql(DECIDED_SQL).createOrReplaceTempView("decided")
-    judged = spark.sql(
-        "SELECT *, principal = 'User:root' OR NOT denies AND (allows OR NOT is_met) AS allowed "
-        "FROM decided"
-    )
-    expected = {
-        ("newly_allowed" if row.allowed else "newly_denied", *row[:5], events)
-        for row in judged.collect()
-        if (events := row.denied_events if row.allowed else row.allowed_events)
-    }
-    assert set(changed(changes_of(tmp_path))) == expected
-    assert {kind for kind, *_ in expected} == {"newly_allowed", "newly_denied"}
-
-
-def test_no_events_change_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    write_events(tmp_path, [])
-    assert run(spark, tmp_path, tmp_path / "out", CANDIDATE) == 5
-    report = report_of(tmp_path / "out")
-    assert (report["events"], report["first_at"], report["not_evaluated"]) == (0, None, {})
+    """The window of the second day has only denials, and earlier events prove nothing in it."""
+    read = ("User:a", "h", "READ", "TOPIC", "t")
+    grants = acl_set_of([topic_read("t")])
+    asked = [Event(*read, True, rule="A", at=1), Event(*read, False, rule="B", at=DAY_MS)]
+    begin_ms = int(START.timestamp() * 1000)
+    cases: list[tuple[list[Event], dict[str, Any], int, tuple[int, int], list[Any]]] = [
+        (asked, {}, 0, (2, 1), [None]),
+        (asked, {"since_ms": begin_ms}, 0, (2, 1), [None]),
+        (asked, {"since_ms": begin_ms + 2}, 5, (1, 0), [spark, None]),
+        (asked, {"lookback_days": 0.5, "allowed_min": 0}, 0, (1, 0), [None]),
+        (asked, {"since_ms": begin_ms + 2 * DAY_MS, "baseline": grants}, 5, (0, 0), [spark, None]),
+        (asked[1:], {"lookback_days": 30.0}, 5, (1, 0), [None]),
+        ([], {"lookback_days": 30.0}, 5, (0, 0), [spark, None]),
+    ]  # fmt: skip
+    for number, (events, plan, code, figures, engines) in enumerate(cases):
+        place = write_events(tmp_path / str(number), events)
+        files = []
+        for session in engines:
+            out = place / ("here" if session is None else "spark")
+            assert run(place, out, grants, session, **plan) == code
+            report = report_of(out)
+            assert (report["events"], report["allowed_events"]) == figures
+            assert report["judged_allowed_events"] == figures[1]
+            files.append((changes_of(out), (out / "whatif.json").read_bytes()))
+        assert files[0] == files[-1]
