@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
@@ -29,9 +29,11 @@ from authorizerd.replay.ingest.committing import (
 )
 from authorizerd.replay.ingest.contents import First, Shared, match_contents
 from authorizerd.replay.ingest.inputs import check_apart, check_sources
+from authorizerd.replay.ingest.logs import merge_logs, name_log
 from authorizerd.replay.ingest.records import NewRecords, Offsets
 from authorizerd.replay.ingest.report import (
     DAMAGED,
+    Log,
     add_up,
     added_line,
     are_readable,
@@ -151,10 +153,12 @@ def add(plan: IngestPlan, runs: Runs) -> int:
         print(f"nothing new: the table already has {inputs}")
         return EXIT_DONE
     check_sources(files, [new.name for new in records])
-    ingest = _Ingest(runs, plan, before, files, records)
+    partitions = (f"{new.name}/{partition}" for new in topics for partition in new.ends)
+    names = [*(file.uri for file in found), *partitions]
+    ingest = _Ingest(runs, plan, before, files, records, names)
     try:
         summary, shared = ingest.write()
-        commit = ingest.make_commit(summary)
+        commit = ingest.make_commit(summary, shared)
     except NotAcceptedError as error:
         print(error, file=sys.stderr)
         return EXIT_FAULT
@@ -171,7 +175,10 @@ def add(plan: IngestPlan, runs: Runs) -> int:
 
 
 class _Ingest:
-    """One ingest of ``files`` and ``records`` into the table whose newest commit is ``before``."""
+    """One ingest of ``files`` and ``records`` into the table whose newest commit is ``before``.
+
+    ``found`` names all inputs, also those without anything new.
+    """
 
     def __init__(
         self,
@@ -180,8 +187,10 @@ class _Ingest:
         before: Commit,
         files: Sequence[Input],
         records: Sequence[NewRecords],
+        found: Sequence[str],
     ) -> None:
         self._runs = runs
+        self._found = found
         self._plan = plan
         self._before = before if before.salt else replace(before, salt=secrets.randbits(62) | 1)
         self._files = files
@@ -236,8 +245,8 @@ class _Ingest:
             contents=tuple(contents), newest=first.newest
         ), shared
 
-    def make_commit(self, summary: RunSummary) -> Commit:
-        """Write the tuples, and return the next commit."""
+    def make_commit(self, summary: RunSummary, shared: Container[str]) -> Commit:
+        """Write the tuples, and return the next commit; ``shared`` are files with known lines."""
         before, run, ingested = self._before, summary.run, summary.ingested
         runs, tuples_run, tuples = before.runs, before.tuples_run, before.ingested.tuples
         if ingested.events:
@@ -260,8 +269,29 @@ class _Ingest:
                 add_up([run.ingested for run in runs] or [ingested], tuples),
                 # A damaged archive may have been replaced by an intact one.
                 damaged=(*sorted({*before.ingested.damaged} - self._read), *ingested.damaged),
+                logs=self._find_logs(summary, shared),
             ),
         )
+
+    def _find_logs(self, summary: RunSummary, shared: Container[str]) -> dict[str, Log]:
+        """Return what is known of the logs; a copy of another log's lines tells nothing.
+
+        A partition without events may have no broker, and Parquet has the logs that it names.
+        """
+        read = [uri for uri in self._found if not uri.endswith(".parquet")]
+        with_events = set(map(name_log, summary.newest))
+        newest: dict[str, int | None] = {
+            file.uri: None
+            for file in self._files
+            if file.uri in read and name_log(file.uri) not in with_events
+        }
+        added = {content.file for content in summary.contents}
+        newest |= {
+            file: at_ms
+            for file, at_ms in summary.newest.items()
+            if file in added or file not in shared
+        }
+        return merge_logs(self._before.ingested.logs, read, newest)
 
     def _write_tuples(self, summary: RunSummary) -> int:
         """Write the tuples, and return their number.

@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,11 +43,15 @@ class Work(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """The sums of the lines in some parts of logs, as ``TextSums`` has them."""
+    """The sums of the lines in some parts of logs, as ``TextSums`` has them.
+
+    ``newest`` is the time of the newest event of each log that has one, even before the window.
+    """
 
     sums: list[pa.Table]
     damaged: list[str]
     is_sampled: bool
+    newest: dict[str, int]
 
 
 class Logs(NamedTuple):
@@ -55,6 +61,7 @@ class Logs(NamedTuple):
     tuples: list[RecordedTuple]
     files: tuple[TrafficFile, ...]
     is_sampled: bool
+    newest: dict[str, int]
 
 
 def read_logs(paths: Sequence[Path], logs: IngestPlan, since_ms: int | None) -> Logs:
@@ -94,6 +101,8 @@ def read_logs(paths: Sequence[Path], logs: IngestPlan, since_ms: int | None) -> 
         list_tuples(tuples),
         tuple(files[path] for path in paths),
         any(one.is_sampled for one in counted),
+        # Of the parts of a log, the one with the newest event comes last, and wins.
+        dict(sorted(chain.from_iterable(one.newest.items() for one in counted), key=itemgetter(1))),
     )
 
 
@@ -125,7 +134,7 @@ def _count(
     reader = _reader(layout)
     reader.is_sampled = False
     summed = TextSums(reader.texts)
-    sums, damaged = [], []
+    sums, damaged, newest = [], [], dict[str, int]()
     for path, blocks in logs:
         try:
             for lines in split_blocks(blocks):
@@ -133,6 +142,9 @@ def _count(
                 if reader.texts is not summed.texts:
                     sums.append(summed.take())
                     summed = TextSums(reader.texts)
+                if at.null_count < len(at):
+                    last_ms = pc.max(at).value // 1000
+                    newest[path] = max(last_ms, newest.get(path, last_ms))
                 if since_ms is not None:
                     begin = pa.scalar(since_ms, pa.timestamp("ms", "UTC"))
                     within = pc.fill_null(pc.greater_equal(at, begin), fill_value=True)
@@ -141,7 +153,7 @@ def _count(
         except DamagedArchiveError:
             damaged.append(path)
     sums.append(summed.take())
-    return Counted(sums, damaged, reader.is_sampled)
+    return Counted(sums, damaged, reader.is_sampled, newest)
 
 
 def _sum_lines(

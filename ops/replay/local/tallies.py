@@ -136,6 +136,7 @@ class Tallies:
     ``find_breaks`` returns the times, in order, at which the tally of a key is split.
 
     ``is_sampled`` is True once a line shows that only a sample of the decisions was logged.
+    ``newest`` is the time of the newest event of each file that has one, even before ``since_ms``.
     """
 
     def __init__(
@@ -159,6 +160,7 @@ class Tallies:
         self._plain = _Memory(partial(self._parse_tail, _PLAIN, ONE_TIME), TAILS_MAX)
         self._json = _Memory(partial(self._parse_tail, _JSON, _ONE_JSON_TIME), TAILS_MAX)
         self.is_sampled = False
+        self.newest: dict[str, int] = {}
 
     def __iter__(self) -> Iterator[tuple[Counted, Tally]]:
         """Yield each result once with its tally, or with each of its parts."""
@@ -178,7 +180,7 @@ class Tallies:
         Raises:
             NeedsSparkError: there are too many distinct requests to keep.
         """
-        number = self._lines
+        number, newest = self._lines, -sys.maxsize
         for number, line in enumerate(lines, self._lines + 1):
             # A container's timestamp differs in each line, so caching would not help.
             container = _match_container(line) if line[:1] == b"2" else None
@@ -190,6 +192,8 @@ class Tallies:
                 self._add_parsed(line, number)
                 continue
             at_ms = found[0] + ms
+            if at_ms > newest:
+                newest = at_ms
             if at_ms < self._since_ms:
                 continue
             if tally.breaks is not None:
@@ -201,6 +205,7 @@ class Tallies:
             if at_ms < tally.first_ms:
                 tally.first_ms = at_ms
         self._lines = number
+        self._note_newest(newest)
 
     def add_numbered(self, file: str, lines: Iterable[tuple[int, bytes]]) -> None:
         """Add lines of a file with their numbers, which may have gaps."""
@@ -215,8 +220,10 @@ class Tallies:
 
     def _add_parsed(self, line: bytes, number: int) -> None:
         parsed = self._parse(line)
-        if isinstance(parsed, Event) and parsed.at_ms < self._since_ms:
-            return
+        if isinstance(parsed, Event):
+            self._note_newest(parsed.at_ms)
+            if parsed.at_ms < self._since_ms:
+                return
         tally = self._tally_of(parsed, len(line))
         if isinstance(parsed, Event) and tally.breaks is not None:
             tally = self._part_of(tally, parsed.at_ms, number)
@@ -224,6 +231,10 @@ class Tallies:
         if isinstance(parsed, Event):
             tally.last_ms = max(tally.last_ms, parsed.at_ms)
             tally.first_ms = min(tally.first_ms, parsed.at_ms)
+
+    def _note_newest(self, at_ms: int) -> None:
+        if at_ms > self.newest.get(self._file, -sys.maxsize):
+            self.newest[self._file] = at_ms
 
     def _parse_head(self, head: bytes) -> tuple[int, _Memory[Tally]] | None:
         """Return the start of the head's second, and the tallies for lines of this kind."""

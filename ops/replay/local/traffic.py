@@ -9,7 +9,7 @@ from __future__ import annotations
 import stat
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -19,10 +19,12 @@ import msgspec
 from authorizerd.acl.audit.recorded.event import Reason
 from authorizerd.acl.audit.recorded.times import find_zone
 from authorizerd.management.plan.traffic import TrafficFile
+from authorizerd.replay.ingest.logs import merge_logs
 from authorizerd.replay.ingest.parse.logs import DamagedArchiveError
 from authorizerd.replay.ingest.report import (
     DAMAGED,
     Ingested,
+    Log,
     count_lines,
     summary_line,
     why_not_accepted,
@@ -74,6 +76,7 @@ def read_traffic(logs: IngestPlan, since_ms: int = -sys.maxsize) -> Traffic:
             if isinstance(counted, Summand) and tally.lines
         )
     ingested = sum_lines(tallies, logs, len(tuples), read.damaged)
+    ingested = msgspec.structs.replace(ingested, logs=name_logs(read.files, tallies.newest))
     return Traffic(ingested, tuples, read.files, read.left_out, tallies.is_sampled)
 
 
@@ -85,7 +88,15 @@ def _read_in_processes(logs: IngestPlan, since_ms: int) -> Traffic:
         read = read_logs(found, logs, None if since_ms == -sys.maxsize else since_ms)
     except ValueError as error:
         raise TrafficError(str(error)) from error
-    return Traffic(read.ingested, read.tuples, read.files, left_out, read.is_sampled)
+    ingested = msgspec.structs.replace(read.ingested, logs=name_logs(read.files, read.newest))
+    return Traffic(ingested, read.tuples, read.files, left_out, read.is_sampled)
+
+
+def name_logs(files: Iterable[TrafficFile], newest: Mapping[str, int]) -> dict[str, Log]:
+    """Return the logs to which files belong, from the times of their newest events, by path."""
+    return merge_logs(
+        {}, (), {str(Path(file.path).absolute()): newest.get(file.path) for file in files}
+    )
 
 
 class FilesRead(NamedTuple):
