@@ -36,7 +36,7 @@ class LineLayout(msgspec.Struct, frozen=True, kw_only=True):
 class IngestPlan(msgspec.Struct, frozen=True, kw_only=True, tag="ingest"):
     """The plan of ``ingest``.
 
-    ``inputs`` are paths, globs or URIs.
+    ``inputs`` are paths, globs or URIs. Events before ``first_day`` (YYYY-MM-DD, in UTC) expire.
     """
 
     inputs: tuple[str, ...]
@@ -44,6 +44,7 @@ class IngestPlan(msgspec.Struct, frozen=True, kw_only=True, tag="ingest"):
     topics: tuple[Topic, ...] = ()
     layout: LineLayout = LineLayout()
     bad_ratio_max: float = 0.01
+    first_day: str | None = None
     overwrite: bool = False
 
     @property

@@ -28,6 +28,7 @@ from authorizerd.replay.ingest.committing import (
     write_totals,
 )
 from authorizerd.replay.ingest.contents import First, Shared, match_contents
+from authorizerd.replay.ingest.expiry import expire, find_cut, find_kept
 from authorizerd.replay.ingest.inputs import check_apart, check_sources
 from authorizerd.replay.ingest.logs import merge_logs, name_log
 from authorizerd.replay.ingest.records import NewRecords, Offsets
@@ -122,6 +123,12 @@ class Runs(Protocol):
     def write_tuples(self, run: str, before: Commit) -> TupleCount:
         """Write the tuples of a commit and of ``run``, and return their counts."""
 
+    def write_kept(self, name: str, kept: Sequence[Run]) -> TupleCount:
+        """Write the tuples of what has not expired of live runs, as those of a new run."""
+
+    def group_kept(self, run: Run) -> Sequence[Group]:
+        """Return what has not expired of the events of a live run, by level."""
+
 
 def add(plan: IngestPlan, runs: Runs) -> int:
     """Add the events of the plan's inputs to the table, and print what was added.
@@ -151,6 +158,7 @@ def add(plan: IngestPlan, runs: Runs) -> int:
         count = len(found) + len(topics)
         inputs = "the input" if count == 1 else f"all of the {count:,} inputs"
         print(f"nothing new: the table already has {inputs}")
+        _expire(plan, runs, before)
         return EXIT_DONE
     check_sources(files, [new.name for new in records])
     partitions = (f"{new.name}/{partition}" for new in topics for partition in new.ends)
@@ -171,7 +179,38 @@ def add(plan: IngestPlan, runs: Runs) -> int:
     write_totals(storage, plan.out, commit)
     remove_unneeded(storage, plan.out, commit, kept=1 if plan.overwrite else COMMITS_KEPT)
     _print(summary, shared, commit)
+    _expire(plan, runs, commit)
     return EXIT_DONE
+
+
+def _expire(plan: IngestPlan, runs: Runs, commit: Commit) -> None:
+    """Remove the events before the plan's first day from the table, if there are any.
+
+    Raises:
+        JobError: events are missing, or another ingest has added a run in the meantime.
+    """
+    kept = commit.runs if plan.first_day is None else find_kept(commit, plan.first_day)
+    if kept == commit.runs:
+        return
+    name = _name_run(commit)
+    number, events = runs.write_kept(name, kept)
+    groups = [(cut.id, group) for cut in find_cut(commit, kept) for group in runs.group_kept(cut)]
+    after = expire(commit, kept, groups, name, number)
+    if after.ingested.events != events:
+        raise JobError(
+            f"--out: {plan.out}: expected {after.ingested.events} events since {plan.first_day}, "
+            f"found {events}: restore the missing files, or run ingest with --overwrite"
+        )
+    create_commit(runs.storage, plan.out, after, runs.folder)
+    write_totals(runs.storage, plan.out, after)
+    remove_unneeded(runs.storage, plan.out, after, kept=COMMITS_KEPT)
+    expired = commit.ingested.events - events
+    print(f"{expired} events before {plan.first_day} expired: {summary_line(after.ingested)}")
+
+
+def _name_run(before: Commit) -> str:
+    # A killed run with the same number may have left its directories behind.
+    return f"{before.number + 1:08d}-{secrets.token_hex(4)}"
 
 
 class _Ingest:
@@ -203,7 +242,7 @@ class _Ingest:
         Raises:
             NotAcceptedError: too many lines were set aside.
         """
-        run, salt, layout = self._new_run(), self._before.salt, self._plan.layout
+        run, salt, layout = _name_run(self._before), self._before.salt, self._plan.layout
         written = self._runs.write(run, salt, self._files, self._records, layout)
         first = self._summarize(run, written)
         self._read = {content.file for content in first.contents}
@@ -230,7 +269,7 @@ class _Ingest:
         expected = len(first.days) * _FILES_A_DAY_MAX + first.ingested.events // _ROWS_A_FILE_MIN
         if not shared and files <= expected:
             return first, shared
-        run = self._new_run()
+        run = _name_run(self._before)
         cuts = {file: found.first.end for file, found in shared.items()}
         written = self._runs.rewrite(first.run, run, cuts, salt)
         self._discard(first.run)
@@ -313,10 +352,6 @@ class _Ingest:
     def _discard(self, run: str) -> None:
         for part in PARTS:
             self._runs.storage.remove(f"{self._plan.out}/{part}/run={run}")
-
-    def _new_run(self) -> str:
-        # A killed run with the same number may have left its directories behind.
-        return f"{self._before.number + 1:08d}-{secrets.token_hex(4)}"
 
     def _summarize(self, run: str, written: Written) -> RunSummary:
         return summarize(run, written.groups, self._plan.layout.time_zone, self._plan.sources)

@@ -81,12 +81,14 @@ class Content(msgspec.Struct, frozen=True, kw_only=True):
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     """A live run: its id, the days of its events (YYYY-MM-DD, in UTC), and its own figures.
 
-    Its count of ``tuples`` is that of the whole table, as of the run.
+    Its count of ``tuples`` is that of the whole table, as of the run. Events before ``first_day``
+    have expired: files may still have them, but they are not part of the run.
     """
 
     id: str
     days: tuple[str, ...]
     ingested: Ingested
+    first_day: str = ""
 
     @property
     def events_glob(self) -> str:

@@ -127,7 +127,7 @@ def write_totals(storage: Storage, table: str, commit: Commit) -> None:
 
 
 def remove_unneeded(storage: Storage, table: str, commit: Commit, *, kept: int) -> None:
-    """Remove all but the ``kept`` newest commits, and the runs that those do not name.
+    """Remove all but the ``kept`` newest commits, and the runs and days that those do not name.
 
     Raises:
         OSError: the table cannot be read.
@@ -144,6 +144,14 @@ def remove_unneeded(storage: Storage, table: str, commit: Commit, *, kept: int) 
             # A run with a higher number may still commit.
             if run is not None and int(run[2]) <= commit.number and run[1] not in needed:
                 storage.remove(f"{table}/{part}/{name}")
+    first_days: dict[str, str] = {}
+    for live in (run for each in commits for run in each.runs):
+        first_days[live.id] = min(live.first_day, first_days.get(live.id, live.first_day))
+    for run_id, first_day in first_days.items():
+        folder = f"{table}/events/run={run_id}"
+        for name in storage.names(folder) if first_day else ():
+            if "day=" <= name < f"day={first_day}":
+                storage.remove(f"{folder}/{name}")
 
 
 def _remove_half(storage: Storage, place: str) -> None:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import re
+from datetime import UTC, datetime, timedelta
 from typing import Final, get_args
+
+from msgspec.structs import replace
 
 from authorizerd.acl.audit.recorded.event import LineFormat
 from authorizerd.acl.audit.recorded.times import find_zone
@@ -46,6 +50,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=parse_file,
         metavar="FILE",
         help="for a kafka:// input: Kafka's client properties, for TLS and authentication",
+    )
+    parser.add_argument(
+        "--expire",
+        type=_parse_days,
+        metavar="DAYS",
+        help="then remove events from the table that are older than this number of days",
     )
     add_engine_argument(parser, "where to read: this machine's processes (local) or Spark")
     add_reading_arguments(parser)
@@ -146,7 +156,11 @@ def make_plan(parsed: argparse.Namespace, *, is_local: bool) -> IngestPlan:
     inputs = tuple(resolve_input(text, is_local=is_local) for text in files)
     # The job checks the directory's content: an existing table gets more events.
     out = resolve_output(parsed.out, is_local=is_local, overwrite=True)
-    return make_ingest_plan(parsed, inputs, out, topics)
+    plan = make_ingest_plan(parsed, inputs, out, topics)
+    if parsed.expire is None:
+        return plan
+    first_day = datetime.now(UTC).date() - timedelta(days=parsed.expire)
+    return replace(plan, first_day=first_day.isoformat())
 
 
 def make_logs_plan(parsed: argparse.Namespace) -> IngestPlan:
@@ -194,6 +208,12 @@ def check_reading_arguments(parsed: argparse.Namespace) -> None:
         if getattr(parsed, flag) != default:
             name = flag.replace("_", "-")
             refuse(parsed, f"--{name}: expected --logs: fixed by the ingest of --events")
+
+
+def _parse_days(text: str) -> int:
+    if not re.fullmatch("[1-9][0-9]{0,4}", text):
+        raise argparse.ArgumentTypeError(f"expected a number of days above 0, found {text!r}")
+    return int(text)
 
 
 def _zone(text: str) -> str:

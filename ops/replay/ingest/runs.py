@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, Observation, Row, SparkSession
 from pyspark.sql import functions as sql
 
 from authorizerd.replay.ingest.adding import TupleCount, Written
-from authorizerd.replay.ingest.commit import NO_ROWS, Commit, Content, Input
+from authorizerd.replay.ingest.commit import NO_ROWS, Commit, Content, Input, Run
 from authorizerd.replay.ingest.contents import First, add_digests
 from authorizerd.replay.ingest.inputs import TABLE_FILE, collect, describe, sort_inputs
 from authorizerd.replay.ingest.local_files import find_files, needs_hadoop
@@ -22,9 +22,9 @@ from authorizerd.replay.ingest.parse.hashes import RowHashes
 from authorizerd.replay.ingest.records import NewRecords, Offsets
 from authorizerd.replay.ingest.rows import read_rows
 from authorizerd.replay.ingest.schemas import ASIDE_SCHEMA, EVENT_COLUMNS, TUPLE
-from authorizerd.replay.ingest.summary import BLANK, Group
+from authorizerd.replay.ingest.summary import BLANK, Group, group_of_level
 from authorizerd.replay.ingest.sums import split_tuples, sum_by_rule, sum_tuples
-from authorizerd.replay.ingest.table import Table, open_table, read_events
+from authorizerd.replay.ingest.table import Table, open_table, read_events, read_runs
 from authorizerd.replay.ingest.topics import find_records, read_new_rows
 from authorizerd.replay.plans import LineLayout
 from authorizerd.replay.spark.errors import JobError
@@ -113,7 +113,23 @@ class SparkRuns:
     def write_tuples(self, run: str, before: Commit) -> TupleCount:
         parts = sum_by_rule(read_events(self._spark, self._table, [run]))
         earlier = split_tuples(Table(self._spark, self._table, before).tuples())
-        merged = sum_tuples(parts.unionByName(earlier).repartition(*TUPLE))
+        return self._write_tuples(run, parts.unionByName(earlier))
+
+    def write_kept(self, name: str, kept: Sequence[Run]) -> TupleCount:
+        return self._write_tuples(name, sum_by_rule(read_runs(self._spark, self._table, kept)))
+
+    def group_kept(self, run: Run) -> list[Group]:
+        figures = (
+            sql.count(sql.lit(1)),
+            sql.count_if("allowed"),
+            sql.unix_millis(sql.min("at")),
+            sql.unix_millis(sql.max("at")),
+        )
+        events = read_runs(self._spark, self._table, [run])
+        return [group_of_level(*row) for row in events.groupBy("level").agg(*figures).collect()]
+
+    def _write_tuples(self, run: str, parts: DataFrame) -> TupleCount:
+        merged = sum_tuples(parts.repartition(*TUPLE))
         merged.write.parquet(self._uri("tuples", run))
         events = sql.col("allowed_events") + sql.col("denied_events")
         figures = sql.count(sql.lit(1)), sql.coalesce(sql.sum(events), sql.lit(0))
@@ -233,10 +249,13 @@ def _keep_live(spark: SparkSession, files: list[Input]) -> list[Input]:
     for root in sorted({match[1] for match in found if match}):
         table = open_table(spark, root, option="--input")
         table.events()  # raises an error if some are missing
-        live = tuple(f"{root}/events/run={run.id}/" for run in table.commit.runs)
-        files = [
-            file
-            for file in files
-            if file.uri.startswith(live) or not file.uri.startswith(f"{root}/")
-        ]
+        first_days = {run.id: run.first_day for run in table.commit.runs}
+        files = [file for file in files if _is_live(file.uri, root, first_days)]
     return files
+
+
+def _is_live(uri: str, root: str, first_days: Mapping[str, str]) -> bool:
+    """Return False for a file of the table at ``root``, unless it has events of a live run."""
+    run, _, day = uri.removeprefix(f"{root}/events/run=").partition("/")
+    is_below = uri.startswith(f"{root}/")
+    return not is_below or (run in first_days and day >= f"day={first_days[run]}")

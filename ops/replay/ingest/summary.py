@@ -11,7 +11,7 @@ from functools import reduce
 from typing import NamedTuple
 
 from authorizerd.acl.audit.recorded.event import Reason
-from authorizerd.replay.ingest.commit import Content, Digest
+from authorizerd.replay.ingest.commit import NO_ROWS, Content, Digest
 from authorizerd.replay.ingest.contents import add_digests
 from authorizerd.replay.ingest.report import Ingested, count_lines
 
@@ -41,6 +41,14 @@ class Group(NamedTuple):
     allowed: int = 0
     first_ms: int | None = None
     last_ms: int | None = None
+
+
+def group_of_level(level: str, rows: int, allowed: int, first_ms: int, last_ms: int) -> Group:
+    """Return the events of some files and days with one level."""
+    return Group(
+        "", level, None, None, rows, NO_ROWS, 0, 0, 0,
+        allowed=allowed, first_ms=first_ms, last_ms=last_ms,
+    )  # fmt: skip
 
 
 class RunSummary(NamedTuple):

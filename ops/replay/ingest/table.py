@@ -11,9 +11,11 @@ from functools import cached_property
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
 
 from authorizerd.replay.ingest.commit import (
     Commit,
+    Run,
     TableError,
     check_complete,
     read_newest_commit,
@@ -59,7 +61,7 @@ class Table:
         first_day = "" if since_ms is None else format_time(since_ms)[:10]
         live = [run for run in self.commit.runs if run.may_contain(first_day)]
         return self._read(
-            lambda: read_events(self._spark, self._uri, [run.id for run in live]),
+            lambda: read_runs(self._spark, self._uri, live),
             "events",
             sum(run.ingested.events for run in live),
         )
@@ -119,6 +121,16 @@ def open_table(spark: SparkSession, uri: str, *, option: str = "--events") -> Ta
     except TableError as error:
         raise JobError(f"{option}: {error}") from error
     return Table(spark, uri, commit, option=option)
+
+
+def read_runs(spark: SparkSession, uri: str, runs: Sequence[Run]) -> DataFrame:
+    """Return the events of live runs that have not expired, as ``Table.events``."""
+    events = read_events(spark, uri, [run.id for run in runs])
+    for run in runs:
+        if run.first_day:
+            is_kept = sql.col("day") >= sql.lit(run.first_day).cast("date")
+            events = events.where((sql.col("run") != run.id) | is_kept)
+    return events
 
 
 def read_events(spark: SparkSession, uri: str, runs: Sequence[str]) -> DataFrame:

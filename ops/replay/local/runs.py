@@ -6,7 +6,7 @@ them before a commit names the run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Final
@@ -16,18 +16,18 @@ import pyarrow.compute as pc
 from pyarrow import dataset, parquet
 
 from authorizerd.replay.ingest.adding import TupleCount, Written, add
-from authorizerd.replay.ingest.commit import Commit, Content, Input, TableError
+from authorizerd.replay.ingest.commit import Commit, Content, Input, Run, TableError
 from authorizerd.replay.ingest.contents import First
 from authorizerd.replay.ingest.inputs import collect, describe, sort_inputs
 from authorizerd.replay.ingest.local_files import find_files, needs_hadoop
 from authorizerd.replay.ingest.parse.hashes import RowHashes, halve
 from authorizerd.replay.ingest.records import NewRecords, Offsets
-from authorizerd.replay.ingest.summary import BLANK, merge_groups
+from authorizerd.replay.ingest.summary import BLANK, Group, group_of_level, merge_groups
 from authorizerd.replay.local.errors import NeedsSparkError
 from authorizerd.replay.local.parts import plan_tasks
 from authorizerd.replay.local.processes import CORES, do_tasks
 from authorizerd.replay.local.sums import merge_parts, split_tuples, sum_file
-from authorizerd.replay.local.table import find_events, read_tuples
+from authorizerd.replay.local.table import find_events, list_events, read_tuples
 from authorizerd.replay.local.writing import (
     EVENTS,
     HEAD,
@@ -128,7 +128,25 @@ class LocalRuns:
         if parts is None:
             files = self._places(run).events.glob("day=*/*.parquet")
             parts = list(map(sum_file, sorted(files)))
-        parts += split_tuples(read_tuples(self.folder, before))
+        return self._write_tuples(run, [*parts, *split_tuples(read_tuples(self.folder, before))])
+
+    def write_kept(self, name: str, kept: Sequence[Run]) -> TupleCount:
+        files = [file for run in kept for file in list_events(self.folder, run)]
+        return self._write_tuples(name, map(sum_file, files))
+
+    def group_kept(self, run: Run) -> list[Group]:
+        events = dataset.dataset(list_events(self.folder, run), format="parquet")
+        rows = events.to_table(["level", "allowed", "at"])
+        figures = [("allowed", "count"), ("allowed", "sum"), ("at", "min"), ("at", "max")]
+        sums = rows.group_by("level").aggregate(figures)
+        times = (sums[f"at_{end}"].cast(pa.int64()).to_pylist() for end in ("min", "max"))
+        columns = (sums[name].to_pylist() for name in ("level", "allowed_count", "allowed_sum"))
+        return [
+            group_of_level(level, rows, allowed, first // 1000, last // 1000)
+            for level, rows, allowed, first, last in zip(*columns, *times, strict=True)
+        ]
+
+    def _write_tuples(self, run: str, parts: Iterable[pa.Table]) -> TupleCount:
         tuples = merge_parts(parts)
         folder = self.folder / "tuples" / f"run={run}"
         folder.mkdir(parents=True)

@@ -136,13 +136,19 @@ def list_tuples(tuples: pa.Table) -> list[RecordedTuple]:
         return [row for batch in tuples.to_batches() for row in read_rows(batch, RecordedTuple)]
 
 
+def list_events(folder: Path, run: Run) -> list[Path]:
+    """Return the event files of a live run that have not expired."""
+    files = sorted(folder.glob(run.events_glob))
+    return [file for file in files if file.parent.name >= f"day={run.first_day}"]
+
+
 def find_events(folder: Path, run: Run) -> list[Path]:
     """Return the event files of a live run of the table in ``folder``.
 
     Raises:
         TableError: some are missing.
     """
-    files = sorted(folder.glob(run.events_glob))
+    files = list_events(folder, run)
     # Read only the footers of the files: the commit counts the events of a run, not of a day.
     rows = 0
     for file in files:
