@@ -1,6 +1,7 @@
 import os
 import re
 import shlex
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,11 @@ def test_ingest_makes_local_paths_absolute(submitted: Submitted, tmp_path: Path)
         bad_ratio_max=0.5,
     )
     assert submitted.options == [SparkOptions()]
+    days = {(datetime.now(UTC) - timedelta(days=30)).date().isoformat()}
+    plan = submitted.run("ingest --input events --out out --expire 30 --engine spark")
+    days.add((datetime.now(UTC) - timedelta(days=30)).date().isoformat())
+    assert isinstance(plan, IngestPlan)
+    assert plan.first_day in days
 
 
 @pytest.mark.parametrize("where", ["--master spark://host:7077", "--remote sc://host", "--remote"])
@@ -204,6 +210,8 @@ def empty(words: str) -> tuple[str, str]:
     ("ingest --input kafka://a/t --out o", "--input: expected kafka://HOST:PORT[,HOST:PORT…]/TO"),
     (f"{INGEST} --command-config c", "--command-config: expected a kafka:// address in --input"),
     (f"{INGEST} --tz Nowhere", "unknown time zone 'Nowhere'"),
+    (f"{INGEST} --expire 0", "expected a number of days above 0, found '0'"),
+    (f"{INGEST} --expire 1.5", "expected a number of days above 0, found '1.5'"),
     (f"{INGEST} --format xml", "argument --format: invalid choice: 'xml'"),
     (f"{INGEST} --max-bad-ratio 1.1", "expected a number from 0 to 1, found '1.1'"),
     (f"{INGEST} --max-bad-ratio nan", "expected a number from 0 to 1, found 'nan'"),
