@@ -7,17 +7,18 @@ and groups that the report lists.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import partial
 from heapq import nsmallest
-from itertools import groupby
+from itertools import count, groupby
 from operator import itemgetter
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
 from authorizerd.acl.decision import AuthorizerSettings
+from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.ingest.logs import find_live
 from authorizerd.replay.ingest.report import Ingested
 from authorizerd.replay.judging.asking import unasked_reason
@@ -96,13 +97,6 @@ class Group(NamedTuple):
     tuples: int
 
 
-class _Listed(NamedTuple):
-    """The first groups, and the number of other groups."""
-
-    groups: list[Group]
-    left_out: int
-
-
 def run(plan: WhatIfPlan, engine: Engine) -> int:
     """Write ``whatif.json`` and ``changes``, print a summary, and return the exit code."""
     report = write_report(plan, engine)
@@ -141,31 +135,24 @@ def change_finder(plan: WhatIfPlan) -> partial[Iterator[Change]]:
 
 def read_window(plan: WhatIfPlan, source: Source) -> Rows[RecordedTuple]:
     """Return the tuples of the plan's window."""
-    return source.tuples(_find_cut(source.ingested, _find_begin(plan, source.ingested)))
+    first_at, begins_ms = source.ingested.first_at, _find_begin(plan, source)
+    is_all = begins_ms is None or first_at is None or begins_ms <= parse_time(first_at)
+    return source.tuples(None if is_all else begins_ms)
 
 
-def _find_begin(plan: WhatIfPlan, ingested: Ingested) -> int | None:
-    """Return when the window begins, None for all events."""
-    return find_begin(ingested, plan.lookback_days, plan.since_ms)
-
-
-def _find_cut(ingested: Ingested, begins_ms: int | None) -> int | None:
-    """Return when the window begins, or None if no event is earlier."""
-    if begins_ms is None or ingested.first_at is None:
-        return None
-    return begins_ms if begins_ms > parse_time(ingested.first_at) else None
+def _find_begin(plan: WhatIfPlan, source: Source) -> int | None:
+    return find_begin(source.ingested, plan.lookback_days, plan.since_ms)
 
 
 def make_report(
     plan: WhatIfPlan, source: Source, tuples: Rows[RecordedTuple], changes: Rows[Change]
 ) -> WhatIf:
     """Return the report of the changes that ``change_finder`` finds in the window's tuples."""
-    ingested = source.ingested
-    begins_ms = _find_begin(plan, ingested)
-    if _find_cut(ingested, begins_ms) is not None:
+    ingested, begins_ms = source.ingested, _find_begin(plan, source)
+    if begins_ms is not None:
         ingested = _sum_window(ingested, tuples)
     newly_denied, newly_allowed = sum_changes(changes)
-    as_recorded, not_as_recorded = _compare_with_record(plan, tuples)
+    as_recorded, not_as_recorded = _compare_with_record(plan.baseline, tuples)
     excluded, not_evaluated = count_excluded(tuples, plan.candidate.settings)
     return WhatIf(
         events=ingested.events,
@@ -213,20 +200,16 @@ def find_totals(tuples: Iterable[RecordedTuple]) -> Iterator[Total]:
 
 
 def _compare_with_record(
-    plan: WhatIfPlan, tuples: Rows[RecordedTuple]
+    baseline: AclSet | None, tuples: Rows[RecordedTuple]
 ) -> tuple[Count | None, Count | None]:
-    """Return what the baseline decides as recorded, and what differently, if there is one."""
-    if plan.baseline is None:
+    """Return what the baseline decides as recorded, and what differently, if there is one.
+
+    Requests of super users do not count.
+    """
+    if baseline is None:
         return None, None
-    return count_judged(tuples, AclIndex.of(plan.baseline))
-
-
-def count_judged(tuples: Rows[RecordedTuple], index: AclIndex) -> tuple[Count, Count]:
-    """Return what ACLs decide as recorded, and what differently, without super users' requests."""
-    sums = {
-        each.agrees: Count(events=each.events, tuples=each.tuples)
-        for each in tuples.sum(partial(find_judged, index=index), Judged)
-    }
+    judged = tuples.sum(partial(find_judged, index=AclIndex.of(baseline)), Judged)
+    sums = {each.agrees: Count(events=each.events, tuples=each.tuples) for each in judged}
     return sums.get(True, Count()), sums.get(False, Count())
 
 
@@ -340,34 +323,28 @@ def find_most_frequent(changes: Iterable[Change]) -> Iterator[Change]:
         yield from nsmallest(LISTED_MAX, most, key=by_frequency)
 
 
-def _list(groups: Iterable[Group]) -> _Listed:
-    count = Counter[None]()
+def _list(groups: Iterator[Group]) -> tuple[list[Group], int]:
+    """Return the first groups, and the number of other groups."""
+    numbers = count()
+    listed = nsmallest(
+        LISTED_MAX,
+        (group for group, _ in zip(groups, numbers, strict=False)),
+        key=lambda one: (-one.events, -one.tuples, *one[2:4]),
+    )
+    return listed, next(numbers) - len(listed)
 
-    def counted() -> Iterator[Group]:
-        for group in groups:
-            count[None] += 1
-            yield group
 
-    listed = nsmallest(LISTED_MAX, counted(), key=lambda one: (-one.events, -one.tuples, *one[2:4]))
-    return _Listed(listed, count[None] - len(listed))
-
-
-def _make_changed(listed: dict[str, _Listed], details: list[Change]) -> Changed:
-    (total,), _ = listed[_ALL]
-    principals, resources = listed["principal"], listed["resource"]
+def _make_changed(listed: dict[str, tuple[list[Group], int]], details: list[Change]) -> Changed:
+    ((total,), _), (principals, more_principals) = listed[_ALL], listed["principal"]
+    (resources, more_resources), (operations, _) = listed["resource"], listed["operation"]
     return Changed(
         events=total.events,
         tuples=total.tuples,
-        by_principal=[
-            PrincipalCount(group.name, group.events, group.tuples) for group in principals.groups
-        ],
-        by_principal_left_out=principals.left_out,
-        by_resource=[ResourceCount(*group[2:]) for group in resources.groups],
-        by_resource_left_out=resources.left_out,
-        by_operation=[
-            OperationCount(group.name, group.events, group.tuples)
-            for group in listed["operation"].groups
-        ],
+        by_principal=[PrincipalCount(one.name, *one[4:]) for one in principals],
+        by_principal_left_out=more_principals,
+        by_resource=[ResourceCount(*one[2:]) for one in resources],
+        by_resource_left_out=more_resources,
+        by_operation=[OperationCount(one.name, *one[4:]) for one in operations],
         details=list(map(make_detail, details)),
         details_left_out=total.tuples - len(details),
     )
