@@ -21,10 +21,11 @@ from pyspark.sql import functions as sql
 
 from authorizerd.replay.ingest.commit import NO_ROWS, Commit
 from authorizerd.replay.ingest.committing import create_commit, find_table, remove_unneeded
+from authorizerd.replay.ingest.logs import merge_logs
 from authorizerd.replay.ingest.report import Ingested, add_up, are_readable
 from authorizerd.replay.ingest.rows import parse_lines
 from authorizerd.replay.ingest.schemas import TUPLE
-from authorizerd.replay.ingest.summary import BLANK, Group, make_figures
+from authorizerd.replay.ingest.summary import BLANK, Group, RunSummary, summarize
 from authorizerd.replay.ingest.sums import split_tuples, sum_tuples
 from authorizerd.replay.ingest.table import Table, open_table
 from authorizerd.replay.plans import FollowPlan
@@ -63,7 +64,7 @@ def open_watch(spark: SparkSession, plan: FollowPlan) -> None:
             raise JobError(f"--out: {plan.out}: not empty; --overwrite replaces its results")
         for name in ("whatif", "ingest"):  # results of an earlier watch
             remove(spark, f"{plan.out}/{name}.json")
-        nothing = _sum_figures(plan, [])
+        nothing = _summarize(plan, []).ingested
         commit = replace(commit, number=_NO_BATCH, offsets={topic: {}}, ingested=nothing)
         create_commit(storage, uri, commit, folder)
     elif topic not in commit.offsets:
@@ -175,25 +176,17 @@ def _read_parts(sums: DataFrame) -> list[Row]:
     return parts.collect()
 
 
-def _sum_figures(plan: FollowPlan, parts: Sequence[Row]) -> Ingested:
-    groups = [
+def _summarize(plan: FollowPlan, parts: Sequence[Row]) -> RunSummary:
+    """Return the figures of a batch, and of each partition the time of its newest event."""
+    groups = (
         Group(
-            plan.topic.uri,
-            part.level,
-            None,
-            part.reason,
-            part.rows,
-            NO_ROWS,
-            part.first_offset,
-            part.last_offset,
-            0,
-            allowed=part.allowed,
-            first_ms=part.first_ms,
-            last_ms=part.last_ms,
+            f"{plan.topic.uri}/{part.partition}", part.level, None, part.reason, part.rows, NO_ROWS,
+            part.first_offset, part.last_offset, 0,
+            allowed=part.allowed, first_ms=part.first_ms, last_ms=part.last_ms,
         )
         for part in parts
-    ]
-    return make_figures(groups, plan.ingest.layout.time_zone, (plan.topic.uri,))
+    )  # fmt: skip
+    return summarize("", groups, plan.ingest.layout.time_zone, (plan.topic.uri,))
 
 
 def _add(
@@ -201,6 +194,7 @@ def _add(
 ) -> None:
     """Write the tuples of all batches, and commit them."""
     before, uri = table.commit, plan.whatif.events
+    logs, batch = before.ingested.logs, _summarize(plan, parts)
     run = f"{before.number + 1:08d}-{secrets.token_hex(4)}"
     earlier = split_tuples(table.tuples())
     events = sums.where(sql.col("reason").isNull()).select(*earlier.columns)
@@ -218,7 +212,10 @@ def _add(
         number=before.number + 1,
         tuples_run=run,
         offsets={name: _advance(offsets, parts) for name, offsets in before.offsets.items()},
-        ingested=add_up([before.ingested, _sum_figures(plan, parts)], tuples),
+        ingested=replace(
+            add_up([before.ingested, batch.ingested], tuples),
+            logs=merge_logs(logs, logs, batch.newest),
+        ),
     )
     storage = open_storage(spark, uri)
     create_commit(storage, uri, commit, local_path(spark, uri))

@@ -100,6 +100,9 @@ def test_crash_between_any_two_steps_counts_each_record_once(
         "2026-11-21T16:30:00.000Z",
         "2026-11-21T16:30:05.000Z",
     )
+    partitions = [{"last_at": f"2026-11-21T16:30:0{second}.000Z"} for second in (4, 5)]
+    topic = "kafka://127.0.0.1:1/audit"
+    assert report["logs"] == {f"{topic}/{n}": last for n, last in enumerate(partitions)}
     denied, allowed = report["newly_denied"], report["newly_allowed"]
     assert [(one["resource_name"], one["events"]) for one in denied["details"]] == [
         ("t2", 3),
