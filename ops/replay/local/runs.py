@@ -135,16 +135,7 @@ class LocalRuns:
         return self._write_tuples(name, map(sum_file, files))
 
     def group_kept(self, run: Run) -> list[Group]:
-        events = dataset.dataset(list_events(self.folder, run), format="parquet")
-        rows = events.to_table(["level", "allowed", "at"])
-        figures = [("allowed", "count"), ("allowed", "sum"), ("at", "min"), ("at", "max")]
-        sums = rows.group_by("level").aggregate(figures)
-        times = (sums[f"at_{end}"].cast(pa.int64()).to_pylist() for end in ("min", "max"))
-        columns = (sums[name].to_pylist() for name in ("level", "allowed_count", "allowed_sum"))
-        return [
-            group_of_level(level, rows, allowed, first // 1000, last // 1000)
-            for level, rows, allowed, first, last in zip(*columns, *times, strict=True)
-        ]
+        return [group for file in list_events(self.folder, run) for group in _group_by_level(file)]
 
     def _write_tuples(self, run: str, parts: Iterable[pa.Table]) -> TupleCount:
         tuples = merge_parts(parts)
@@ -160,6 +151,17 @@ class LocalRuns:
         return Places(
             self.folder / "events" / f"run={run}", self.folder / "set_aside" / f"run={run}"
         )
+
+
+def _group_by_level(file: Path) -> Iterator[Group]:
+    """Yield the events of a file by level."""
+    rows = parquet.ParquetFile(file).read(["level", "allowed", "at"])
+    rows = rows.set_column(2, "at", rows["at"].cast(pa.int64()))  # microseconds
+    figures = [("allowed", "count"), ("allowed", "sum"), ("at", "min"), ("at", "max")]
+    names = ["level", "allowed_count", "allowed_sum", "at_min", "at_max"]
+    sums = rows.group_by("level").aggregate(figures).select(names)
+    for level, count, allowed, first, last in zip(*sums.to_pydict().values(), strict=True):
+        yield group_of_level(level, count, allowed, first // 1000, last // 1000)
 
 
 def _read(folder: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
