@@ -304,8 +304,8 @@ def test_killed_run_leaves_the_table_as_it_was(ingests: Ingests, monkeypatch: Mo
 def test_second_of_two_concurrent_ingests_fails(
     ingests: Ingests,
     monkeypatch: MonkeyPatch,
-    place: Any,
-    step: str,  # noqa: ANN401
+    place: Any,  # noqa: ANN401 - a module or a class
+    step: str,
 ) -> None:
     original = getattr(place, step)
 
