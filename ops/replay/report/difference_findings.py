@@ -39,18 +39,19 @@ def assess_difference(difference: Difference) -> Iterator[Finding]:
             yield Finding(kind, "good", "No difference: the results are equal")
             continue
         changes = comparison.changes
-        yield from _of_decisions(changes.get(DENIED), "newly denied", "bad", runs)
-        yield from _of_decisions(changes.get(ALLOWED), "newly allowed", "doubtful", runs)
+        if DENIED in changes:
+            yield from _of_decisions(changes[DENIED], "newly denied", "bad", runs)
+        if ALLOWED in changes:
+            yield from _of_decisions(changes[ALLOWED], "newly allowed", "doubtful", runs)
         yield from _of_acls(changes)
         yield from _of_load(comparison)
         differing = sum(row.differs for row in comparison.figures)
         text = f"{differing:,} of {format_count(len(comparison.figures), 'figure')} differ"
         yield Finding(kind, "plain", text)
     for run in (difference.was, difference.now):
-        for kind in run.files:
-            if kind not in difference.results:
-                text = f"Only {cut(run.name)} has this result, so it is not compared"
-                yield Finding(kind, "doubtful", text)
+        for kind in (kind for kind in run.files if kind not in difference.results):
+            text = f"Only {cut(run.name)} has this result, so it is not compared"
+            yield Finding(kind, "doubtful", text)
 
 
 def _of_inputs(difference: Difference) -> Finding:
@@ -65,21 +66,21 @@ def _of_inputs(difference: Difference) -> Finding:
 
 
 def _of_decisions(
-    changes: Changes | None, what: str, state: State, runs: tuple[str, str]
+    changes: Changes, what: str, state: State, runs: tuple[str, str]
 ) -> Iterator[Finding]:
-    if changes is None:
-        return
-    notes = () if changes.is_certain else (_MAY_BE_IN_BOTH,)
-    listed = what if changes.is_certain else f"listed as {what}"
+    if changes.is_certain:
+        listed, notes = what, ()
+    else:
+        listed, notes, state = f"listed as {what}", (_MAY_BE_IN_BOTH,), "doubtful"
     came = sum(row.was is None for row in changes.rows)
-    went = len(changes.rows) - came
-    if came:
-        state = state if changes.is_certain else "doubtful"
-        text = f"{format_count(came, 'distinct request')} {listed} only in {runs[1]}"
-        yield Finding("whatif", state, text, notes)
-    if went:
-        text = f"{format_count(went, 'distinct request')} {listed} only in {runs[0]}"
-        yield Finding("whatif", "plain", text, notes)
+    counts: tuple[tuple[int, str, State], ...] = (
+        (came, runs[1], state),
+        (len(changes.rows) - came, runs[0], "plain"),
+    )
+    for count, run, each in counts:
+        if count:
+            text = f"{format_count(count, 'distinct request')} {listed} only in {run}"
+            yield Finding("whatif", each, text, notes)
 
 
 def _of_acls(changes: dict[str, Changes]) -> Iterator[Finding]:

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 import msgspec
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from authorizerd.replay.load.report import LoadReport
 from authorizerd.replay.report.errors import ReportError
 from authorizerd.replay.report.results import ResultFile, Results
 from authorizerd.replay.usage.report import UsageReport
-from authorizerd.replay.whatif.report import Changed, Detail, WhatIf
+from authorizerd.replay.whatif.report import Changed, WhatIf
 
 KINDS: Final = ("whatif", "load", "usage", "ingest")
 """The kinds of result in the order of the page."""
@@ -34,8 +34,7 @@ _ACL: Final = ("Principal", "Host", "Operation", "Permission", "Type", "Resource
 _INPUTS: Final = {
     "ingest": {"lines", "first_at", "last_at", "time_zone", "inputs"},
     "whatif": {
-        *("events", "allowed_events", "tuples", "first_at", "last_at"),
-        *("candidate", "baseline"),
+        *("events", "allowed_events", "tuples", "first_at", "last_at", "candidate", "baseline"),
     },
     "usage": {"acls", "window", "assumed_in_force"},
     "load": {"target", "surface", "mode", "dry_run", "settings", "plan"},
@@ -120,16 +119,14 @@ def compare(was: Results, now: Results, names: tuple[str, str]) -> Difference:
 
 def _compare(kind: str, was: Any, now: Any) -> Comparison:  # noqa: ANN401 - two results of one kind
     before, after = (dict(_flatten(msgspec.to_builtins(each))) for each in (was, now))
-    inputs: list[Change] = []
-    figures: list[Change] = []
+    rows: dict[bool, list[Change]] = {True: [], False: []}
     for path in after | before:
-        change = Change(
-            item=(": ".join(path).replace("_", " "),), was=before.get(path), now=after.get(path)
-        )
+        name = ": ".join(path).replace("_", " ")
+        change = Change(item=(name,), was=before.get(path), now=after.get(path))
         if not change.was is change.now is None:
-            (inputs if path[0] in _INPUTS[kind] else figures).append(change)
-    changes = {title: each for title, each in _list_changes(was, now) if each.rows}
-    return Comparison(is_equal=was == now, inputs=inputs, figures=figures, changes=changes)
+            rows[path[0] in _INPUTS[kind]].append(change)
+    changes = {title: each for title, each in _compare_lists(was, now) if each.rows}
+    return Comparison(is_equal=was == now, inputs=rows[True], figures=rows[False], changes=changes)
 
 
 def _flatten(
@@ -150,41 +147,39 @@ def _flatten(
             yield path, value
 
 
-def _list_changes(was: object, now: object) -> Iterator[tuple[str, Changes]]:
+def _compare_lists(was: object, now: object) -> Iterator[tuple[str, Changes]]:
     match was, now:
         case WhatIf(), WhatIf():
-            yield from _compare_decisions("denied", was.newly_denied, now.newly_denied)
-            yield from _compare_decisions("allowed", was.newly_allowed, now.newly_allowed)
+            yield from _compare_decisions("denied", DENIED, was.newly_denied, now.newly_denied)
+            yield from _compare_decisions("allowed", ALLOWED, was.newly_allowed, now.newly_allowed)
         case UsageReport(), UsageReport():
-            rows = _compare_items(_list_uses(was), _list_uses(now))
+            rows = _compare_items(*map(_list_uses, (was, now)))
             # ACLs that are no longer used come first.
             rows.sort(key=lambda row: row.was != "used")
             yield USE, Changes(columns=_ACL, rows=rows)
-            rows = _compare_items(_list_suggestions(was), _list_suggestions(now))
+            rows = _compare_items(*map(_list_suggestions, (was, now)))
             yield SUGGESTIONS, Changes(columns=_ACL, rows=rows)
         case LoadReport(), LoadReport():
-            rows = _compare_items(_list_verdicts(was), _list_verdicts(now))
-            yield THRESHOLDS, Changes(columns=("Threshold",), rows=rows)
+            verdicts: list[dict[Item, Value]] = [
+                {(each.threshold,): "held" if each.passed else "failed" for each in load.thresholds}
+                for load in (was, now)
+            ]
+            yield THRESHOLDS, Changes(columns=("Threshold",), rows=_compare_items(*verdicts))
 
 
-def _compare_decisions(which: str, was: Changed, now: Changed) -> Iterator[tuple[str, Changes]]:
-    before, after = ({_name(detail): detail for detail in side.details} for side in (was, now))
-    rows = _compare_items(
-        {item: each.events for item, each in before.items()},
-        {item: each.events for item, each in after.items()},
-        {item: each.candidate_rule for item, each in (before | after).items()},
-    )
-    alone = [row for row in rows if None in (row.was, row.now)]
-    both = [row for row in rows if None not in (row.was, row.now)]
+def _compare_decisions(
+    which: str, title: str, was: Changed, now: Changed
+) -> Iterator[tuple[str, Changes]]:
+    details = [{astuple(each)[:5]: each for each in side.details} for side in (was, now)]
+    events = ({item: each.events for item, each in side.items()} for side in details)
+    both: dict[bool, list[Change]] = {False: [], True: []}
+    for row in _compare_items(*events):
+        rule = (details[1].get(row.item) or details[0][row.item]).candidate_rule
+        both[None not in (row.was, row.now)].append(replace(row, rule=rule))
     is_certain = not (was.details_left_out or now.details_left_out)
-    title = DENIED if which == "denied" else ALLOWED
-    yield title, Changes(columns=_REQUEST, rows=alone, is_certain=is_certain)
+    yield title, Changes(columns=_REQUEST, rows=both[False], is_certain=is_certain)
     title = f"Newly {which} in both, for other numbers of events"
-    yield title, Changes(columns=_REQUEST, rows=both)
-
-
-def _name(each: Detail) -> Item:
-    return each.principal, each.host, each.operation, each.resource_type, each.resource_name
+    yield title, Changes(columns=_REQUEST, rows=both[True])
 
 
 def _list_uses(usage: UsageReport) -> dict[Item, Value]:
@@ -203,19 +198,7 @@ def _list_suggestions(usage: UsageReport) -> dict[Item, Value]:
     return listed | {astuple(each.acl): f"keep: {each.reason}" for each in kept}
 
 
-def _list_verdicts(load: LoadReport) -> dict[Item, Value]:
-    return {
-        (threshold.threshold,): "held" if threshold.passed else "failed"
-        for threshold in load.thresholds
-    }
-
-
-def _compare_items(
-    was: Mapping[Item, Value], now: Mapping[Item, Value], rules: Mapping[Item, str] | None = None
-) -> list[Change]:
+def _compare_items(was: Mapping[Item, Value], now: Mapping[Item, Value]) -> list[Change]:
     """Return the items with different values: those in ``now`` in its order, then the others."""
-    return [
-        Change(item=item, was=was.get(item), now=now.get(item), rule=(rules or {}).get(item))
-        for item in {**now, **was}
-        if was.get(item) != now.get(item)
-    ]
+    rows = (Change(item=item, was=was.get(item), now=now.get(item)) for item in {**now, **was})
+    return [row for row in rows if row.differs]

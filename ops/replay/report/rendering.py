@@ -21,7 +21,7 @@ from markupsafe import Markup
 
 from authorizerd.acl.model import Code, Operation, ResourceType
 from authorizerd.acl.text.printable import escape_unprintable
-from authorizerd.replay.report import heat_map, load_plots, wording
+from authorizerd.replay.report import plots, wording
 from authorizerd.replay.report.differences import KINDS, Difference
 from authorizerd.replay.report.findings import SYMBOLS, Finding
 from authorizerd.replay.report.results import Results
@@ -30,8 +30,6 @@ from authorizerd.replay.usage.report import UsedAcl
 
 ROWS_MAX: Final = 1_000
 CHARACTERS_MAX: Final = 600_000
-BARS_MAX: Final = 10
-SUPER_USERS_MAX: Final = 20
 
 
 def make_page(title: str, results: Results, findings: Sequence[Finding]) -> str:
@@ -127,18 +125,15 @@ ENVIRONMENT.filters |= {
     "px": "{:.1f}".format,
     "share": wording.format_share,
     "significant": wording.format_significant,
+    "tick": plots.format_tick,
     "time": wording.format_time,
 }
 # Globals, not context: a macro that another template imports does not see the context.
 ENVIRONMENT.globals |= {
-    "BARS_MAX": BARS_MAX,
     "NAME_MAX": wording.NAME_MAX,
-    "RULE_MAX": wording.RULE_MAX,
-    "SUPER_USERS_MAX": SUPER_USERS_MAX,
     "SYMBOLS": SYMBOLS,
-    "heat_maps": heat_map,
-    "load_plots": load_plots,
     "name_question": name_question,
+    "plots": plots,
     "rank_by_use": rank_by_use,
     "render_rows": render_rows,
 }

@@ -1,7 +1,7 @@
 """Numbers, times and names as the page shows them.
 
 **Invariant:** a number has its unit next to it or in the heading. A name is cut to ``NAME_MAX``
-characters, a rule to ``RULE_MAX``, and a cut text says how many characters are missing.
+characters, and a cut text says how many characters are missing.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from typing import Final
 
 NAME_MAX: Final = 160
-RULE_MAX: Final = 600
 MISSING: Final = "–"
 _TAIL: Final = 30
 
