@@ -16,13 +16,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NoReturn
 
+from authorizerd.replay.errors import ReplayError
+
 NAMES_MAX_LIMIT: Final = 100_000
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 _GLOB: Final = re.compile(r"[*?\[{]")
 
 
-class PathError(Exception):
+class PathError(ReplayError):
     """A path that a command cannot use; the text names the path."""
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from authorizerd.acl.text.printable import escape_unprintable
+from authorizerd.replay.errors import ReplayError
 
 
-class AclSourceError(Exception):
+class AclSourceError(ReplayError):
     """A source cannot be read as ACLs.
 
     ``place`` is the position in the source (``line 7``, ``acls[3].operation``), or None if the

@@ -68,10 +68,9 @@ def _of_inputs(difference: Difference) -> Finding:
 def _of_decisions(
     changes: Changes, what: str, state: State, runs: tuple[str, str]
 ) -> Iterator[Finding]:
-    if changes.is_certain:
-        listed, notes = what, ()
-    else:
-        listed, notes, state = f"listed as {what}", (_MAY_BE_IN_BOTH,), "doubtful"
+    notes: tuple[str, ...] = ()
+    if not changes.is_certain:
+        what, notes, state = f"listed as {what}", (_MAY_BE_IN_BOTH,), "doubtful"
     came = sum(row.was is None for row in changes.rows)
     counts: tuple[tuple[int, str, State], ...] = (
         (came, runs[1], state),
@@ -79,7 +78,7 @@ def _of_decisions(
     )
     for count, run, each in counts:
         if count:
-            text = f"{format_count(count, 'distinct request')} {listed} only in {run}"
+            text = f"{format_count(count, 'distinct request')} {what} only in {run}"
             yield Finding("whatif", each, text, notes)
 
 

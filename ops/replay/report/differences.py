@@ -12,8 +12,8 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec.structs import astuple, replace
 
+from authorizerd.replay.errors import ReportError
 from authorizerd.replay.load.report import LoadReport
-from authorizerd.replay.report.errors import ReportError
 from authorizerd.replay.report.results import ResultFile, Results
 from authorizerd.replay.usage.report import UsageReport
 from authorizerd.replay.whatif.report import Changed, WhatIf

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from authorizerd.replay.submit.errors import SubmissionError
+from authorizerd.replay.errors import SubmissionError
 from authorizerd.replay.submit.options import SparkOptions
 
 _SPARK_MIN: Final = (4, 1)

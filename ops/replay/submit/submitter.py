@@ -9,6 +9,7 @@ import os
 import sys
 from typing import Final
 
+from authorizerd.replay.errors import SubmissionError
 from authorizerd.replay.messages import (
     EXIT_DENIED,
     EXIT_DONE,
@@ -19,7 +20,6 @@ from authorizerd.replay.messages import (
 )
 from authorizerd.replay.plans import FollowPlan, Plan
 from authorizerd.replay.submit.archive import make_archive
-from authorizerd.replay.submit.errors import SubmissionError
 from authorizerd.replay.submit.line import REDACTED, Line, connect_line, spark_submit_line
 from authorizerd.replay.submit.options import REMOTE_VARIABLE, SparkOptions
 from authorizerd.replay.submit.prerequisites import (

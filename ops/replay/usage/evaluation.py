@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from authorizerd.acl.model import Acl
 from authorizerd.acl.notes import is_note
 from authorizerd.replay.acl_set import AclSet, DatedAcl
+from authorizerd.replay.errors import UsageError
 from authorizerd.replay.ingest.report import Ingested
 from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.judging.report import JudgedBy
@@ -22,7 +23,6 @@ from authorizerd.replay.plans import UsagePlan
 from authorizerd.replay.recorded.agreement import describe_contradiction
 from authorizerd.replay.recorded.tuples import Engine, Source
 from authorizerd.replay.text import encode_json, format_time, parse_time
-from authorizerd.replay.usage.errors import UsageError
 from authorizerd.replay.usage.report import (
     HOW_TO_LOG_ALLOWED,
     LeftOutReport,

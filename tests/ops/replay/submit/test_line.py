@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from authorizerd.replay.errors import SubmissionError
 from authorizerd.replay.messages import STOP_FILE
 from authorizerd.replay.submit import prerequisites
-from authorizerd.replay.submit.errors import SubmissionError
 from authorizerd.replay.submit.line import REDACTED, Line, connect_line, spark_submit_line
 from authorizerd.replay.submit.options import SparkOptions
 from authorizerd.replay.submit.prerequisites import check_connect, check_java, find_spark_home

@@ -11,11 +11,11 @@ from authorizerd.acl.grants.model import Grant, make_grant_note
 from authorizerd.acl.model import Acl, Operation, PermissionType, Question, ResourceType
 from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.replay.acl_set import AclSet
+from authorizerd.replay.errors import UsageError
 from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.judging.report import Count
 from authorizerd.replay.recorded.rows import LocalRows
 from authorizerd.replay.text import format_count
-from authorizerd.replay.usage.errors import UsageError
 from authorizerd.replay.usage.suggestions import Suggestions, compare, prove, suggest
 from authorizerd.replay.usage.uses import AclUsage, sum_uses
 from tests.ops.replay.acl_sets import acl_set_of, topic_read

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from authorizerd.acl.model import Acl, Operation, Question, ResourceType
 from authorizerd.acl.releases import Release
 from authorizerd.replay.acl_set import AclSet, DatedAcl
+from authorizerd.replay.errors import UsageError
 from authorizerd.replay.judging.asking import Unasked
 from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.judging.report import Count
 from authorizerd.replay.recorded.rows import LocalRows
-from authorizerd.replay.usage.errors import UsageError
 from authorizerd.replay.usage.evaluation import (
     Age,
     Window,
