@@ -89,7 +89,7 @@ def _run_job(parsed: argparse.Namespace) -> int:
 
 
 def _write_package(parsed: argparse.Namespace) -> int:
-    from authorizerd.replay.submit.archive import ENTRY_NAME, PACKAGE_NAME, write_package
+    from authorizerd.replay.submit.files import ENTRY_NAME, PACKAGE_NAME, write_package
 
     try:
         archive = write_package(parsed.out)

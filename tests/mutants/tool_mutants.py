@@ -284,7 +284,7 @@ TOOL_MUTANTS: Final = {
         found_by="tests/ops/replay/submit/test_line.py::test_secret_is_used_but_not_shown",
     ),
     "a program in the current folder lists the ACLs of a cluster": Mutant(
-        file="ops/replay/acls/live.py",
+        file="ops/replay/acls/reading.py",
         text='(sys.executable, "-P", "-m",',
         becomes='(sys.executable, "-m",',
         found_by="tests/ops/replay/acls/test_reading.py::test_folder_named_authorizerd_is_not_imported",

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from authorizerd.replay.messages import PLAN_FLAG
+from authorizerd.replay.submit.files import PLAN_NAME, WorkDirectory
 from authorizerd.replay.submit.options import REMOTE_VARIABLE, SparkOptions
-from authorizerd.replay.submit.work_directory import PLAN_NAME, WorkDirectory
 
 REDACTED: Final = "*********(redacted)"
 """Spark's own web pages show the same text in place of a secret."""

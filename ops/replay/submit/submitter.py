@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-import os
 import sys
+from pathlib import Path
 from typing import Final
 
 from authorizerd.replay.errors import SubmissionError
@@ -19,17 +19,11 @@ from authorizerd.replay.messages import (
     STOP_FILE,
 )
 from authorizerd.replay.plans import FollowPlan, Plan
-from authorizerd.replay.submit.archive import make_archive
-from authorizerd.replay.submit.line import REDACTED, Line, connect_line, spark_submit_line
-from authorizerd.replay.submit.options import REMOTE_VARIABLE, SparkOptions
-from authorizerd.replay.submit.prerequisites import (
-    check_connect,
-    check_files,
-    check_java,
-    find_spark_home,
-)
+from authorizerd.replay.submit.files import WorkDirectory, make_archive, make_work_directory
+from authorizerd.replay.submit.line import REDACTED, connect_line, spark_submit_line
+from authorizerd.replay.submit.options import SparkOptions
+from authorizerd.replay.submit.prerequisites import make_environment
 from authorizerd.replay.submit.process import Sorter, StoppedError, run_submission
-from authorizerd.replay.submit.work_directory import WorkDirectory, make_work_directory
 
 _RESULTS: Final = (EXIT_DONE, EXIT_DENIED, EXIT_NO_EVIDENCE)
 _SIGNAL_EXIT: Final = 128
@@ -41,24 +35,14 @@ def submit(plan: Plan, options: SparkOptions) -> int:
     Raises:
         SubmissionError: the job cannot be started.
     """
-    environment = dict(os.environ)
-    environment["PYTHONSAFEPATH"] = "1"  # do not import a folder named "authorizerd" here
-    environment.pop(REMOTE_VARIABLE, None)  # PySpark would use its server in place of a master
-    if options.remote is None:
-        spark_home = find_spark_home(options.spark_home, environment)
-        environment["SPARK_HOME"] = str(spark_home)
-        if not options.only_print:
-            check_files(options)
-            check_java(environment)
-    elif not options.only_print:
-        check_connect(options.remote)
+    environment = make_environment(options)
     archive = make_archive()
     try:
         files = make_work_directory(plan, archive)
     except OSError as error:
         raise SubmissionError(f"cannot write the job's files: {error}") from error
     if options.remote is None:
-        name = str(plan.__struct_config__.tag)
+        spark_home, name = Path(environment["SPARK_HOME"]), str(plan.__struct_config__.tag)
         line = spark_submit_line(options, files, spark_home, name)
     else:
         line = connect_line(options.remote, files)
@@ -72,20 +56,13 @@ def submit(plan: Plan, options: SparkOptions) -> int:
         print(shown)
         return EXIT_DONE
     _say(shown)
+    environment |= line.variables
     if isinstance(plan, FollowPlan) and options.deploy_mode == "client":
         environment[STOP_FILE] = str(files.stop)
-    return _run(line, environment, files, options)
-
-
-def _run(
-    line: Line, environment: dict[str, str], files: WorkDirectory, options: SparkOptions
-) -> int:
     is_verbose = options.verbose or options.deploy_mode == "cluster"
     is_log_wanted = False
     try:
-        code, sorter = run_submission(
-            line.words, environment | line.variables, files.log, verbose=is_verbose
-        )
+        code, sorter = run_submission(line.words, environment, files.log, verbose=is_verbose)
         is_log_wanted = _report(code, sorter, files)
     except StoppedError as stopped:
         _say("stopped")
@@ -93,10 +70,7 @@ def _run(
     except OSError as error:
         raise SubmissionError(f"cannot run spark-submit: {error}") from error
     finally:
-        if is_log_wanted:
-            files.remove_but_log()
-        else:
-            files.remove()
+        files.remove(but_log=is_log_wanted)
     return code if code in _RESULTS else EXIT_FAULT
 
 

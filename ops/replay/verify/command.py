@@ -20,7 +20,7 @@ from authorizerd.acl.releases import Release
 from authorizerd.acl.text.printable import escape_json
 from authorizerd.cli.program.flag_values import parse_duration, parse_ratio
 from authorizerd.image.errors import ChangeError
-from authorizerd.replay.acls.errors import AclSourceError
+from authorizerd.replay.errors import AclSourceError
 from authorizerd.replay.ingest.options import (
     add_engine_argument,
     add_reading_arguments,

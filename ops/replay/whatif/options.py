@@ -10,7 +10,7 @@ from typing import Final
 from authorizerd.cli.program.flag_values import parse_count, parse_duration
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.acls.options import add_acl_arguments, read_acl_set
-from authorizerd.replay.acls.planned import apply_plan
+from authorizerd.replay.acls.reading import apply_plan
 from authorizerd.replay.ingest.options import (
     add_recorded_arguments,
     make_ingest_plan,

@@ -18,10 +18,9 @@ from authorizerd.acl.as_of import AsOf
 from authorizerd.acl.errors import InvalidAsOfError
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.acls import reading
-from authorizerd.replay.acls.errors import AclSourceError
-from authorizerd.replay.acls.live import PROFILE, list_acls
 from authorizerd.replay.acls.options import add_acl_arguments, read_acl_set
-from authorizerd.replay.acls.reading import parse_moment, read_acl_source
+from authorizerd.replay.acls.reading import PROFILE, list_acls, parse_moment, read_acl_source
+from authorizerd.replay.errors import AclSourceError
 from authorizerd.replay.usage.report import named
 from tests.support.acls import acl
 from tests.support.fixture_types import MonkeyPatch
