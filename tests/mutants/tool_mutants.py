@@ -278,7 +278,7 @@ TOOL_MUTANTS: Final = {
     ),
     # Replay
     "the secrets of a spark-submit line are shown": Mutant(
-        file="ops/replay/submit/line.py",
+        file="ops/replay/submit/submitter.py",
         text='== "--conf" and _SECRET.search(word):',
         becomes='== "--conf" and not _SECRET.search(word):',
         found_by="tests/ops/replay/submit/test_line.py::test_secret_is_used_but_not_shown",

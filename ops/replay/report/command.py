@@ -15,8 +15,7 @@ from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.replay.errors import ReportError
 from authorizerd.replay.messages import EXIT_DONE
 from authorizerd.replay.options import parse_file
-from authorizerd.replay.report.difference_findings import assess_difference
-from authorizerd.replay.report.differences import compare
+from authorizerd.replay.report.differences import assess_difference, compare
 from authorizerd.replay.report.findings import SYMBOLS, Finding, assess
 from authorizerd.replay.report.results import DECODERS, read_results
 from authorizerd.replay.text import encode_json, write_file

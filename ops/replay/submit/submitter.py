@@ -1,11 +1,16 @@
-"""Submit a job: from its plan to the exit code of spark-submit.
+"""Submit a job: from its plan to the exit code of spark-submit, or of Python for Spark Connect.
 
-**Invariant:** a missing Spark, Java or file is reported in one line before anything starts.
+**Invariant:** a missing Spark, Java or file is reported in one line before anything starts. The
+printed line is complete: pasted into a shell, it runs the same job, provided that the files that it
+names exist and that the user has put the redacted secrets back.
 """
 
 from __future__ import annotations
 
+import re
+import shlex
 import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -16,15 +21,50 @@ from authorizerd.replay.messages import (
     EXIT_FAULT,
     EXIT_NO_EVIDENCE,
     MESSAGE,
+    PLAN_FLAG,
     STOP_FILE,
 )
 from authorizerd.replay.plans import FollowPlan, Plan
-from authorizerd.replay.submit.files import WorkDirectory, make_archive, make_work_directory
-from authorizerd.replay.submit.line import REDACTED, connect_line, spark_submit_line
-from authorizerd.replay.submit.options import SparkOptions
+from authorizerd.replay.submit.files import (
+    PLAN_NAME,
+    WorkDirectory,
+    make_archive,
+    make_work_directory,
+)
+from authorizerd.replay.submit.options import REMOTE_VARIABLE, SparkOptions
 from authorizerd.replay.submit.prerequisites import make_environment
 from authorizerd.replay.submit.process import Sorter, StoppedError, run_submission
 
+REDACTED: Final = "*********(redacted)"
+"""Spark's own web pages show the same text in place of a secret."""
+
+_JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+_SECRET: Final = re.compile(
+    r"secret|password|pass(?:phrase)?\b|token|credential|[.]sas[.]"
+    r"|(?:access|account|encryption|private)[.]?key",
+    re.IGNORECASE,
+)
+"""Matches keys and values that may be secret: Spark's ``spark.redaction.regex``, Hadoop's keys."""
+_DEFAULTS: Final = {"spark.ui.showConsoleProgress": "false"}
+_LOCAL_DEFAULTS: Final = {
+    # A local job needs no connections from other machines.
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "2g",
+    # Plain paths refer to this machine, even if HADOOP_CONF_DIR names a cluster.
+    "spark.hadoop.fs.defaultFS": "file:///",
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "8",  # the default of 200 takes longer than most local jobs
+}
+_LOAD_DEFAULTS: Final = {
+    # A task that ran twice would send its load twice.
+    "spark.speculation": "false",
+    "spark.task.maxFailures": "1",
+    "spark.stage.maxConsecutiveAttempts": "1",
+    # Wait 20 s for enough slots; Spark's default is ten minutes.
+    "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "1s",
+    "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures": "20",
+}
 _RESULTS: Final = (EXIT_DONE, EXIT_DENIED, EXIT_NO_EVIDENCE)
 _SIGNAL_EXIT: Final = 128
 
@@ -87,3 +127,67 @@ def _report(code: int, sorter: Sorter, files: WorkDirectory) -> bool:
 
 def _say(text: str) -> None:
     print(f"{MESSAGE}{text}", file=sys.stderr, flush=True)
+
+
+@dataclass(frozen=True)
+class Line:
+    """The words of a command, and the variables that it adds to the environment."""
+
+    words: list[str]
+    variables: dict[str, str] = field(default_factory=dict)
+
+    def show(self) -> str:
+        """Return the line in shell syntax, with possible secrets redacted."""
+        shown = list(self.words)
+        for place, word in enumerate(shown[1:], start=1):
+            if shown[place - 1] == "--conf" and _SECRET.search(word):
+                shown[place] = f"{word.partition('=')[0]}={REDACTED}"
+        # The part of a URL after ``;`` may be a token.
+        values = {
+            name: re.sub("(?s);.*", f";{REDACTED}", value) for name, value in self.variables.items()
+        }
+        variables = [f"{name}={shlex.quote(value)}" for name, value in values.items()]
+        return " ".join([*variables, shlex.join(shown)])
+
+
+def spark_submit_line(
+    options: SparkOptions, files: WorkDirectory, spark_home: Path, name: str
+) -> Line:
+    """Return the line that runs the job ``name`` with the plan in ``files``."""
+    named = {key: value for key, _, value in (setting.partition("=") for setting in options.conf)}
+    settings = dict(_DEFAULTS)
+    if options.is_local:
+        settings |= _LOCAL_DEFAULTS
+    if name == "load":
+        settings |= _LOAD_DEFAULTS
+    if options.deploy_mode == "client":
+        settings["spark.pyspark.driver.python"] = sys.executable
+    python = options.python or (sys.executable if options.is_local else None)
+    if python is not None:
+        settings["spark.pyspark.python"] = python
+    settings |= named
+    if options.deploy_mode == "client":
+        logging = f"-Dlog4j2.configurationFile={files.logging.as_uri()}"
+        settings[_JAVA_OPTIONS] = " ".join(filter(None, (logging, named.get(_JAVA_OPTIONS))))
+    line = [
+        *(str(spark_home / "bin" / "spark-submit"), "--name", f"authorizerd replay {name}"),
+        *("--master", options.master, "--deploy-mode", options.deploy_mode),
+    ]
+    for key, value in settings.items():
+        line += ["--conf", f"{key}={value}"]
+    if options.archives is not None:
+        line += ["--archives", options.archives]
+    line += ["--py-files", str(files.archive)]
+    plan = str(files.plan)
+    if options.deploy_mode == "cluster":
+        # YARN and Kubernetes put the file into the driver's working directory.
+        line += ["--files", plan]
+        plan = PLAN_NAME
+    return Line([*line, str(files.entry), PLAN_FLAG, plan])
+
+
+def connect_line(url: str, files: WorkDirectory) -> Line:
+    """Return the line that runs the plan in ``files`` on the server of Spark Connect at ``url``."""
+    words = [sys.executable, "-P", str(files.entry), PLAN_FLAG, str(files.plan)]
+    # The URL goes into the environment, because every user of this machine can read command lines.
+    return Line(words, {REMOTE_VARIABLE: url, "PYTHONPATH": str(files.archive)})

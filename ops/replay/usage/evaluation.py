@@ -34,9 +34,11 @@ from authorizerd.replay.usage.report import (
     UsedAcl,
     WindowReport,
     named,
+    script,
+    script_comments,
+    summary,
 )
 from authorizerd.replay.usage.suggestions import Suggestions, compare, prove, suggest
-from authorizerd.replay.usage.summary import script, script_comments, summary
 from authorizerd.replay.usage.uses import AclUsage, Counted, Summed, sum_uses
 
 _DAY_MS: Final = 86_400_000

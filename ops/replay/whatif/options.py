@@ -16,9 +16,15 @@ from authorizerd.replay.ingest.options import (
     make_ingest_plan,
     resolve_events,
 )
-from authorizerd.replay.options import is_uri, parse_file, parse_path, refuse, resolve_output
+from authorizerd.replay.options import (
+    is_uri,
+    parse_file,
+    parse_path,
+    read_client_settings,
+    refuse,
+    resolve_output,
+)
 from authorizerd.replay.plans import FollowPlan, WhatIfPlan
-from authorizerd.replay.topic_options import read_client_settings
 from authorizerd.replay.topics import parse_topic
 
 INTERVAL_S: Final = 30

@@ -11,7 +11,6 @@ from authorizerd.replay.errors import ReportError
 from authorizerd.replay.ingest.report import Ingested
 from authorizerd.replay.load.report import LoadReport
 from authorizerd.replay.load.thresholds import Verdict
-from authorizerd.replay.report.difference_findings import assess_difference
 from authorizerd.replay.report.differences import (
     ALLOWED,
     DENIED,
@@ -20,6 +19,7 @@ from authorizerd.replay.report.differences import (
     USE,
     Comparison,
     Difference,
+    assess_difference,
     compare,
 )
 from authorizerd.replay.report.results import ResultFile, Results

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from authorizerd.acl.text.printable import escape_unprintable
-from authorizerd.replay.report.difference_findings import assess_difference
-from authorizerd.replay.report.differences import Change, compare
+from authorizerd.replay.report.differences import Change, assess_difference, compare
 from authorizerd.replay.report.findings import assess
 from authorizerd.replay.report.rendering import make_difference_page, make_page
 from authorizerd.replay.report.results import ResultFile, Results

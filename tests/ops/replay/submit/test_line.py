@@ -16,7 +16,6 @@ from authorizerd.replay.errors import SubmissionError
 from authorizerd.replay.messages import STOP_FILE
 from authorizerd.replay.submit import prerequisites
 from authorizerd.replay.submit.files import WorkDirectory
-from authorizerd.replay.submit.line import REDACTED, Line, connect_line, spark_submit_line
 from authorizerd.replay.submit.options import SparkOptions
 from authorizerd.replay.submit.prerequisites import (
     check_connect,
@@ -25,6 +24,7 @@ from authorizerd.replay.submit.prerequisites import (
     find_spark_home,
 )
 from authorizerd.replay.submit.process import StoppedError, run_submission
+from authorizerd.replay.submit.submitter import REDACTED, Line, connect_line, spark_submit_line
 from tests.ops.replay.submit.programs import write_java, write_program, write_spark
 
 FILES = WorkDirectory(Path("/job"), "code.zip")

@@ -26,9 +26,11 @@ from authorizerd.replay.usage.report import (
     WindowReport,
     decode_usage,
     named,
+    script,
+    script_comments,
+    summary,
 )
 from authorizerd.replay.usage.suggestions import Suggestions
-from authorizerd.replay.usage.summary import script, script_comments, summary
 from authorizerd.replay.usage.uses import AclUsage
 from tests.ops.replay.acl_sets import acl_set_of, topic_read
 from tests.support.programs import run_program
