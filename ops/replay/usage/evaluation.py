@@ -236,10 +236,9 @@ def describe_suggestions(
     suggestions: Suggestions, usage: Mapping[Acl, AclUsage], proof: Proof
 ) -> SuggestionsReport:
     """Return ``suggestions`` as the report shows them."""
+    replaced, left_out = suggestions.replaced.items(), suggestions.left_out.items()
     return SuggestionsReport(
-        removals=tuple(
-            named(acl) for acl, narrower in suggestions.replaced.items() if not narrower
-        ),
+        removals=tuple(named(acl) for acl, narrower in replaced if not narrower),
         narrowings=tuple(
             NarrowingReport(
                 acl=named(wide),
@@ -247,11 +246,9 @@ def describe_suggestions(
                 events=usage[wide].alone.events + usage[wide].with_others.events,
                 narrower=tuple(map(named, narrower)),
             )
-            for wide, narrower in suggestions.replaced.items()
+            for wide, narrower in replaced
             if narrower
         ),
-        left_out=tuple(
-            LeftOutReport(acl=named(acl), reason=why) for acl, why in suggestions.left_out.items()
-        ),
-        proof=proof if suggestions.replaced else None,
+        left_out=tuple(LeftOutReport(acl=named(acl), reason=why) for acl, why in left_out),
+        proof=proof if replaced else None,
     )
