@@ -2,15 +2,12 @@
 
 import json
 import re
-import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
-from hypothesis import given
 from jinja2 import UndefinedError
 from markupsafe import Markup
 
-from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.replay.cli import main
 from authorizerd.replay.report.rendering import (
     CHARACTERS_MAX,
@@ -19,31 +16,16 @@ from authorizerd.replay.report.rendering import (
     read_static,
     render_rows,
 )
-from tests.ops.replay.report.elements import HOSTILE, Elements, call_macro
+from tests.ops.replay.report.elements import Elements, call_macro
 from tests.ops.replay.report.examples import KINDS, write_results
 from tests.support.printed import Printed, run_main
 
-EXAMPLE = ENVIRONMENT.from_string('<p title="{{ title }}">{{ text }}<b>{{ text }}</b></p>')
-
-
-@given(HOSTILE, HOSTILE)
-def test_text_and_attributes_are_escaped_for_xml_and_html(text: str, title: str) -> None:
-    made = EXAMPLE.render(text=text, title=title)
-    root = ElementTree.fromstring(made)
-    text, title = map(escape_unprintable, (text, title))
-    assert ("".join(root.itertext()), root.attrib) == (text * 2, {"title": title})
-    assert Elements(made).tags == [("p", {"title": title}), ("b", {})]
-
 
 def test_only_markup_is_printed_as_it_is() -> None:
-    for character in "\u202e\u200f\u2066\x1b\x00\n\ud800":
-        made = EXAMPLE.render(text=f"a{character}b", title="")
-        assert made.isprintable()
-        assert "\\" in made
     template = ENVIRONMENT.from_string("{{ markup }}{{ text }}")
-    assert template.render(markup=Markup("<b/>"), text="<b>") == "<b/>&lt;b&gt;"
+    assert template.render(markup=Markup("<b/>"), text="<b>\u2066") == "<b/>&lt;b&gt;\\u2066"
     with pytest.raises(UndefinedError):  # a misspelled name
-        EXAMPLE.render(text="a")
+        template.render(text="a")
 
 
 @pytest.mark.parametrize("name", ["report.css", "report.js"])
