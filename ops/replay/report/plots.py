@@ -1,10 +1,9 @@
-"""Plots of a load, as curves on axes; ``templates/svg.jinja`` writes the SVG. And heat maps.
+"""Plots of a load, as curves on axes; ``templates/svg.jinja`` writes the SVG.
 
 **Invariant:** every value is drawn within its axis, and a gap in the figures is a gap in the curve.
 Curves differ in dashes and names as well as in colour. A plot over time has at most ``POINTS_MAX``
 points on its x axis. A point that stands for several seconds shows the worst of their latencies or
-the mean of their rates, and the caption says so. The cells of a heat map add up to all events: a
-name without its own row or column is counted under "others".
+the mean of their rates, and the caption says so.
 """
 
 from __future__ import annotations
@@ -19,13 +18,8 @@ from typing import Final, NamedTuple
 from authorizerd.replay.load.lanes.histogram import last_of
 from authorizerd.replay.load.report import LoadReport, Percentiles, SecondReport
 from authorizerd.replay.text import format_count
-from authorizerd.replay.whatif.report import Detail
 
 POINTS_MAX: Final = 300
-HEAT_ROWS_MAX: Final = 20
-HEAT_COLUMNS_MAX: Final = 16
-LEVELS: Final = tuple((level, 10 ** (level - 1)) for level in range(1, 7))
-"""Each tone of a heat map and the lowest count that has it: one for each power of ten."""
 
 _TICKS_MAX: Final = 10
 _STEPS: Final = (1.0, 2.0, 5.0)
@@ -317,38 +311,3 @@ def plot_histogram(what: str, names: Sequence[str], bins: Sequence[Bin]) -> Plot
             for number, name in enumerate(names)
         ],
     )
-
-
-def make_heat_map(
-    details: Iterable[Detail], fields: Sequence[str]
-) -> tuple[list[str | None], list[tuple[str | None, list[int]]]]:
-    """Return the columns of a heat map, and each row's name and counts by column.
-
-    ``fields`` of a change together name a column; rows are principals. Those with the most events
-    come first; None means "others".
-    """
-    cells = [
-        (detail.principal, " ".join(getattr(detail, field) for field in fields), detail.events)
-        for detail in details
-    ]
-    rows = _rank(((row, number) for row, _, number in cells), HEAT_ROWS_MAX)
-    columns = _rank(((column, number) for _, column, number in cells), HEAT_COLUMNS_MAX)
-    counts = Counter[tuple[str | None, str | None]]()
-    for row, column, number in cells:
-        counts[row if row in rows else None, column if column in columns else None] += number
-    return columns, [(row, [counts[row, column] for column in columns]) for row in rows]
-
-
-def _rank(counted: Iterable[tuple[str, int]], limit: int) -> list[str | None]:
-    """Return the names with the highest sums, then None if there are others."""
-    sums = Counter[str]()
-    for name, number in counted:
-        sums[name] += number
-    ranked = sorted(sums, key=lambda name: (-sums[name], name))
-    return [*ranked[:limit], *([None] if len(ranked) > limit else [])]
-
-
-def level_of(number: int) -> int:
-    """Return the tone of a count: its number of decimal digits, up to the last tone; 0 for 0."""
-    # Digits are exact; the logarithm of a power of ten may not be.
-    return min(len(str(number)), len(LEVELS)) if number > 0 else 0

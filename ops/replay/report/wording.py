@@ -9,6 +9,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
+from authorizerd.replay.text import parse_time
+
 NAME_MAX: Final = 160
 MISSING: Final = "–"
 _TAIL: Final = 30
@@ -47,12 +49,10 @@ def format_time(iso: str | None) -> str:
     if iso is None:
         return MISSING
     try:
-        time = datetime.fromisoformat(iso)
-        if time.tzinfo is None:
-            time = time.replace(tzinfo=UTC)
-        return time.astimezone(UTC).replace(tzinfo=None).isoformat(" ", "seconds")
+        time = datetime.fromtimestamp(parse_time(iso) // 1000, UTC)
     except (ValueError, OverflowError):
         return cut(iso)
+    return time.replace(tzinfo=None).isoformat(" ", "seconds")
 
 
 def cut(text: str, longest: int = NAME_MAX) -> str:

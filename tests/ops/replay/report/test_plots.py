@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from authorizerd.replay.load.lanes.histogram import Histogram
 from authorizerd.replay.load.report import LoadReport, Percentiles, SecondReport
 from authorizerd.replay.load.results import percentiles
-from authorizerd.replay.report import plots
+from authorizerd.replay.report import plots, rendering
 from authorizerd.replay.report.plots import Axis, Curve, Plot, Point, linear_axis, log_axis
 from tests.ops.replay.report import examples
 from tests.ops.replay.report.elements import call_macro
@@ -123,19 +123,19 @@ def test_heat_map_is_bounded_and_adds_up(cells: dict[tuple[str, str], int]) -> N
     rows = rows_of(cells)
     texts = [cell.text for row in rows for cell in row.iter("td") if cell.text]
     assert sum(int(text.replace(",", "")) for text in texts) == sum(cells.values())
-    assert len(rows) <= plots.HEAT_ROWS_MAX + 1
-    assert all(len(row) <= plots.HEAT_COLUMNS_MAX + 2 for row in rows)
+    assert len(rows) <= rendering.HEAT_ROWS_MAX + 1
+    assert all(len(row) <= rendering.HEAT_COLUMNS_MAX + 2 for row in rows)
 
 
 def test_heat_map_ranks_names_ends_with_others_and_has_a_tone_for_each_power_of_ten() -> None:
     rows = rows_of({(f"p{number}", "c"): number for number in range(1, 31)})
     names = ["".join(row[0].itertext()) for row in rows]
     assert names == [
-        *(f"p{number}" for number in range(30, 30 - plots.HEAT_ROWS_MAX, -1)),
+        *(f"p{number}" for number in range(30, 30 - rendering.HEAT_ROWS_MAX, -1)),
         "others",
     ]
-    levels = [plots.level_of(number) for number in (0, 1, 9, 10, 99_999, 100_000, 10**9)]
-    assert levels == [0, 1, 1, 2, 5, len(plots.LEVELS), len(plots.LEVELS)]
+    levels = [rendering.get_tone(number) for number in (0, 1, 9, 10, 99_999, 100_000, 10**9)]
+    assert levels == [0, 1, 1, 2, 5, len(rendering.TONES), len(rendering.TONES)]
 
 
 COUNT = st.integers(0, 10**6)
