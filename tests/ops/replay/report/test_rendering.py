@@ -23,7 +23,7 @@ from tests.support.printed import Printed, run_main
 
 def test_only_markup_is_printed_as_it_is() -> None:
     template = ENVIRONMENT.from_string("{{ markup }}{{ text }}")
-    assert template.render(markup=Markup("<b/>"), text="<b>\u2066") == "<b/>&lt;b&gt;\\u2066"
+    assert template.render(markup=Markup("<b/>\n"), text="<b>\n") == "<b/>\n&lt;b&gt;\\n"
     with pytest.raises(UndefinedError):  # a misspelled name
         template.render(text="a")
 
