@@ -33,7 +33,7 @@ _CONNECT_SECONDS_MAX: Final = 20.0
 
 
 def make_environment(options: SparkOptions) -> dict[str, str]:
-    """Return the environment of the submission; nothing that would only be printed is checked.
+    """Return the environment of the submission, and check what it needs unless it is only printed.
 
     Raises:
         SubmissionError: something is missing.

@@ -19,6 +19,7 @@ from authorizerd.replay.whatif.report import NOTHING_CHANGED, OperationCount
 from tests.ops.replay.report import examples
 from tests.ops.replay.report.elements import HOSTILE, Elements, call_macro
 from tests.ops.replay.report.examples import dry_run, ingested, load, usage, whatif
+from tests.support.sizes import size
 
 
 def make(title: str = "run", **results: Any) -> str:  # noqa: ANN401 - one result of each kind
@@ -56,7 +57,7 @@ INNOCENT = {make: Elements(make("innocent")) for make in MAKERS}
 
 
 @pytest.mark.parametrize("make_one", MAKERS)
-@settings(max_examples=40)
+@settings(max_examples=size(20, 100))
 @given(HOSTILE)
 def test_hostile_name_changes_no_element_or_code(make_one: Callable[..., str], name: str) -> None:
     html = make_one(name, name)
