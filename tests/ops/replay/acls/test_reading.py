@@ -128,6 +128,7 @@ def test_fault_is_one_line_with_source_and_place(
     text = str(refused.value)
     assert text.startswith(f"{path}: {'' if place is None else place}")
     assert "\n" not in text
+    assert text.count(str(path)) == 1
 
 
 @pytest.mark.parametrize("source", ["acls.json", "listing", "kafka://a:1", "9.checkpoint"])
