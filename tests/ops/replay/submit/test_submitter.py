@@ -21,7 +21,11 @@ def tidy(*_):
     open("tidied", "w").close(); os._exit(0)
 signal.signal(signal.SIGTERM, tidy)
 """
-STARTED = "authorizerd replay: the job's code is authorizerd-replay-"
+STARTED = (
+    "authorizerd replay: engine: spark (options of Spark were given)",
+    "authorizerd replay: the job's code is authorizerd-replay-",
+)
+"""The beginnings of the lines before that of spark-submit."""
 
 
 class Submission:
@@ -45,11 +49,11 @@ class Submission:
         }
 
     def run(self, *more: str) -> tuple[int, str, list[str]]:
-        """Return the exit code, standard output, and standard error after the first two lines."""
+        """Return the exit code, standard output, and standard error from Spark's output on."""
         ran = self.start([*self.words, *more])
         said = ran.stderr.splitlines()
-        if said and said[0].startswith(STARTED) and "/bin/spark-submit" in said[1]:
-            said = said[2:]
+        while said and (said[0].startswith(STARTED) or "/bin/spark-submit" in said[0]):
+            del said[0]
         return ran.returncode, ran.stdout, said
 
     def start(self, words: list[str]) -> subprocess.CompletedProcess[str]:
@@ -139,7 +143,7 @@ signal.sigwait([signal.SIGTERM]); open("tidied", "w").close()"""
         text=True,
     ) as process:
         assert process.stderr is not None
-        for _ in range(2):
+        for _ in range(3):
             process.stderr.readline()
         inner = int(process.stderr.readline().removeprefix("authorizerd replay: "))
         process.send_signal(number)
