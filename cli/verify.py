@@ -27,10 +27,7 @@ from authorizerd.cli.flags import add_file, read_request
 from authorizerd.cli.probe.arguments import add_probe_arguments, check_unused, read_probe
 from authorizerd.config.properties import parse_properties
 from authorizerd.config.providers import PROVIDERS, resolve_placeholders
-from authorizerd.replay.acls.errors import AclSourceError
-from authorizerd.replay.local.errors import TrafficError
-from authorizerd.replay.options import PathError
-from authorizerd.replay.submit.errors import SubmissionError
+from authorizerd.replay.errors import ReplayError
 from authorizerd.replay.text import format_time
 from authorizerd.replay.topics import SCHEME, parse_topic
 from authorizerd.replay.verify.command import add_arguments, check_engine, run
@@ -88,7 +85,7 @@ def _run(parsed: argparse.Namespace) -> int:
         )
         known_releases = place.snapshot.rules.releases
         return run(parsed, history, place.settings, known_releases, settings, topics)
-    except (AclSourceError, PathError, SubmissionError, TrafficError) as error:
+    except ReplayError as error:
         raise CommandError(str(error)) from error
 
 

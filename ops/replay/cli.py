@@ -10,25 +10,16 @@ import argparse
 import shlex
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from authorizerd.replay.acls.errors import AclSourceError
+from authorizerd.replay.errors import ReplayError, SubmissionError
 from authorizerd.replay.jobs import add_job_arguments, new_job_parser
-from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.messages import EXIT_DONE, EXIT_FAULT, MESSAGE
-from authorizerd.replay.options import PathError, parse_file, refuse
-from authorizerd.replay.report.errors import ReportError
-from authorizerd.replay.spark.errors import JobError
-from authorizerd.replay.submit.errors import SubmissionError
-from authorizerd.replay.usage.errors import UsageError
+from authorizerd.replay.options import parse_file, refuse
 
 if TYPE_CHECKING:
     from authorizerd.cli.program.command_parser import CommandParser
     from authorizerd.replay.plans import Plan
-
-_NAMED_ERRORS: Final = (
-    AclSourceError, JobError, PathError, ReportError, SubmissionError, TrafficError, UsageError,
-)  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = new_parser().parse_words(arguments)
     try:
         code: int = parsed.run(parsed)
-    except _NAMED_ERRORS as error:
+    except ReplayError as error:
         print(f"{MESSAGE}{error}", file=sys.stderr)
         return EXIT_FAULT
     return code
@@ -98,7 +89,7 @@ def _run_job(parsed: argparse.Namespace) -> int:
 
 
 def _write_package(parsed: argparse.Namespace) -> int:
-    from authorizerd.replay.submit.archive import ENTRY_NAME, PACKAGE_NAME, write_package
+    from authorizerd.replay.submit.files import ENTRY_NAME, PACKAGE_NAME, write_package
 
     try:
         archive = write_package(parsed.out)

@@ -1,4 +1,4 @@
-"""Parse the values of options that several commands have: numbers, paths and URIs.
+"""Parse the values of options that several commands have: numbers, paths, URIs, and properties.
 
 **Invariant:** a path without a scheme refers to this machine only with a local master. It is then
 made absolute, since Spark would resolve it against the working directory of its own processes.
@@ -14,13 +14,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NoReturn
 
+from authorizerd.replay.errors import ReplayError
+
 NAMES_MAX_LIMIT: Final = 100_000
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 _GLOB: Final = re.compile(r"[*?\[{]")
+_CLIENT_KEYS: Final = ("security.", "sasl.", "ssl.")
+"""Prefixes of the keys that are used; as with ``acls --command-config``, others are ignored."""
+_JAAS: Final = "sasl.jaas.config"
 
 
-class PathError(Exception):
+class PathError(ReplayError):
     """A path that a command cannot use; the text names the path."""
 
 
@@ -107,3 +112,34 @@ def parse_names_max(text: str) -> int:
             return int(number)
     expected = f"a whole number from 0 to {NAMES_MAX_LIMIT}"
     raise argparse.ArgumentTypeError(f"expected {expected}, found {text!r}")
+
+
+def read_client_settings(command_config: Path | None) -> dict[str, str]:
+    """Return the properties for TLS and authentication; without a file, there are none.
+
+    Raises:
+        PathError: the file cannot be read, or is not a properties file.
+    """
+    # Imported late: `authorizerd replay --help` loads no library.
+    from authorizerd.config.errors import ConfigurationError, InvalidValueError
+    from authorizerd.config.jaas import parse_login
+    from authorizerd.config.properties import parse_properties
+    from authorizerd.config.providers import resolve_placeholders
+
+    if command_config is None:
+        return {}
+    try:
+        text = command_config.read_text(encoding="iso-8859-1")
+        properties = resolve_placeholders(parse_properties(text, source=str(command_config)))
+    except OSError as error:
+        raise PathError(f"--command-config: {command_config}: {error.strerror}") from error
+    except ConfigurationError as error:
+        raise PathError(f"--command-config: {error}") from error
+    settings = {key: each.value for key, each in properties.items() if key.startswith(_CLIENT_KEYS)}
+    if _JAAS in settings:
+        # Java's own error would quote a word of the text, which may be the password.
+        try:
+            parse_login(settings[_JAAS])
+        except InvalidValueError as error:
+            raise PathError(f"--command-config: {command_config}: {_JAAS}: {error}") from None
+    return settings

@@ -278,13 +278,13 @@ TOOL_MUTANTS: Final = {
     ),
     # Replay
     "the secrets of a spark-submit line are shown": Mutant(
-        file="ops/replay/submit/line.py",
+        file="ops/replay/submit/submitter.py",
         text='== "--conf" and _SECRET.search(word):',
         becomes='== "--conf" and not _SECRET.search(word):',
         found_by="tests/ops/replay/submit/test_line.py::test_secret_is_used_but_not_shown",
     ),
     "a program in the current folder lists the ACLs of a cluster": Mutant(
-        file="ops/replay/acls/live.py",
+        file="ops/replay/acls/reading.py",
         text='(sys.executable, "-P", "-m",',
         becomes='(sys.executable, "-m",',
         found_by="tests/ops/replay/acls/test_reading.py::test_folder_named_authorizerd_is_not_imported",

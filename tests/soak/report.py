@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import quantiles
 from typing import Final, TypeAlias
 
-from authorizerd.replay.report.plots import Curve, Frame, Plot, linear_axis
+from authorizerd.replay.report.plots import Curve, Plot, linear_axis
 from authorizerd.replay.report.rendering import ENVIRONMENT
 from tests.soak.flatness import LIMITS, MIB, Judgement, Sample, Verdict, judge
 from tests.soak.soak import Soak
@@ -18,7 +18,8 @@ _WIDTHS: Final = (34, 17)
 Panel: TypeAlias = tuple[str, Sequence[Curve]]
 """The title of a plot, and at most two curves, which may be empty."""
 _COLUMNS: Final = 3
-_FRAME: Final = Frame(width=420, height=250, left=58.0, right=402.0, top=30.0, bottom=210.0)
+_WIDTH: Final = 420
+_HEIGHT: Final = 250
 _PANELS: Final = ENVIRONMENT.from_string(
     """\
 {% from "svg.jinja" import shapes, text %}
@@ -136,13 +137,12 @@ def _scale(samples: Sequence[Sample], unit: float) -> list[Sample]:
 
 def draw_panels(panels: Sequence[Panel]) -> str:
     """Return the panels, three in each row, as one SVG document."""
-    width, height = _FRAME.width, _FRAME.height
     placed = [
-        (number % _COLUMNS * width, number // _COLUMNS * height, title, _plot(title, curves))
+        (number % _COLUMNS * _WIDTH, number // _COLUMNS * _HEIGHT, title, _plot(title, curves))
         for number, (title, curves) in enumerate(panels)
     ]
-    rows = -(-len(panels) // _COLUMNS)
-    return _PANELS.render(width=width * _COLUMNS, height=height * rows, panels=placed) + "\n"
+    size = {"width": _WIDTH * _COLUMNS, "height": _HEIGHT * -(-len(panels) // _COLUMNS)}
+    return _PANELS.render(**size, panels=placed) + "\n"
 
 
 def _plot(title: str, curves: Sequence[Curve]) -> Plot | None:
@@ -151,5 +151,6 @@ def _plot(title: str, curves: Sequence[Curve]) -> Plot | None:
         return None
     x, y = (linear_axis(0.0, max(point[each] or 0.0 for point in points) or 1.0) for each in (0, 1))
     return Plot(
-        label=title, x=x, y=y, x_title="minutes", y_title=title, curves=curves, frame=_FRAME
-    )
+        label=title, x=x, y=y, x_title="minutes", y_title=title, curves=curves,
+        width=_WIDTH, height=_HEIGHT, left=58.0, top=30.0,
+    )  # fmt: skip

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from authorizerd.replay.submit.errors import SubmissionError
+from authorizerd.replay.errors import SubmissionError
 from authorizerd.replay.submit.prerequisites import check_java, find_spark_home
 
 

@@ -21,11 +21,10 @@ from typing import Final, TypeVar
 import msgspec
 
 from authorizerd.replay.acl_set import AclSet
-from authorizerd.replay.acls.errors import AclSourceError
 from authorizerd.replay.acls.reading import read_acl_source
+from authorizerd.replay.errors import AclSourceError, SubmissionError
 from authorizerd.replay.ingest.report import decode_ingested
 from authorizerd.replay.load.report import LoadReport
-from authorizerd.replay.submit.errors import SubmissionError
 from authorizerd.replay.submit.prerequisites import check_java, find_spark_home
 from authorizerd.replay.usage.report import decode_usage
 from authorizerd.replay.whatif.report import decode_whatif

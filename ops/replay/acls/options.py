@@ -12,8 +12,7 @@ from authorizerd.acl.releases import Release
 from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.values import boolean, parse_principals
 from authorizerd.replay.acl_set import AclSet
-from authorizerd.replay.acls.live import PROFILE, SCHEME
-from authorizerd.replay.acls.reading import read_acl_source
+from authorizerd.replay.acls.reading import PROFILE, SCHEME, read_acl_source
 from authorizerd.replay.options import parse_file, parse_path
 
 

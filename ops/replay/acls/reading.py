@@ -1,14 +1,22 @@
 """Read a set of ACLs from any source: a log, a checkpoint, a listing, a document, a live server.
 
-**Invariant:** reading a source returns all of its ACLs, or raises ``AclSourceError``.
+**Invariant:** reading a source returns all of its ACLs, or raises ``AclSourceError``. A plan of
+``authorizerd acls plan`` is applied only to the ACLs that it was made for, so the result is the
+state that the plan describes. A live server's ACLs come from ``authorizerd acls --list`` in a
+process of its own, so that this package imports nothing from the daemon.
 """
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
+
+from msgspec.structs import replace
 
 from authorizerd.acl.as_of import AsOf, parse_as_of
 from authorizerd.acl.errors import InvalidAsOfError
@@ -16,15 +24,24 @@ from authorizerd.acl.releases import Release
 from authorizerd.image.errors import ChangeError
 from authorizerd.management.formats.catalogue import read_acl_text
 from authorizerd.management.formats.model import AclTextError
+from authorizerd.management.plan.document import decode_plan
+from authorizerd.management.plan.errors import PlanError
+from authorizerd.management.plan.state import digest_acls
 from authorizerd.metadata.bounded_file import read_file
 from authorizerd.metadata.errors import MetadataLogError, PastRangeError
 from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
-from authorizerd.replay.acls.errors import AclSourceError
-from authorizerd.replay.acls.live import PROFILE, SCHEME, list_acls
 from authorizerd.replay.acls.log import LogState, find_log, read_log, sort_acls
+from authorizerd.replay.errors import AclSourceError
 from authorizerd.replay.text import parse_time
 
-CHECKPOINT_SUFFIX = ".checkpoint"
+CHECKPOINT_SUFFIX: Final = ".checkpoint"
+SCHEME: Final = "kafka://"
+"""Without an address, the cluster of the profile: see docs/command-line.md."""
+PROFILE: Final = "AUTHORIZERD_PROFILE"
+
+# -P: a folder named "authorizerd" in the working directory must not be imported.
+_LIST_ACLS: Final = (sys.executable, "-P", "-m", "authorizerd.cli.main", "acls")
+_ERROR_HEADING: Final = "Error while executing ACL command: "
 
 
 def read_acl_source(
@@ -115,3 +132,64 @@ def _parse(source: str, text: str, suffix: str) -> LogState:
         if loss.acl is None:
             raise AclSourceError(source, f"the file grants what ACLs cannot: {loss}")
     return LogState(sort_acls(map(DatedAcl, read.acls)))
+
+
+def list_acls(
+    source: str, command_config: Path | None, *, command: tuple[str, ...] = _LIST_ACLS
+) -> str:
+    """Return the listing of ``kafka://HOST:PORT[,HOST:PORT…]``; blocks for the command's own time.
+
+    Args:
+        source: ``kafka://`` alone for the cluster of the profile, which the command reads.
+        command_config: a properties file for the connection, as for ``acls --command-config``.
+
+    Raises:
+        AclSourceError: the address is malformed or missing, or the command failed.
+        UnicodeDecodeError: the listing is not UTF-8.
+    """
+    servers = source.removeprefix(SCHEME)
+    is_of_profile = source == SCHEME and command_config is None and bool(os.environ.get(PROFILE))
+    if not (servers or is_of_profile) or any(character in servers for character in "/?#@ "):
+        reason = f"expected an address of the form kafka://HOST:PORT, or a profile in {PROFILE}"
+        raise AclSourceError(source, reason)
+    words = [*command, *(() if is_of_profile else ("--bootstrap-server", servers)), "--list"]
+    if command_config is not None:
+        words += ["--command-config", str(command_config)]
+    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    if done.returncode:
+        listing = done.stdout.decode(errors="replace").splitlines()
+        errors = [line.strip() for line in listing if line.startswith(_ERROR_HEADING)]
+        errors += filter(None, map(str.strip, done.stderr.decode(errors="replace").splitlines()))
+        errors += [f"listing the ACLs failed with exit code {done.returncode}"]
+        raise AclSourceError(source, errors[0].removeprefix(_ERROR_HEADING))
+    return done.stdout.decode()
+
+
+def apply_plan(path: Path, present: AclSet) -> tuple[AclSet, AclSet]:
+    """Return the ACLs after the plan, and those before it, with the settings of the plan.
+
+    Raises:
+        AclSourceError: the file is not a plan, or the plan was made for other ACLs.
+    """
+    try:
+        plan = decode_plan(read_file(path))
+    except OSError as error:
+        raise AclSourceError(str(path), error.strerror or str(error)) from error
+    except PlanError as error:
+        raise AclSourceError(str(path), error.reason, error.place) from error
+    acls = list(dict.fromkeys(dated.acl for dated in present.acls))
+    if digest_acls(acls) != plan.made_for.digest:
+        raise AclSourceError(
+            present.source,
+            f"expected the {plan.made_for.acls:,} ACLs that {path} was made for, found "
+            f"{len(acls):,} different ones: make the plan again",
+        )
+    before = replace(
+        present,
+        super_users=plan.settings.super_users,
+        allow_everyone_if_no_acl_found=plan.settings.allow_everyone,
+    )
+    deleted = set(plan.changes.deleted)
+    kept = [acl for acl in acls if acl not in deleted]
+    after = before.with_acls([*kept, *plan.changes.created], f"{present.source}, after {path}")
+    return after, before

@@ -15,12 +15,12 @@ from authorizerd.cli.program.flag_values import parse_ratio
 from authorizerd.replay.options import (
     parse_file,
     parse_path,
+    read_client_settings,
     refuse,
     resolve_input,
     resolve_output,
 )
 from authorizerd.replay.plans import IngestPlan, LineLayout
-from authorizerd.replay.topic_options import read_client_settings
 from authorizerd.replay.topics import SCHEME, Topic, parse_topic
 
 EVENTS: Final = "events"

@@ -73,6 +73,7 @@ def read_logs(paths: Sequence[Path], logs: IngestPlan, since_ms: int | None) -> 
         ValueError: the time zone is unknown.
     """
     layout = logs.layout
+    _reader(layout)  # an unknown time zone is an error without a line, too
     regular = [path for path in paths if path.is_file()]
     files: dict[Path, TrafficFile] = {}
     try:

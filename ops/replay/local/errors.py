@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
+from authorizerd.replay.errors import ReplayError
+
 USE_SPARK: Final = (
     "use Spark: run authorizerd replay ingest and authorizerd replay whatif, and pass its "
     "whatif.json with --traffic-report"
 )
 
 
-class TrafficError(Exception):
+class TrafficError(ReplayError):
     """Recorded traffic cannot be evaluated; the text names the file, and what to do."""
 
 

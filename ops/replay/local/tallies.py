@@ -27,6 +27,9 @@ from authorizerd.acl.audit.recorded.event import Event, LineFormat, Reason
 from authorizerd.acl.audit.recorded.line import parse_line
 from authorizerd.replay.ingest.parse.beginnings import (
     CONTAINER,
+    JSON_HEAD,
+    NOT_JSON_REST,
+    ONE_JSON_TIME,
     ONE_TIME,
     REST,
     SECOND,
@@ -45,18 +48,12 @@ KEPT_BYTES_MAX: Final = 1024
 """Longer lines are parsed every time, so that memory for tails is bounded."""
 
 _match_container: Final = re.compile(CONTAINER.encode()).match
-_UTC: Final = "2[0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}"
-_match_head: Final = re.compile(
-    rf'{SECOND}|\{{(?:"version":[0-9]{{1,3}},)?"time":"(?P<utc>{_UTC})'.encode()
-).fullmatch
-"""The beginning of a line up to its second; this daemon's JSON lines have their times in UTC."""
+_match_head: Final = re.compile(f"{SECOND}|{JSON_HEAD}".encode()).fullmatch
+"""The beginning of a line up to its second."""
 _PLAIN: Final = re.compile(rf"\]? (?={REST})".encode())
 """The beginning of a plain line after its milliseconds."""
-_JSON: Final = re.compile(
-    rb'(?s)Z(?="(?!.*(?:\\|"time"|"(?:log|message|line|_raw|result)"[ \t]*:)))'
-)
-"""That of a JSON line, unless it may name its time twice or wrap a line that has another."""
-_ONE_JSON_TIME: Final = b'{"time":"2000-01-01T00:00:00.000Z'
+_JSON: Final = re.compile(rf'(?s)Z(?="(?!.*(?:{NOT_JSON_REST})))'.encode())
+"""That of a JSON line, unless its rest may say something else."""
 _MILLISECONDS: Final = {b"%03d" % number: number for number in range(1000)}
 
 
@@ -158,7 +155,7 @@ class Tallies:
         self._values: dict[Any, Any] = {}
         self._heads = _Memory(self._parse_head, SECONDS_MAX)
         self._plain = _Memory(partial(self._parse_tail, _PLAIN, ONE_TIME), TAILS_MAX)
-        self._json = _Memory(partial(self._parse_tail, _JSON, _ONE_JSON_TIME), TAILS_MAX)
+        self._json = _Memory(partial(self._parse_tail, _JSON, ONE_JSON_TIME + b"Z"), TAILS_MAX)
         self.is_sampled = False
         self.newest: dict[str, int] = {}
 

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from authorizerd.acl.text.printable import escape_unprintable
+from authorizerd.replay.errors import ReportError
 from authorizerd.replay.messages import EXIT_DONE
 from authorizerd.replay.options import parse_file
-from authorizerd.replay.report.difference_findings import assess_difference
-from authorizerd.replay.report.differences import compare
-from authorizerd.replay.report.errors import ReportError
+from authorizerd.replay.report.differences import assess_difference, compare
 from authorizerd.replay.report.findings import SYMBOLS, Finding, assess
 from authorizerd.replay.report.results import DECODERS, read_results
 from authorizerd.replay.text import encode_json, write_file
@@ -63,24 +62,26 @@ def run_report(parsed: argparse.Namespace) -> int:
     Raises:
         ReportError: a result cannot be read, or a file cannot be written.
     """
-    name = PAGE_NAME if parsed.against is None else DIFFERENCE_NAME
-    page_path = parsed.out or parsed.directory / name
-    json_path = _name_json(page_path)
-    findings, page, content = (
-        _report(parsed.directory)
-        if parsed.against is None
-        else _compare(parsed.against, parsed.directory)
+    page_path = parsed.out or parsed.directory / (
+        PAGE_NAME if parsed.against is None else DIFFERENCE_NAME
     )
+    json_path = _name_json(page_path)
+    if parsed.against is None:
+        findings, page, content = _report(parsed.directory)
+    else:
+        findings, page, content = _compare(parsed.against, parsed.directory)
     document = {"version": VERSION, "findings": findings, **content}
-    lines = []
-    for finding in findings:
-        lines += [f"{SYMBOLS[finding.state]} {finding.about}: {finding.text}"]
-        lines += [f"    {note}" for note in finding.notes]
     for path, text in ((json_path, encode_json(document)), (page_path, page)):
-        _write(path, text)
-    lines += [f"wrote {path}: {path.stat().st_size:,} bytes" for path in (page_path, json_path)]
-    for line in lines:
-        print(escape_unprintable(line))
+        try:
+            write_file(path, text)
+        except OSError as error:
+            raise ReportError(f"{path}: {error.strerror}") from error
+    for finding in findings:
+        print(escape_unprintable(f"{SYMBOLS[finding.state]} {finding.about}: {finding.text}"))
+        for note in finding.notes:
+            print(escape_unprintable(f"    {note}"))
+    for path in (page_path, json_path):
+        print(escape_unprintable(f"wrote {path}: {path.stat().st_size:,} bytes"))
     return EXIT_DONE
 
 
@@ -123,10 +124,3 @@ def _name_json(page_path: Path) -> Path:
             f"--out: {page_path}: {json_path.name} would overwrite a result; choose another name"
         )
     return json_path
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        write_file(path, text)
-    except OSError as error:
-        raise ReportError(f"{path}: {error.strerror}") from error

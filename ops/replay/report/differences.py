@@ -1,22 +1,27 @@
 """Compare the results of two runs: their inputs, their figures, and their lists.
 
 **Invariant:** every number and text of two results is compared, except those that name or time a
-run. An item that only one of two lists has is certain only if both lists are complete.
+run. An item that only one of two lists has is certain only if both lists are complete. A finding is
+"good" only if two results, or all of their inputs, are equal.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 import msgspec
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
+from authorizerd.replay.errors import ReportError
 from authorizerd.replay.load.report import LoadReport
-from authorizerd.replay.report.errors import ReportError
+from authorizerd.replay.report.findings import Finding, State
 from authorizerd.replay.report.results import ResultFile, Results
+from authorizerd.replay.report.wording import cut, format_change, format_significant
+from authorizerd.replay.text import format_count
 from authorizerd.replay.usage.report import UsageReport
-from authorizerd.replay.whatif.report import Changed, Detail, WhatIf
+from authorizerd.replay.whatif.report import Changed, WhatIf
 
 KINDS: Final = ("whatif", "load", "usage", "ingest")
 """The kinds of result in the order of the page."""
@@ -47,6 +52,11 @@ _NOT_COMPARED: Final = {
     *("by_principal", "by_resource", "by_operation", "details"),
 }
 """The name and the times of a run, and lists that are compared item by item, or drawn."""
+
+_MAY_BE_IN_BOTH: Final = (
+    "The lists contain only the most frequent changes, so some of these may be in both runs."
+)
+_NOISE: Final = "Even identical runs differ. Repeat both before you draw conclusions."
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -120,16 +130,14 @@ def compare(was: Results, now: Results, names: tuple[str, str]) -> Difference:
 
 def _compare(kind: str, was: Any, now: Any) -> Comparison:  # noqa: ANN401 - two results of one kind
     before, after = (dict(_flatten(msgspec.to_builtins(each))) for each in (was, now))
-    inputs: list[Change] = []
-    figures: list[Change] = []
+    rows: dict[bool, list[Change]] = {True: [], False: []}
     for path in after | before:
-        change = Change(
-            item=(": ".join(path).replace("_", " "),), was=before.get(path), now=after.get(path)
-        )
+        name = ": ".join(path).replace("_", " ")
+        change = Change(item=(name,), was=before.get(path), now=after.get(path))
         if not change.was is change.now is None:
-            (inputs if path[0] in _INPUTS[kind] else figures).append(change)
-    changes = {title: each for title, each in _list_changes(was, now) if each.rows}
-    return Comparison(is_equal=was == now, inputs=inputs, figures=figures, changes=changes)
+            rows[path[0] in _INPUTS[kind]].append(change)
+    changes = {title: each for title, each in _compare_lists(was, now) if each.rows}
+    return Comparison(is_equal=was == now, inputs=rows[True], figures=rows[False], changes=changes)
 
 
 def _flatten(
@@ -150,41 +158,39 @@ def _flatten(
             yield path, value
 
 
-def _list_changes(was: object, now: object) -> Iterator[tuple[str, Changes]]:
+def _compare_lists(was: object, now: object) -> Iterator[tuple[str, Changes]]:
     match was, now:
         case WhatIf(), WhatIf():
-            yield from _compare_decisions("denied", was.newly_denied, now.newly_denied)
-            yield from _compare_decisions("allowed", was.newly_allowed, now.newly_allowed)
+            yield from _compare_decisions("denied", DENIED, was.newly_denied, now.newly_denied)
+            yield from _compare_decisions("allowed", ALLOWED, was.newly_allowed, now.newly_allowed)
         case UsageReport(), UsageReport():
-            rows = _compare_items(_list_uses(was), _list_uses(now))
+            rows = _compare_items(*map(_list_uses, (was, now)))
             # ACLs that are no longer used come first.
             rows.sort(key=lambda row: row.was != "used")
             yield USE, Changes(columns=_ACL, rows=rows)
-            rows = _compare_items(_list_suggestions(was), _list_suggestions(now))
+            rows = _compare_items(*map(_list_suggestions, (was, now)))
             yield SUGGESTIONS, Changes(columns=_ACL, rows=rows)
         case LoadReport(), LoadReport():
-            rows = _compare_items(_list_verdicts(was), _list_verdicts(now))
-            yield THRESHOLDS, Changes(columns=("Threshold",), rows=rows)
+            verdicts: list[dict[Item, Value]] = [
+                {(each.threshold,): "held" if each.passed else "failed" for each in load.thresholds}
+                for load in (was, now)
+            ]
+            yield THRESHOLDS, Changes(columns=("Threshold",), rows=_compare_items(*verdicts))
 
 
-def _compare_decisions(which: str, was: Changed, now: Changed) -> Iterator[tuple[str, Changes]]:
-    before, after = ({_name(detail): detail for detail in side.details} for side in (was, now))
-    rows = _compare_items(
-        {item: each.events for item, each in before.items()},
-        {item: each.events for item, each in after.items()},
-        {item: each.candidate_rule for item, each in (before | after).items()},
-    )
-    alone = [row for row in rows if None in (row.was, row.now)]
-    both = [row for row in rows if None not in (row.was, row.now)]
+def _compare_decisions(
+    which: str, title: str, was: Changed, now: Changed
+) -> Iterator[tuple[str, Changes]]:
+    details = [{astuple(each)[:5]: each for each in side.details} for side in (was, now)]
+    events = ({item: each.events for item, each in side.items()} for side in details)
+    both: dict[bool, list[Change]] = {False: [], True: []}
+    for row in _compare_items(*events):
+        rule = (details[1].get(row.item) or details[0][row.item]).candidate_rule
+        both[None not in (row.was, row.now)].append(replace(row, rule=rule))
     is_certain = not (was.details_left_out or now.details_left_out)
-    title = DENIED if which == "denied" else ALLOWED
-    yield title, Changes(columns=_REQUEST, rows=alone, is_certain=is_certain)
+    yield title, Changes(columns=_REQUEST, rows=both[False], is_certain=is_certain)
     title = f"Newly {which} in both, for other numbers of events"
-    yield title, Changes(columns=_REQUEST, rows=both)
-
-
-def _name(each: Detail) -> Item:
-    return each.principal, each.host, each.operation, each.resource_type, each.resource_name
+    yield title, Changes(columns=_REQUEST, rows=both[True])
 
 
 def _list_uses(usage: UsageReport) -> dict[Item, Value]:
@@ -203,19 +209,91 @@ def _list_suggestions(usage: UsageReport) -> dict[Item, Value]:
     return listed | {astuple(each.acl): f"keep: {each.reason}" for each in kept}
 
 
-def _list_verdicts(load: LoadReport) -> dict[Item, Value]:
-    return {
-        (threshold.threshold,): "held" if threshold.passed else "failed"
-        for threshold in load.thresholds
-    }
-
-
-def _compare_items(
-    was: Mapping[Item, Value], now: Mapping[Item, Value], rules: Mapping[Item, str] | None = None
-) -> list[Change]:
+def _compare_items(was: Mapping[Item, Value], now: Mapping[Item, Value]) -> list[Change]:
     """Return the items with different values: those in ``now`` in its order, then the others."""
-    return [
-        Change(item=item, was=was.get(item), now=now.get(item), rule=(rules or {}).get(item))
-        for item in {**now, **was}
-        if was.get(item) != now.get(item)
-    ]
+    rows = (Change(item=item, was=was.get(item), now=now.get(item)) for item in {**now, **was})
+    return [row for row in rows if row.differs]
+
+
+def assess_difference(difference: Difference) -> Iterator[Finding]:
+    """Yield all findings, first whether the inputs were the same."""
+    yield _of_inputs(difference)
+    runs = cut(difference.was.name), cut(difference.now.name)
+    for kind, comparison in difference.results.items():
+        if comparison.is_equal:
+            yield Finding(kind, "good", "No difference: the results are equal")
+            continue
+        changes = comparison.changes
+        if DENIED in changes:
+            yield from _of_decisions(changes[DENIED], "newly denied", "bad", runs)
+        if ALLOWED in changes:
+            yield from _of_decisions(changes[ALLOWED], "newly allowed", "doubtful", runs)
+        yield from _of_acls(changes)
+        yield from _of_load(comparison)
+        differing = sum(row.differs for row in comparison.figures)
+        text = f"{differing:,} of {format_count(len(comparison.figures), 'figure')} differ"
+        yield Finding(kind, "plain", text)
+    for run in (difference.was, difference.now):
+        for kind in (kind for kind in run.files if kind not in difference.results):
+            text = f"Only {cut(run.name)} has this result, so it is not compared"
+            yield Finding(kind, "doubtful", text)
+
+
+def _of_inputs(difference: Difference) -> Finding:
+    names = {
+        kind: ", ".join(str(row.item[0]) for row in comparison.inputs if row.differs)
+        for kind, comparison in difference.results.items()
+    }
+    notes = tuple(f"{kind}: {cut(listed)}" for kind, listed in names.items() if listed)
+    if notes:
+        return Finding("inputs", "plain", "The inputs differ", notes)
+    return Finding("inputs", "good", "The inputs are the same")
+
+
+def _of_decisions(
+    changes: Changes, what: str, state: State, runs: tuple[str, str]
+) -> Iterator[Finding]:
+    notes: tuple[str, ...] = ()
+    if not changes.is_certain:
+        what, notes, state = f"listed as {what}", (_MAY_BE_IN_BOTH,), "doubtful"
+    came = sum(row.was is None for row in changes.rows)
+    counts: tuple[tuple[int, str, State], ...] = (
+        (came, runs[1], state),
+        (len(changes.rows) - came, runs[0], "plain"),
+    )
+    for count, run, each in counts:
+        if count:
+            text = f"{format_count(count, 'distinct request')} {what} only in {run}"
+            yield Finding("whatif", each, text, notes)
+
+
+def _of_acls(changes: dict[str, Changes]) -> Iterator[Finding]:
+    if USE in changes:
+        moves = Counter(
+            f"{row.was or 'absent'} to {row.now or 'absent'}" for row in changes[USE].rows
+        )
+        counts = (f"{number:,} from {move}" for move, number in moves.items())
+        yield Finding("usage", "plain", f"ACLs: {', '.join(counts)}")
+    if SUGGESTIONS in changes:
+        rows = changes[SUGGESTIONS].rows
+        came, went = sum(row.was is None for row in rows), sum(row.now is None for row in rows)
+        text = f"Suggestions: {came:,} new, {went:,} gone, {len(rows) - came - went:,} changed"
+        yield Finding("usage", "plain", text)
+
+
+def _of_load(comparison: Comparison) -> Iterator[Finding]:
+    if THRESHOLDS in comparison.changes:
+        for row in comparison.changes[THRESHOLDS].rows:
+            text = f"Threshold {row.item[0]}: {row.was or 'absent'}, then {row.now or 'absent'}"
+            yield Finding("load", "bad" if row.now == "failed" else "plain", cut(text))
+    for row in comparison.figures:
+        match row.item[0], row.was, row.now:
+            case "valid", True, True:
+                pass
+            case "valid", _, _:
+                text = "A run is invalid or sent nothing: its figures say nothing about the target"
+                yield Finding("load", "doubtful", text)
+            case "latency: corrected: p99 ms", float(was), float(now):
+                before, after = format_significant(was, "ms"), format_significant(now, "ms")
+                text = f"Corrected p99: {before}, then {after} ({format_change(was, now)})"
+                yield Finding("load", "plain", text, (_NOISE,))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import files
 from itertools import islice
@@ -21,17 +22,20 @@ from markupsafe import Markup
 
 from authorizerd.acl.model import Code, Operation, ResourceType
 from authorizerd.acl.text.printable import escape_unprintable
-from authorizerd.replay.report import heat_map, load_plots, wording
+from authorizerd.replay.report import plots, wording
 from authorizerd.replay.report.differences import KINDS, Difference
 from authorizerd.replay.report.findings import SYMBOLS, Finding
 from authorizerd.replay.report.results import Results
 from authorizerd.replay.text import format_count
 from authorizerd.replay.usage.report import UsedAcl
+from authorizerd.replay.whatif.report import Detail
 
 ROWS_MAX: Final = 1_000
 CHARACTERS_MAX: Final = 600_000
-BARS_MAX: Final = 10
-SUPER_USERS_MAX: Final = 20
+HEAT_ROWS_MAX: Final = 20
+HEAT_COLUMNS_MAX: Final = 16
+TONES: Final = tuple((tone, 10 ** (tone - 1)) for tone in range(1, 7))
+"""Each tone of a heat map and the lowest count that has it: one for each power of ten."""
 
 
 def make_page(title: str, results: Results, findings: Sequence[Finding]) -> str:
@@ -105,6 +109,41 @@ def name_question(question: Sequence[object]) -> list[str | None]:
     ]
 
 
+def make_heat_map(
+    details: Iterable[Detail], fields: Sequence[str]
+) -> tuple[list[str | None], list[tuple[str | None, list[int]]]]:
+    """Return the columns of a heat map, and each row's name and counts by column.
+
+    ``fields`` of a change together name a column; rows are principals. Those with the most events
+    come first; a name without its own row or column is counted under None, "others".
+    """
+    cells = [
+        (detail.principal, " ".join(getattr(detail, field) for field in fields), detail.events)
+        for detail in details
+    ]
+    rows = _rank(((row, number) for row, _, number in cells), HEAT_ROWS_MAX)
+    columns = _rank(((column, number) for _, column, number in cells), HEAT_COLUMNS_MAX)
+    counts = Counter[tuple[str | None, str | None]]()
+    for row, column, number in cells:
+        counts[row if row in rows else None, column if column in columns else None] += number
+    return columns, [(row, [counts[row, column] for column in columns]) for row in rows]
+
+
+def _rank(counted: Iterable[tuple[str, int]], limit: int) -> list[str | None]:
+    """Return the names with the highest sums, then None if there are others."""
+    sums = Counter[str]()
+    for name, number in counted:
+        sums[name] += number
+    ranked = sorted(sums, key=lambda name: (-sums[name], name))
+    return [*ranked[:limit], *([None] if len(ranked) > limit else [])]
+
+
+def get_tone(number: int) -> int:
+    """Return the tone of a count: its number of decimal digits, up to the last tone; 0 for 0."""
+    # Digits are exact; the logarithm of a power of ten may not be.
+    return min(len(str(number)), len(TONES)) if number > 0 else 0
+
+
 def _make_printable(value: object) -> object:
     if isinstance(value, str) and not isinstance(value, Markup):
         return escape_unprintable(value)
@@ -127,18 +166,18 @@ ENVIRONMENT.filters |= {
     "px": "{:.1f}".format,
     "share": wording.format_share,
     "significant": wording.format_significant,
+    "tick": plots.format_tick,
     "time": wording.format_time,
 }
 # Globals, not context: a macro that another template imports does not see the context.
 ENVIRONMENT.globals |= {
-    "BARS_MAX": BARS_MAX,
     "NAME_MAX": wording.NAME_MAX,
-    "RULE_MAX": wording.RULE_MAX,
-    "SUPER_USERS_MAX": SUPER_USERS_MAX,
     "SYMBOLS": SYMBOLS,
-    "heat_maps": heat_map,
-    "load_plots": load_plots,
+    "TONES": TONES,
+    "get_tone": get_tone,
+    "make_heat_map": make_heat_map,
     "name_question": name_question,
+    "plots": plots,
     "rank_by_use": rank_by_use,
     "render_rows": render_rows,
 }

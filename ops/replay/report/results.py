@@ -16,9 +16,9 @@ import msgspec
 
 from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.metadata.bounded_file import read_file
+from authorizerd.replay.errors import ReportError
 from authorizerd.replay.ingest.report import Ingested, decode_ingested
 from authorizerd.replay.load.report import LoadReport
-from authorizerd.replay.report.errors import ReportError
 from authorizerd.replay.usage.report import UsageReport, decode_usage
 from authorizerd.replay.whatif.report import WhatIf, decode_whatif
 

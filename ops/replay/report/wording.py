@@ -1,7 +1,7 @@
 """Numbers, times and names as the page shows them.
 
 **Invariant:** a number has its unit next to it or in the heading. A name is cut to ``NAME_MAX``
-characters, a rule to ``RULE_MAX``, and a cut text says how many characters are missing.
+characters, and a cut text says how many characters are missing.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
+from authorizerd.replay.text import parse_time
+
 NAME_MAX: Final = 160
-RULE_MAX: Final = 600
 MISSING: Final = "–"
 _TAIL: Final = 30
 
@@ -48,12 +49,10 @@ def format_time(iso: str | None) -> str:
     if iso is None:
         return MISSING
     try:
-        time = datetime.fromisoformat(iso)
-        if time.tzinfo is None:
-            time = time.replace(tzinfo=UTC)
-        return time.astimezone(UTC).replace(tzinfo=None).isoformat(" ", "seconds")
+        time = datetime.fromtimestamp(parse_time(iso) // 1000, UTC)
     except (ValueError, OverflowError):
         return cut(iso)
+    return time.replace(tzinfo=None).isoformat(" ", "seconds")
 
 
 def cut(text: str, longest: int = NAME_MAX) -> str:

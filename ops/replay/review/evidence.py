@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 from authorizerd.acl.model import Acl
 from authorizerd.management.plan.traffic import TrafficFile
 from authorizerd.replay.acl_set import AclSet
+from authorizerd.replay.errors import UsageError
 from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.recorded.tuples import Source
 from authorizerd.replay.text import format_time
-from authorizerd.replay.usage.errors import UsageError
 from authorizerd.replay.usage.evaluation import (
     Age,
     Window,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from authorizerd.replay.errors import ReplayError
 
-class JobError(Exception):
+
+class JobError(ReplayError):
     """Unusable input, or a cluster that cannot run the job; the text names it."""

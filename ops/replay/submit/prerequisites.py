@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from authorizerd.replay.submit.errors import SubmissionError
-from authorizerd.replay.submit.options import SparkOptions
+from authorizerd.replay.errors import SubmissionError
+from authorizerd.replay.submit.options import REMOTE_VARIABLE, SparkOptions
 
 _SPARK_MIN: Final = (4, 1)
 _SPARK_BELOW: Final = (5,)
@@ -32,13 +32,44 @@ _CONNECT_PORT: Final = 15002
 _CONNECT_SECONDS_MAX: Final = 20.0
 
 
+def make_environment(options: SparkOptions) -> dict[str, str]:
+    """Return the environment of the submission, and check what it needs unless it is only printed.
+
+    Raises:
+        SubmissionError: something is missing.
+    """
+    environment = dict(os.environ)
+    environment["PYTHONSAFEPATH"] = "1"  # do not import a folder named "authorizerd" here
+    environment.pop(REMOTE_VARIABLE, None)  # PySpark would use its server in place of a master
+    if options.remote is None:
+        environment["SPARK_HOME"] = str(find_spark_home(options.spark_home, environment))
+    if options.only_print:
+        return environment
+    if options.remote is None:
+        check_files(options)
+        check_java(environment)
+    else:
+        check_connect(options.remote)
+    return environment
+
+
 def find_spark_home(named: Path | None, environment: Mapping[str, str]) -> Path:
     """Return the home of Spark: the named one, SPARK_HOME's, or the installed pyspark's.
 
     Raises:
         SubmissionError: there is no Spark, or it is not Spark 4.1 or a later 4.x.
     """
-    home, origin = _home(named, environment)
+    if named is not None:
+        home, origin = named.absolute(), "--spark-home"
+    elif environment.get("SPARK_HOME"):
+        home, origin = Path(environment["SPARK_HOME"]).absolute(), "SPARK_HOME"
+    else:
+        installed = find_spec("pyspark")
+        if installed is None or installed.origin is None:
+            raise SubmissionError(
+                "Spark not found: install authorizerd[replay], set SPARK_HOME, or use --spark-home"
+            )
+        home, origin = Path(installed.origin).parent, "pyspark"
     # The jar's name contains the version, so no program has to be started.
     jars = (_CORE_JAR.fullmatch(path.name) for path in home.glob("jars/spark-core_*.jar"))
     found = next(filter(None, jars), None)
@@ -49,19 +80,6 @@ def find_spark_home(named: Path | None, environment: Mapping[str, str]) -> Path:
             f"{origin} is {home}, with Spark {found[1]}: expected Spark 4.1 or a later 4.x"
         )
     return home
-
-
-def _home(named: Path | None, environment: Mapping[str, str]) -> tuple[Path, str]:
-    if named is not None:
-        return named.absolute(), "--spark-home"
-    if environment.get("SPARK_HOME"):
-        return Path(environment["SPARK_HOME"]).absolute(), "SPARK_HOME"
-    installed = find_spec("pyspark")
-    if installed is None or installed.origin is None:
-        raise SubmissionError(
-            "Spark not found: install authorizerd[replay], set SPARK_HOME, or use --spark-home"
-        )
-    return Path(installed.origin).parent, "pyspark"
 
 
 def check_java(environment: Mapping[str, str]) -> None:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from authorizerd.acl.model import Acl
 from authorizerd.acl.notes import is_note
 from authorizerd.replay.acl_set import AclSet, DatedAcl
+from authorizerd.replay.errors import UsageError
 from authorizerd.replay.ingest.logs import find_live
 from authorizerd.replay.ingest.report import Ingested
 from authorizerd.replay.judging.index import AclIndex
@@ -23,7 +24,6 @@ from authorizerd.replay.plans import UsagePlan
 from authorizerd.replay.recorded.agreement import describe_contradiction
 from authorizerd.replay.recorded.tuples import Engine, Source, find_begin
 from authorizerd.replay.text import encode_json, format_time, parse_time
-from authorizerd.replay.usage.errors import UsageError
 from authorizerd.replay.usage.report import (
     HOW_TO_LOG_ALLOWED,
     LeftOutReport,
@@ -35,9 +35,11 @@ from authorizerd.replay.usage.report import (
     UsedAcl,
     WindowReport,
     named,
+    script,
+    script_comments,
+    summary,
 )
 from authorizerd.replay.usage.suggestions import Suggestions, compare, prove, suggest
-from authorizerd.replay.usage.summary import script, script_comments, summary
 from authorizerd.replay.usage.uses import AclUsage, Counted, Summed, sum_uses
 
 
@@ -233,10 +235,9 @@ def describe_suggestions(
     suggestions: Suggestions, usage: Mapping[Acl, AclUsage], proof: Proof
 ) -> SuggestionsReport:
     """Return ``suggestions`` as the report shows them."""
+    replaced, left_out = suggestions.replaced.items(), suggestions.left_out.items()
     return SuggestionsReport(
-        removals=tuple(
-            named(acl) for acl, narrower in suggestions.replaced.items() if not narrower
-        ),
+        removals=tuple(named(acl) for acl, narrower in replaced if not narrower),
         narrowings=tuple(
             NarrowingReport(
                 acl=named(wide),
@@ -244,11 +245,9 @@ def describe_suggestions(
                 events=usage[wide].alone.events + usage[wide].with_others.events,
                 narrower=tuple(map(named, narrower)),
             )
-            for wide, narrower in suggestions.replaced.items()
+            for wide, narrower in replaced
             if narrower
         ),
-        left_out=tuple(
-            LeftOutReport(acl=named(acl), reason=why) for acl, why in suggestions.left_out.items()
-        ),
-        proof=proof if suggestions.replaced else None,
+        left_out=tuple(LeftOutReport(acl=named(acl), reason=why) for acl, why in left_out),
+        proof=proof if replaced else None,
     )

@@ -25,12 +25,12 @@ from authorizerd.acl.snapshot import is_grant
 from authorizerd.acl.text.kafka_acls import why_inexpressible
 from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.replay.acl_set import AclSet
+from authorizerd.replay.errors import UsageError
 from authorizerd.replay.judging.asking import unasked_reason
 from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.recorded.rows import Rows
 from authorizerd.replay.recorded.tuples import RecordedTuple
 from authorizerd.replay.text import format_count
-from authorizerd.replay.usage.errors import UsageError
 from authorizerd.replay.usage.uses import NO_ACL, AclUsage, is_wide
 
 _LAST_ACL: Final = (

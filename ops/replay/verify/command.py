@@ -20,7 +20,7 @@ from authorizerd.acl.releases import Release
 from authorizerd.acl.text.printable import escape_json
 from authorizerd.cli.program.flag_values import parse_duration, parse_ratio
 from authorizerd.image.errors import ChangeError
-from authorizerd.replay.acls.errors import AclSourceError
+from authorizerd.replay.errors import AclSourceError
 from authorizerd.replay.ingest.options import (
     add_engine_argument,
     add_reading_arguments,
@@ -32,7 +32,7 @@ from authorizerd.replay.local.errors import NeedsSparkError, TrafficError
 from authorizerd.replay.local.tallies import Part, Summand
 from authorizerd.replay.local.traffic import count_logs, sum_lines
 from authorizerd.replay.messages import EXIT_DENIED, EXIT_DONE
-from authorizerd.replay.options import parse_path, refuse
+from authorizerd.replay.options import parse_path, read_client_settings, refuse
 from authorizerd.replay.plans import IngestPlan
 from authorizerd.replay.submit.options import (
     SparkOptions,
@@ -42,7 +42,6 @@ from authorizerd.replay.submit.options import (
     why_spark,
 )
 from authorizerd.replay.text import encode_json
-from authorizerd.replay.topic_options import read_client_settings
 from authorizerd.replay.topics import SCHEME
 from authorizerd.replay.verify.causes import find_differences
 from authorizerd.replay.verify.history import History

@@ -14,8 +14,8 @@ from authorizerd.metadata.errors import MetadataLogError
 from authorizerd.metadata.live_files import read_live
 from authorizerd.metadata.past.past_log import PastLog, TimedBatch
 from authorizerd.replay.acl_set import DatedAcl
-from authorizerd.replay.acls.errors import AclSourceError
 from authorizerd.replay.acls.log import apply_dated, find_log, read_earliest
+from authorizerd.replay.errors import AclSourceError
 from authorizerd.replay.verify.history import ALWAYS, History, State
 
 

@@ -10,15 +10,21 @@ from typing import Final
 from authorizerd.cli.program.flag_values import parse_count, parse_duration
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.acls.options import add_acl_arguments, read_acl_set
-from authorizerd.replay.acls.planned import apply_plan
+from authorizerd.replay.acls.reading import apply_plan
 from authorizerd.replay.ingest.options import (
     add_recorded_arguments,
     make_ingest_plan,
     resolve_events,
 )
-from authorizerd.replay.options import is_uri, parse_file, parse_path, refuse, resolve_output
+from authorizerd.replay.options import (
+    is_uri,
+    parse_file,
+    parse_path,
+    read_client_settings,
+    refuse,
+    resolve_output,
+)
 from authorizerd.replay.plans import FollowPlan, WhatIfPlan
-from authorizerd.replay.topic_options import read_client_settings
 from authorizerd.replay.topics import parse_topic
 from authorizerd.replay.window_options import add_window_arguments
 

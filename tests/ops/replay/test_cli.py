@@ -3,6 +3,7 @@ import re
 import shlex
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -21,6 +22,7 @@ Current ACLs for resource `ResourcePattern(resourceType=TOPIC, name=orders, patt
  \t(principal=User:alice, host=*, operation=READ, permissionType=ALLOW)
 """  # noqa: W291 - as kafka-acls prints it
 
+P = TypeVar("P", bound=Plan)
 EXIT_CODE = 3
 """Returned by the double of ``submit``."""
 
@@ -37,11 +39,13 @@ class Submitted:
         self.options.append(options)
         return EXIT_CODE
 
-    def run(self, words: str) -> Plan:
+    def run(self, words: str, kind: type[P]) -> P:
         """Run the command on Spark and return the plan that it submits."""
-        engine = ["--engine", "spark"] if words.startswith(("ingest", "usage", "whatif")) else []
+        engine = [] if kind is FollowPlan else ["--engine", "spark"]
         assert cli.main([*words.split(), *engine]) == EXIT_CODE
-        return self.plans[-1]
+        plan = self.plans[-1]
+        assert isinstance(plan, kind)
+        return plan
 
 
 @pytest.fixture
@@ -51,17 +55,18 @@ def submitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Submitted:
     monkeypatch.setattr(submitter, "submit", made)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "events").mkdir()
-    (tmp_path / "acls.txt").write_text(ACLS)
-    (tmp_path / "none.txt").write_text("")
+    for name, text in (("acls.txt", ACLS), ("none.txt", ""), ("none.yaml", "acls: []\n")):
+        (tmp_path / name).write_text(text)
+    (tmp_path / "client.properties").write_text("ssl.key.password=hidden")
     (tmp_path / "loop").symlink_to("loop")
-    (tmp_path / "none.yaml").write_text("acls: []\n")
     return made
 
 
 def test_ingest_makes_local_paths_absolute(submitted: Submitted, tmp_path: Path) -> None:
     plan = submitted.run(
         "ingest --input events --input logs/*.log hdfs://name/audit --out out --tz +02:00"
-        " --max-bad-ratio 0.5 --format kafka --line-field event.original"
+        " --max-bad-ratio 0.5 --format kafka --line-field event.original",
+        IngestPlan,
     )
     assert plan == IngestPlan(
         inputs=(f"{tmp_path}/events", f"{tmp_path}/logs/*.log", "hdfs://name/audit"),
@@ -70,11 +75,19 @@ def test_ingest_makes_local_paths_absolute(submitted: Submitted, tmp_path: Path)
         bad_ratio_max=0.5,
     )
     assert submitted.options == [SparkOptions()]
+    plan = submitted.run(
+        "ingest --input kafka://a:1,b:2/audit events --command-config client.properties --out out",
+        IngestPlan,
+    )
+    assert plan.inputs == (f"{tmp_path}/events",)
+    settings = {"ssl.key.password": "hidden"}
+    assert plan.topics == (Topic(servers="a:1,b:2", name="audit", settings=settings),)
+    assert plan.sources == (f"{tmp_path}/events", "kafka://a:1,b:2/audit")
+    assert "hidden" not in repr(plan)
     days = {(datetime.now(UTC) - timedelta(days=30)).date().isoformat()}
-    plan = submitted.run("ingest --input events --out out --expire 30 --engine spark")
+    expiring = submitted.run(f"{INGEST} --expire 30 --engine spark", IngestPlan)
     days.add((datetime.now(UTC) - timedelta(days=30)).date().isoformat())
-    assert isinstance(plan, IngestPlan)
-    assert plan.first_day in days
+    assert expiring.first_day in days
 
 
 @pytest.mark.parametrize("where", ["--master spark://host:7077", "--remote sc://host", "--remote"])
@@ -83,90 +96,61 @@ def test_paths_are_unchanged_for_a_cluster(
 ) -> None:
     """This machine cannot tell whether they exist there."""
     monkeypatch.setenv("SPARK_REMOTE", "sc://host")
-    plan = submitted.run(f"ingest --input not/here --out events {where}")
+    plan = submitted.run(f"ingest --input not/here --out events {where}", IngestPlan)
     assert submitted.options[-1].remote == ("sc://host" if "remote" in where else None)
-    assert isinstance(plan, IngestPlan)
     assert (plan.inputs, plan.out) == (("not/here",), "events")
 
 
-def test_whatif_reads_both_sets_of_acls_here(submitted: Submitted, tmp_path: Path) -> None:
-    words = "whatif --events events --acls acls.txt --out out"
-    plan = submitted.run(
-        f"{words} --baseline-acls none.txt --super-users User:admin;User:root;"
-        " --allow-everyone-if-no-acl-found"
-    )
-    assert isinstance(plan, WhatIfPlan)
-    assert plan.events == f"{tmp_path}/events"
+@pytest.mark.parametrize(("more", "users", "is_open"), [
+    ("--super-users User:admin;User:root; --allow-everyone-if-no-acl-found",
+     ("User:admin", "User:root"), True),
+    ("", None, None),
+    ("--super-users= --allow-everyone-if-no-acl-found false", (), False),
+])  # fmt: skip
+def test_whatif_reads_both_sets_of_acls_here(
+    submitted: Submitted, tmp_path: Path, more: str, users: object, is_open: object
+) -> None:
+    plan = submitted.run(f"{WHATIF} --baseline-acls none.txt {more}", WhatIfPlan)
+    assert (plan.events, plan.overwrite) == (f"{tmp_path}/events", False)
     assert [item.acl.operation for item in plan.candidate.acls] == [Operation.READ]
     assert plan.baseline is not None
     assert plan.baseline.acls == ()
     for read in (plan.candidate, plan.baseline):
-        assert read.super_users == ("User:admin", "User:root")
-        assert read.allow_everyone_if_no_acl_found
-    plan = submitted.run(f"{words} --overwrite")
-    assert isinstance(plan, WhatIfPlan)
-    assert plan.baseline is None
-    assert plan.overwrite
-    assert (plan.candidate.super_users, plan.candidate.allow_everyone_if_no_acl_found) == (
-        None,
-    ) * 2
+        assert (read.super_users, read.allow_everyone_if_no_acl_found) == (users, is_open)
+    plan = submitted.run(f"{WHATIF} --overwrite", WhatIfPlan)
+    assert (plan.baseline, plan.overwrite) == (None, True)
     assert (plan.lookback_days, plan.since_ms) == (None, None)
-    plan = submitted.run(f"{words} --lookback 36h --min-allowed 7")
-    assert isinstance(plan, WhatIfPlan)
+    plan = submitted.run(f"{WHATIF} --lookback 36h --min-allowed 7", WhatIfPlan)
     assert (plan.lookback_days, plan.since_ms, plan.allowed_min) == (1.5, None, 7)
-    plan = submitted.run(f"{words} --super-users= --allow-everyone-if-no-acl-found false")
-    assert isinstance(plan, WhatIfPlan)
-    assert (plan.candidate.super_users, plan.candidate.allow_everyone_if_no_acl_found) == (
-        (),
-        False,
-    )
 
 
 def test_watch_of_a_topic_takes_its_options(submitted: Submitted, tmp_path: Path) -> None:
-    words = ["whatif", "--follow", "kafka://a:1,b:2/audit", *["--acls", "acls.txt", "--out", "out"]]
-    assert cli.main(words) == EXIT_CODE
-    (tmp_path / "client.properties").write_text("ssl.key.password=hidden")
-    (tmp_path / "out/follow").mkdir(parents=True)  # the watch continues
-    more = "--interval 2m --duration 1d --from-beginning --tz +02:00"
-    more += " --line-field message --max-bad-ratio 0.5"
-    assert cli.main([*words, *more.split(), "--command-config", "client.properties"]) == EXIT_CODE
-    first, second = submitted.plans
-    assert isinstance(first, FollowPlan)
+    words = f"{WATCH} --follow kafka://a:1,b:2/audit"
+    first = submitted.run(words, FollowPlan)
     assert (first.interval_s, first.duration_s, first.from_beginning) == (30, None, False)
     assert first.whatif.candidate.acls
-    assert isinstance(second, FollowPlan)
+    (tmp_path / "out/follow").mkdir(parents=True)  # the watch continues
+    second = submitted.run(
+        f"{words} --interval 2m --duration 1d --from-beginning --tz +02:00 --line-field message"
+        " --max-bad-ratio 0.5 --command-config client.properties",
+        FollowPlan,
+    )
     assert (second.interval_s, second.duration_s, second.from_beginning) == (120, 86_400, True)
     assert second.ingest.layout == LineLayout(time_zone="+02:00", field="message")
-    assert second.ingest.bad_ratio_max == 0.5
-    assert not second.is_anew
+    assert (second.ingest.bad_ratio_max, second.is_anew) == (0.5, False)
     assert second.topic.settings == {"ssl.key.password": "hidden"}
     assert "hidden" not in repr(second)
     assert second.out == f"{tmp_path}/out"
 
 
-def test_ingest_takes_topics_beside_files(submitted: Submitted, tmp_path: Path) -> None:
-    (tmp_path / "client.properties").write_text("ssl.key.password=hidden")
-    plan = submitted.run(
-        "ingest --input kafka://a:1,b:2/audit events --command-config client.properties --out out"
-    )
-    assert isinstance(plan, IngestPlan)
-    assert plan.inputs == (f"{tmp_path}/events",)
-    settings = {"ssl.key.password": "hidden"}
-    assert plan.topics == (Topic(servers="a:1,b:2", name="audit", settings=settings),)
-    assert plan.sources == (f"{tmp_path}/events", "kafka://a:1,b:2/audit")
-    assert "hidden" not in repr(plan)
-
-
 def test_usage_takes_its_window_and_names_from_options(submitted: Submitted) -> None:
-    words = "usage --events events --acls acls.txt --names-max 7 --out out"
     for window, days, since_ms in (
         ("--lookback 1.5", 1.5, None),
         ("--lookback 12h", 0.5, None),
         ("--since 2026-11-21T16:31:06.718", None, 1_795_278_666_718),
         ("--since 2026-11-21T17:31:06.718+01:00", None, 1_795_278_666_718),
     ):
-        plan = submitted.run(f"{words} {window}")
-        assert isinstance(plan, UsagePlan)
+        plan = submitted.run(f"{USAGE} --names-max 7 {window}", UsagePlan)
         assert (plan.lookback_days, plan.since_ms, plan.names_max) == (days, since_ms, 7)
 
 
@@ -174,20 +158,16 @@ def test_every_spark_option_is_passed_on(submitted: Submitted) -> None:
     submitted.run(
         "ingest --input x --out y --master yarn --deploy-mode cluster --conf a=b --conf c=d=e"
         " --archives env.tar.gz#env --spark-home /spark --python ./env/bin/python"
-        " --print --verbose"
+        " --print --verbose",
+        IngestPlan,
     )
     assert submitted.options == [
         SparkOptions(
-            master="yarn",
-            deploy_mode="cluster",
-            conf=("a=b", "c=d=e"),
-            archives="env.tar.gz#env",
-            spark_home=Path("/spark"),
-            python="./env/bin/python",
-            only_print=True,
-            verbose=True,
+            master="yarn", deploy_mode="cluster", conf=("a=b", "c=d=e"),
+            archives="env.tar.gz#env", spark_home=Path("/spark"), python="./env/bin/python",
+            only_print=True, verbose=True,
         )
-    ]
+    ]  # fmt: skip
 
 
 INGEST = "ingest --input events --out o"
@@ -314,35 +294,30 @@ def test_only_overwrite_allows_a_directory_that_is_not_empty(
     submitted: Submitted, tmp_path: Path
 ) -> None:
     (tmp_path / "empty").mkdir()
-    assert not submitted.run("ingest --input events --out empty").overwrite
-    assert submitted.run("ingest --input events --out . --overwrite").overwrite
+    assert not submitted.run("ingest --input events --out empty", IngestPlan).overwrite
+    assert submitted.run("ingest --input events --out . --overwrite", IngestPlan).overwrite
 
 
-def make_plan_of_nothing() -> None:
+def make_plan_of_nothing(more: str = "") -> None:
     """Write a plan that deletes the ACL of ``acls.txt``, by settings of its own."""
-    words = "acls plan none.yaml --acls acls.txt --out plan.json --super-users User:root"
-    assert authorizerd([*words.split(), "--allow-everyone-if-no-acl-found"]) == 10
+    words = f"acls plan none.yaml --acls acls.txt --out plan.json {more}"
+    assert authorizerd(words.split()) == 10
 
 
-def test_whatif_compares_the_acls_before_and_after_a_plan(submitted: Submitted) -> None:
-    make_plan_of_nothing()
-    words = "whatif --events events --acls acls.txt --plan plan.json --out out"
-    plan = submitted.run(words)
-    assert isinstance(plan, WhatIfPlan)
+@pytest.mark.parametrize(("more", "users", "is_open"), [
+    ("--super-users User:root --allow-everyone-if-no-acl-found", ("User:root",), True),
+    ("", None, None),
+])  # fmt: skip
+def test_whatif_compares_the_acls_before_and_after_a_plan(
+    submitted: Submitted, more: str, users: object, is_open: object
+) -> None:
+    make_plan_of_nothing(more)
+    plan = submitted.run(f"{WHATIF} --plan plan.json", WhatIfPlan)
     assert plan.baseline is not None
     assert [dated.acl.principal for dated in plan.baseline.acls] == ["User:alice"]
-    assert plan.candidate.acls == ()
-    assert plan.candidate.digest == digest_of(())
+    assert (plan.candidate.acls, plan.candidate.digest) == ((), digest_of(()))
     for each in (plan.baseline, plan.candidate):
-        assert each.super_users == ("User:root",)
-        assert each.allow_everyone_if_no_acl_found
-    again = "acls plan none.yaml --acls acls.txt --out plan.json"
-    assert authorizerd(again.split()) == 10
-    plan = submitted.run(words)
-    assert isinstance(plan, WhatIfPlan)
-    assert (plan.candidate.super_users, plan.candidate.allow_everyone_if_no_acl_found) == (
-        None,
-    ) * 2
+        assert (each.super_users, each.allow_everyone_if_no_acl_found) == (users, is_open)
 
 
 @pytest.mark.parametrize(("words", "message"), [

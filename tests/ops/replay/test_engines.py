@@ -9,11 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from authorizerd.replay import cli, engines
+from authorizerd.replay.errors import SubmissionError
 from authorizerd.replay.local import counting
 from authorizerd.replay.local import table as tables
 from authorizerd.replay.plans import IngestPlan, Plan, UsagePlan, WhatIfPlan
 from authorizerd.replay.submit import submitter
-from authorizerd.replay.submit.errors import SubmissionError
 from authorizerd.replay.submit.options import SparkOptions
 from authorizerd.replay.usage.report import decode_usage
 from authorizerd.replay.whatif.report import WhatIf, decode_whatif

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.replay.options import PathError
+from authorizerd.replay.options import PathError, read_client_settings
 from authorizerd.replay.text import format_count, format_time, parse_time
-from authorizerd.replay.topic_options import read_client_settings
 from authorizerd.replay.topics import Topic, parse_topic
 
 LOG_IN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="a"'

@@ -1,4 +1,4 @@
-"""The plain beginning of a line: the broker's time, perhaps after a container's timestamp.
+"""The plain beginning of a line: its time, perhaps after a container's timestamp.
 
 **Invariant:** a plain beginning contains no marker and no other time that counts. So lines that
 differ only there are the same event at different times: it is enough to parse one of them, with
@@ -31,6 +31,15 @@ USUAL_SECOND: Final = (0, 21), rf"^\[{_SECOND},$"
 USUAL_MS: Final = (21, 26), r"^[0-9]{3}\] $"
 USUAL_REST: Final = 26, LINE_BYTES_MAX
 """Positions in a line with the usual beginning (no container timestamp), and its parts."""
+
+UTC_SECOND: Final = "2[0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}"
+JSON_HEAD: Final = rf'\{{(?:"version":[0-9]{{1,3}},)?"time":"(?P<utc>{UTC_SECOND})'
+"""The beginning of this daemon's JSON lines up to the second; they have their times in UTC."""
+ONE_JSON_TIME: Final = b'{"time":"2000-01-01T00:00:00.000'
+JSON_REST: Final = 'Z"'
+"""Follows the milliseconds of such a beginning."""
+NOT_JSON_REST: Final = r'\\|"time"|"(?:log|message|line|_raw|result)"[ \t]*:'
+"""Occurs in the rest of a JSON line that may name its time twice, or wrap a line with another."""
 
 LENGTH_MAX: Final = LINE_BYTES_MAX - len(ONE_TIME)
 """Longer lines are parsed unchanged.

@@ -8,7 +8,7 @@ is bounded by ``TEXTS_MAX`` and ``TEXT_BYTES_MAX``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import tzinfo
+from datetime import UTC, tzinfo
 from typing import Any, Final
 
 import msgspec
@@ -21,7 +21,11 @@ from authorizerd.acl.audit.recorded.line import parse_line
 from authorizerd.acl.audit.recorded.times import find_zone
 from authorizerd.replay.ingest.parse.beginnings import (
     BEGINNING,
+    JSON_HEAD,
+    JSON_REST,
     LENGTH_MAX,
+    NOT_JSON_REST,
+    ONE_JSON_TIME,
     ONE_TIME,
     REST,
     USUAL_MS,
@@ -62,6 +66,9 @@ TEXT_BYTES_MAX: Final = 128 * 1024 * 1024
 _FIELDS: Final = SCHEMA.names[SCHEMA.get_field_index("allowed") : SCHEMA.get_field_index("hash")]
 _VALUES: Final = pyarrow.schema([*map(SCHEMA.field, _FIELDS), SCHEMA.field("reason")])
 _TIMED: Final = rf"(?s)^{BEGINNING}(?P<rest>{REST}.*)$"
+_TIMED_JSON: Final = (
+    rf"(?s)^{JSON_HEAD.replace('utc', 'second')}\.(?P<ms>[0-9]{{3}})(?P<rest>{JSON_REST}.*)$"
+)
 _NO_VALUES: Final = (None,) * len(Event.__struct_fields__)
 
 
@@ -140,9 +147,9 @@ class EventReader:
         Both are null for a line that is too long, has no plain beginning, or has an impossible
         time.
         """
-        seconds, ms, rest = _divide(lines)
+        seconds, ms, rest = _divide(lines, has_json=self._field is None)
         begins = [
-            parse_second(second.strip(b"[,"), self._zone)
+            parse_second(second.strip(b"[,"), UTC if b"T" in second else self._zone)
             for second in seconds.dictionary.to_pylist()
         ]
         begin_ms = pyarrow.array(begins, pyarrow.int64()).take(seconds.indices)
@@ -156,16 +163,19 @@ class EventReader:
     def _find(self, texts: pyarrow.BinaryArray) -> pyarrow.Int64Array:
         """Return the number of each distinct text after a plain beginning.
 
-        It is null if ``REST`` does not follow the beginning.
+        It is null if neither ``REST`` nor ``JSON_REST`` follows the beginning.
         """
         known = self.texts.numbers
         numbers = pyarrow.array(map(known.get, texts.to_pylist()), pyarrow.int64())
         is_new = numbers.is_null()
         new = texts.filter(is_new)
-        lines = compute.binary_join_element_wise(ONE_TIME, new, b"")
+        is_json = compute.starts_with(new, JSON_REST)
+        one_time = compute.if_else(is_json, ONE_JSON_TIME, ONE_TIME)
+        lines = compute.binary_join_element_wise(one_time, new, b"")
         may_be_plain = self._line_format != "json" and self._field is None
         is_plain = compute.and_(are_plain(lines), may_be_plain)
-        is_other = compute.and_not(compute.match_substring_regex(new, f"^{REST}"), is_plain)
+        is_known = compute.or_(is_json, compute.match_substring_regex(new, f"^{REST}"))
+        is_other = compute.and_not(is_known, is_plain)
         self._look_for_sample(new.filter(is_plain))
         for learned, rows in (
             (new.filter(is_plain), _read_plain(lines.filter(is_plain))),
@@ -317,7 +327,7 @@ def split_blocks(blocks: Iterable[memoryview]) -> Iterator[pyarrow.BinaryArray]:
 
 
 def _divide(
-    lines: pyarrow.BinaryArray,
+    lines: pyarrow.BinaryArray, *, has_json: bool
 ) -> tuple[pyarrow.DictionaryArray, pyarrow.DictionaryArray, pyarrow.BinaryArray]:
     """Return the second, the milliseconds and the text after each plain beginning, or null.
 
@@ -334,7 +344,13 @@ def _divide(
     rest = compute.binary_slice(lines, *USUAL_REST)
     is_other = compute.invert(compute.and_(*are_usual))
     if compute.any(is_other).as_py():
-        timed = compute.extract_regex(lines.filter(is_other), _TIMED)
+        others = lines.filter(is_other)
+        timed = compute.extract_regex(others, _TIMED)
+        if has_json and timed.null_count:
+            in_json = compute.extract_regex(others, _TIMED_JSON)
+            rest_of_json = compute.struct_field(in_json, "rest")
+            is_doubtful = compute.match_substring_regex(rest_of_json, NOT_JSON_REST)
+            timed = compute.coalesce(timed, compute.if_else(is_doubtful, None, in_json))
         second, ms, rest = (
             compute.replace_with_mask(part, is_other, compute.struct_field(timed, name))
             for name, part in (

@@ -25,8 +25,8 @@ from authorizerd.metadata.live_files import read_live
 from authorizerd.metadata.past.batch_index import BatchIndex
 from authorizerd.metadata.past.past_log import PastLog, TimedBatch, read_past
 from authorizerd.replay.acl_set import DatedAcl
-from authorizerd.replay.acls.errors import AclSourceError
 from authorizerd.replay.acls.log import find_log, read_earliest
+from authorizerd.replay.errors import AclSourceError
 from authorizerd.replay.verify.history import ALWAYS, History, State
 from authorizerd.replay.verify.log_states import apply_visible, read_visible
 

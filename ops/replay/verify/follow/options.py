@@ -9,8 +9,8 @@ from typing import Final
 from authorizerd.cli.program.flag_values import parse_address, parse_loopback
 from authorizerd.metadata.copy_directory import read_mark
 from authorizerd.metadata.errors import MetadataLogError
-from authorizerd.replay.acls.errors import AclSourceError
 from authorizerd.replay.acls.log import find_log
+from authorizerd.replay.errors import AclSourceError
 from authorizerd.replay.options import parse_file, refuse
 
 LISTEN: Final = "127.0.0.1:9183"

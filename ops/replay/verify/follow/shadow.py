@@ -23,7 +23,7 @@ from authorizerd.acl.releases import Release
 from authorizerd.acl.text.printable import escape_json
 from authorizerd.metadata.storage import DISK, Storage
 from authorizerd.protocol.verification import LATEST_MAX, Counts, Disagreement, Lag
-from authorizerd.replay.acls.errors import AclSourceError
+from authorizerd.replay.errors import AclSourceError
 from authorizerd.replay.judging.index import collector_off
 from authorizerd.replay.local.tallies import Part, Summand, Tallies
 from authorizerd.replay.plans import LineLayout

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.acls.reading import read_acl_source
+from authorizerd.replay.errors import UsageError
 from authorizerd.replay.local.table import TableEngine
 from authorizerd.replay.local.traffic import LogEngine
 from authorizerd.replay.plans import IngestPlan, UsagePlan, WhatIfPlan
@@ -27,7 +28,6 @@ from authorizerd.replay.recorded.rows import LocalRows, Rows
 from authorizerd.replay.recorded.tuples import Engine, RecordedTuple, Source
 from authorizerd.replay.text import encode_json
 from authorizerd.replay.usage import evaluation as usage
-from authorizerd.replay.usage.errors import UsageError
 from authorizerd.replay.usage.evaluation import evaluate
 from authorizerd.replay.usage.report import decode_usage
 from authorizerd.replay.whatif import evaluation as whatif

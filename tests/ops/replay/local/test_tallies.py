@@ -10,12 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from authorizerd.acl.audit.recorded.event import LINE_BYTES_MAX, LineFormat, Reason
+from authorizerd.acl.audit.recorded.event import LINE_BYTES_MAX, Event, LineFormat, Reason
+from authorizerd.acl.audit.recorded.line import parse_line
 from authorizerd.acl.audit.recorded.times import find_zone
 from authorizerd.acl.decision import is_allowed
 from authorizerd.acl.model import Acl, Operation, Question, ResourceType
 from authorizerd.acl.releases import Release
 from authorizerd.acl.text.named_acl import parse_acl
+from authorizerd.replay.ingest.parse import columns as columns_module
 from authorizerd.replay.ingest.parse.beginnings import parse_second
 from authorizerd.replay.ingest.parse.columns import EventReader
 from authorizerd.replay.judging.index import AclIndex
@@ -140,10 +142,17 @@ def test_json_lines_are_read_like_each_line(zone: str, line_format: LineFormat) 
     ]
     lines += [line[:-1] for line in lines]
     lines += [b"2026-11-21T17:00:00.9Z stdout F " + line for line in lines]
-    expected = sums_of_columns(lines, zone, line_format)
-    assert sums_of(lines, lines, zone=zone, line_format=line_format) == {
-        counted: (2 * count, *sums) for counted, (count, *sums) in expected.items()
-    }
+    parsed = [parse_line(line, find_zone(zone), line_format) for line in (*lines, *lines)]
+    expected = sums_of_rows(
+        [
+            (Summand._make(getattr(one, name) for name in Summand._fields), one.at_ms)
+            if isinstance(one, Event)
+            else (one, None)
+            for one in parsed
+        ]
+    )
+    assert sums_of(lines, lines, zone=zone, line_format=line_format) == expected
+    assert sums_of_columns(lines + lines, zone, line_format) == expected
 
 
 def test_line_with_an_endless_timestamp_of_a_container_is_too_long() -> None:
@@ -171,10 +180,14 @@ def test_line_of_maximum_length_is_not_lengthened(size: int) -> None:
 def test_lines_that_differ_in_time_are_parsed_once(
     function: str, line: bytes, count: int, parsed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    lines = [line % number for number in range(count)]
     calls = record_calls(monkeypatch, tallies_module, function)
-    sums = sums_of([line % number for number in range(count)])
+    sums = sums_of(lines)
     assert [lines for lines, _, _ in sums.values()] == [count]
     assert len(calls) == parsed
+    calls = record_calls(monkeypatch, columns_module, function)
+    assert sums_of_columns(lines, "UTC", "auto") == sums
+    assert len(calls) <= parsed, "plain lines need no call at all"
 
 
 @pytest.mark.parametrize("name", ["TAILS_MAX", "KEPT_BYTES_MAX", "SECONDS_MAX"])

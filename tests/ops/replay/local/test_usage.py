@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from authorizerd.acl.model import Acl
 from authorizerd.acl.text.named_acl import parse_acl
 from authorizerd.management.plan.traffic import TrafficChange, TrafficCount, TrafficEvidence
+from authorizerd.replay.errors import UsageError
 from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.local import table
 from authorizerd.replay.local.errors import NeedsSparkError, TrafficError
@@ -22,7 +23,6 @@ from authorizerd.replay.local.tallies import Tallies
 from authorizerd.replay.local.traffic import LogEngine, read_traffic
 from authorizerd.replay.plans import IngestPlan, LineLayout, UsagePlan
 from authorizerd.replay.usage import evaluation
-from authorizerd.replay.usage.errors import UsageError
 from tests.ops.replay.acl_sets import acl_set_of, topic_read
 from tests.ops.replay.recorded_events import START, Event, damage_rows, write_events
 from tests.support.recorded_use import LAST_CLIENT_LINE, RecordedUse, read_recorded_use

@@ -1,7 +1,6 @@
 """Read a page as a browser does, with Python's own parser."""
 
 import html.parser
-import xml.etree.ElementTree as ElementTree
 
 from hypothesis import strategies as st
 
@@ -69,8 +68,3 @@ class Elements(html.parser.HTMLParser):
 def call_macro(template: str, name: str, *arguments: object, **options: object) -> str:
     macro = getattr(ENVIRONMENT.get_template(template).module, name)
     return str(macro(*arguments, **options))
-
-
-def parse_macro(template: str, name: str, *arguments: object) -> ElementTree.Element:
-    """Return what a macro renders, which must be well-formed XML."""
-    return ElementTree.fromstring(call_macro(template, name, *arguments))

@@ -3,7 +3,6 @@ import hashlib
 import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,16 +10,16 @@ import pytest
 from hypothesis import given, settings
 
 from authorizerd.acl.text.printable import escape_unprintable
-from authorizerd.replay.report.difference_findings import assess_difference
-from authorizerd.replay.report.differences import Change, compare
+from authorizerd.replay.report.differences import Change, assess_difference, compare
 from authorizerd.replay.report.findings import assess
 from authorizerd.replay.report.rendering import make_difference_page, make_page
-from authorizerd.replay.report.results import ResultFile, Results, read_results
+from authorizerd.replay.report.results import ResultFile, Results
 from authorizerd.replay.report.wording import NAME_MAX
 from authorizerd.replay.whatif.report import NOTHING_CHANGED, OperationCount
 from tests.ops.replay.report import examples
 from tests.ops.replay.report.elements import HOSTILE, Elements, call_macro
-from tests.ops.replay.report.examples import dry_run, ingested, load, usage, whatif, write_results
+from tests.ops.replay.report.examples import dry_run, ingested, load, usage, whatif
+from tests.support.sizes import size
 
 
 def make(title: str = "run", **results: Any) -> str:  # noqa: ANN401 - one result of each kind
@@ -28,11 +27,15 @@ def make(title: str = "run", **results: Any) -> str:  # noqa: ANN401 - one resul
     return make_page(title, found, [*assess(found)])
 
 
+def all_of(name: str) -> dict[str, Any]:
+    """Return results of each kind with this name everywhere."""
+    return {
+        "ingest": ingested(name), "whatif": whatif(name), "usage": usage(name), "load": load(name),
+    }  # fmt: skip
+
+
 def make_full(name: str, title: str = "run") -> str:
-    """Return a page of all results with this name everywhere."""
-    return make(
-        title, ingest=ingested(name), whatif=whatif(name), usage=usage(name), load=load(name)
-    )
+    return make(title, **all_of(name))
 
 
 def make_difference(name: str, title: str = "run") -> str:
@@ -40,11 +43,11 @@ def make_difference(name: str, title: str = "run") -> str:
     was, now = (
         Results(
             files=dict.fromkeys(examples.KINDS, ResultFile(path=each, bytes=1, sha256="0")),
-            texts={}, ingest=ingested(each), whatif=whatif(each), usage=usage(each),
-            load=load(each),
+            texts={},
+            **all_of(each),
         )
         for each in ("before", name)
-    )  # fmt: skip
+    )
     difference = compare(was, now, ("before", title))
     return make_difference_page(difference, was, now, [*assess_difference(difference)])
 
@@ -54,7 +57,7 @@ INNOCENT = {make: Elements(make("innocent")) for make in MAKERS}
 
 
 @pytest.mark.parametrize("make_one", MAKERS)
-@settings(max_examples=40)
+@settings(max_examples=size(20, 100))
 @given(HOSTILE)
 def test_hostile_name_changes_no_element_or_code(make_one: Callable[..., str], name: str) -> None:
     html = make_one(name, name)
@@ -70,8 +73,9 @@ def test_hostile_name_changes_no_element_or_code(make_one: Callable[..., str], n
 
 
 @pytest.mark.parametrize("make_one", MAKERS)
-def test_page_may_load_nothing(make_one: Callable[..., str]) -> None:
+def test_page_may_load_nothing_and_is_equal_for_equal_results(make_one: Callable[..., str]) -> None:
     html = make_one("x")
+    assert make_one("x") == html, "equal results make equal pages"
     elements = Elements(html)
     policies = [
         attributes["content"]
@@ -90,18 +94,16 @@ def test_page_may_load_nothing(make_one: Callable[..., str]) -> None:
     assert all(str(link["href"]).startswith("#") for link in elements.attributes_of("a"))
 
 
-@pytest.mark.parametrize("make_one", MAKERS)
-def test_equal_results_make_equal_pages(make_one: Callable[..., str]) -> None:
-    assert make_one("x") == make_one("x")
+def check_links(elements: Elements, expected: list[str]) -> None:
+    """Check that the page has these sections, and a link to each."""
+    assert [attributes["id"] for _, attributes in elements.tags if "id" in attributes] == expected
+    links = [link["href"] for link in elements.attributes_of("a")]
+    assert links == [f"#{place}" for place in expected]
 
 
 def test_difference_shows_the_inputs_first_and_both_histograms_as_text() -> None:
     elements = Elements(make_difference("x", "friday"))
-    places = [attributes["id"] for _, attributes in elements.tags if "id" in attributes]
-    assert places == ["inputs", "whatif", "load", "usage", "ingest", "files"]
-    assert [link["href"] for link in elements.attributes_of("a")] == [
-        f"#{place}" for place in places
-    ]
+    check_links(elements, ["inputs", "whatif", "load", "usage", "ingest", "files"])
     plots = elements.attributes_of("svg")
     assert [plot["aria-label"] for plot in plots] == [
         "Histogram of corrected latency in both runs",
@@ -112,15 +114,12 @@ def test_difference_shows_the_inputs_first_and_both_histograms_as_text() -> None
 
 
 @pytest.mark.parametrize("kind", examples.KINDS)
-def test_one_result_is_enough_and_every_link_has_a_target(tmp_path: Path, kind: str) -> None:
-    write_results(tmp_path, kinds=[kind])
-    results = read_results(tmp_path)
-    elements = Elements(make_page("run", results, [*assess(results)]))
-    places = [attributes["id"] for _, attributes in elements.tags if "id" in attributes]
-    assert places == [kind, "files"]
-    assert [link["href"] for link in elements.attributes_of("a")] == [
-        f"#{place}" for place in places
-    ]
+def test_one_result_is_enough_and_every_link_has_a_target(kind: str) -> None:
+    result = {kind: all_of("x")[kind]}
+    files = {kind: ResultFile(path=f"{kind}.json", bytes=1, sha256="0")}
+    found = Results(files=files, texts={}, **result)
+    elements = Elements(make_page("run", found, [*assess(found)]))
+    check_links(elements, [kind, "files"])
     assert f"{kind}.json" in elements.texts
 
 
@@ -136,12 +135,12 @@ def test_page_says_what_it_leaves_out() -> None:
     text = Elements(make(whatif=whatif(newly_denied=examples.changed(left_out=250)))).text
     assert "of the 1 most frequent changes" in text
     assert "of 251 shown; 250 left out of this page, see whatif.json" in text
-
-
-def test_dry_run_shows_its_plan_and_no_figures() -> None:
     elements = Elements(make(load=dry_run()))
     assert "Dry run: no question was sent." in elements.texts
     assert "svg" not in elements.names
+    html = make_full("x" * 1_000_000)
+    assert len(html) < 200_000
+    assert f"[{1_000_000 - NAME_MAX:,} characters]" in html
 
 
 @pytest.mark.parametrize(("question", "expected"), [
@@ -153,12 +152,6 @@ def test_codes_of_a_question_are_named(question: list[object], expected: set[str
     mismatch = msgspec.structs.replace(mismatch, question=question)
     report = msgspec.structs.replace(load(), first_mismatches=[mismatch])
     assert expected <= set(Elements(make(load=report)).texts)
-
-
-def test_long_names_do_not_make_a_long_page() -> None:
-    html = make_full("x" * 1_000_000)
-    assert len(html) < 200_000
-    assert f"[{1_000_000 - NAME_MAX:,} characters]" in html
 
 
 @pytest.mark.parametrize(("names", "maps"), [(["READ"], 1), (["READ", "WRITE"], 2)])

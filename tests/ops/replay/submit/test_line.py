@@ -7,18 +7,24 @@ import socket
 import sys
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
+from authorizerd.replay.errors import SubmissionError
 from authorizerd.replay.messages import STOP_FILE
 from authorizerd.replay.submit import prerequisites
-from authorizerd.replay.submit.errors import SubmissionError
-from authorizerd.replay.submit.line import REDACTED, Line, connect_line, spark_submit_line
+from authorizerd.replay.submit.files import WorkDirectory
 from authorizerd.replay.submit.options import SparkOptions
-from authorizerd.replay.submit.prerequisites import check_connect, check_java, find_spark_home
+from authorizerd.replay.submit.prerequisites import (
+    check_connect,
+    check_files,
+    check_java,
+    find_spark_home,
+)
 from authorizerd.replay.submit.process import StoppedError, run_submission
-from authorizerd.replay.submit.work_directory import WorkDirectory
+from authorizerd.replay.submit.submitter import REDACTED, Line, connect_line, spark_submit_line
 from tests.ops.replay.submit.programs import write_java, write_program, write_spark
 
 FILES = WorkDirectory(Path("/job"), "code.zip")
@@ -115,15 +121,11 @@ def test_remote_line_hides_the_servers_token() -> None:
     assert not options.is_local
 
 
-@pytest.mark.parametrize("version", ["17", "17.0.15", "21.0.1", "25-ea"])
-def test_java_17_and_later_are_accepted(tmp_path: Path, version: str) -> None:
-    check_java({"JAVA_HOME": str(write_java(tmp_path, version)), "PATH": "/usr/bin:/bin"})
-
-
-def test_java_home_takes_precedence_over_the_path(tmp_path: Path) -> None:
-    new, old = write_java(tmp_path / "new", "21"), write_java(tmp_path / "old", "11")
-    path = f"{old}/bin:/usr/bin:/bin"
-    check_java({"JAVA_HOME": str(new), "PATH": path})
+def test_java_17_and_later_are_accepted_and_java_home_precedes_the_path(tmp_path: Path) -> None:
+    path = f"{write_java(tmp_path / 'old', '11')}/bin:/usr/bin:/bin"
+    for version in ("17", "17.0.15", "21.0.1", "25-ea"):
+        home = write_java(tmp_path / version, version)
+        check_java({"JAVA_HOME": str(home), "PATH": path})
     with pytest.raises(SubmissionError, match="java is Java 11; Spark 4 needs 17 or later"):
         check_java({"PATH": path})
 
@@ -142,22 +144,39 @@ def test_unusable_java_is_named(tmp_path: Path, program: str | None, said: str) 
         check_java({"JAVA_HOME": str(tmp_path), "PATH": "/usr/bin:/bin"})
 
 
+@pytest.mark.parametrize(("options", "said"), [
+    ({"python": "missing/python"}, "--python: missing/python: expected a program that can be run"),
+    ({"python": "audit.log"}, "--python: audit.log: expected a program that can be run"),
+    ({"archives": "missing.tgz#env"}, "--archives: missing.tgz: expected a file, found none"),
+    ({"archives": "audit.log,missing.tgz", "master": "yarn"}, "--archives: missing.tgz: expected"),
+    # Only Spark can find these.
+    ({"python": "./env/bin/python", "archives": "s3://a/env.tgz#env", "master": "yarn"}, None),
+    ({"archives": "file:/env/*.tgz,*.tgz,[ab].tgz"}, None),
+    ({"python": Path(sys.executable).name, "archives": "audit.log#env"}, None),
+])  # fmt: skip
+def test_missing_file_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, str], said: str | None
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
+    (tmp_path / "audit.log").touch()
+    with nullcontext() if said is None else pytest.raises(SubmissionError, match=f"^{said}"):
+        check_files(SparkOptions(**options))  # type: ignore[arg-type] # all are texts
+
+
 def test_option_precedes_environment_precedes_pyspark(tmp_path: Path) -> None:
     named = write_spark(tmp_path / "named")
     other = write_spark(tmp_path / "other", version="4.1.1-rc1")
     environment = {"SPARK_HOME": str(other)}
     assert find_spark_home(named, environment) == named
     assert find_spark_home(None, environment) == other
+    for version in ("3.5.6", "4.0.1", "5.0.0"):
+        other = write_spark(tmp_path / version, version=version)
+        expected = f"SPARK_HOME is {other}, with Spark {version}: expected Spark 4.1 or a later 4.x"
+        with pytest.raises(SubmissionError, match=expected):
+            find_spark_home(None, {"SPARK_HOME": str(other)})
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     assert find_spark_home(None, {}).name == "pyspark"
-
-
-@pytest.mark.parametrize("version", ["3.5.6", "4.0.1", "5.0.0"])
-def test_unsupported_version_is_rejected(version: str, tmp_path: Path) -> None:
-    other = write_spark(tmp_path, version=version)
-    expected = f"SPARK_HOME is {other}, with Spark {version}: expected Spark 4.1 or a later 4.x"
-    with pytest.raises(SubmissionError, match=expected):
-        find_spark_home(None, {"SPARK_HOME": str(other)})
 
 
 def test_missing_spark_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,20 +189,16 @@ def test_missing_spark_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         check_connect("sc://host")
 
 
-def test_server_is_found_at_its_port() -> None:
-    pytest.importorskip("grpc", reason="the client of Spark Connect is not installed")
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        check_connect(f"sc://127.0.0.1:{server.getsockname()[1]}/;token=a")
-
-
 @pytest.mark.parametrize("address", ["127.0.0.1:{closed}", "127.0.0.1:99999", "[a"])
 def test_unreachable_server_is_named_without_its_token(address: str) -> None:
     pytest.importorskip("grpc", reason="the client of Spark Connect is not installed")
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # and does not listen
+        taken.bind(("127.0.0.1", 0))
         url = f"sc://{address.format(closed=taken.getsockname()[1])}"
         with pytest.raises(SubmissionError) as raised:
             check_connect(f"{url}/;token=hunter2")
+        taken.listen()
+        check_connect(f"sc://127.0.0.1:{taken.getsockname()[1]}/;token=a")
     assert str(raised.value).startswith(f"--remote: {url}: cannot connect: ")
     assert "hunter2" not in str(raised.value)
 

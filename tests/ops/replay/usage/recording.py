@@ -4,15 +4,17 @@ from collections.abc import Iterable, Sequence
 
 from hypothesis import strategies as st
 
-from authorizerd.acl.model import OPERATIONS, RESOURCE_TYPES, Operation, ResourceType
+from authorizerd.acl.model import OPERATIONS, RESOURCE_TYPES, Acl, Operation, ResourceType
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.ingest.report import Ingested
+from authorizerd.replay.judging.report import Count
 from authorizerd.replay.recorded.tuples import Part, RecordedTuple, merge_tuples
 from authorizerd.replay.text import format_time
+from authorizerd.replay.usage.uses import AclUsage
 from tests.acl.questions import questions
 from tests.ops.replay.acl_sets import acl_set_of
-from tests.oracles.usage import Recorded
-from tests.support.strategies import acls
+from tests.oracles.usage import Recorded, is_wide, used_acls
+from tests.support import strategies
 
 DAY_MS = 86_400_000
 
@@ -54,7 +56,7 @@ def acl_sets(*, unknown_codes: bool = False) -> st.SearchStrategy[AclSet]:
         lambda found, super_users, allow_everyone: acl_set_of(
             found, super_users=super_users, allow_everyone=allow_everyone
         ),
-        st.lists(acls(unknown_codes=unknown_codes), max_size=12, unique=True),
+        st.lists(strategies.acls(unknown_codes=unknown_codes), max_size=12, unique=True),
         st.sampled_from([(), ("User:b",)]),
         st.sampled_from([None, False, True]),
     )
@@ -65,3 +67,17 @@ def recorded_events() -> st.SearchStrategy[list[Recorded]]:
     return st.lists(
         st.builds(Recorded, asked_questions, st.booleans(), st.integers(1, 9)), max_size=15
     )
+
+
+def usage_of(acl_set: AclSet, events: Iterable[Recorded], names_max: int) -> dict[Acl, AclUsage]:
+    """Return the use that a scan finds, which shares no code with the index."""
+    acls = [item.acl for item in acl_set.acls]
+    usage = {}
+    for acl, used in used_acls(acls, acl_set.settings.super_users, events).items():
+        names = used.names if is_wide(acl) else []
+        usage[acl] = AclUsage(
+            Count(events=used.events_alone, tuples=len(used.alone)),
+            Count(events=used.events_shared, tuples=len(used.shared)),
+            used.last_ms, len(names), tuple(names[:max(names_max, 1)]), max(names, default=""),
+        )  # fmt: skip
+    return usage

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
@@ -15,15 +14,21 @@ from authorizerd.cli.acls.arguments import parse_arguments
 from authorizerd.cli.acls.plan import Addition, make_plan
 from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
 from authorizerd.replay.acls.reading import read_acl_source
+from authorizerd.replay.errors import UsageError
 from authorizerd.replay.judging.report import Count
+from authorizerd.replay.local.table import TableEngine
 from authorizerd.replay.plans import UsagePlan, WhatIfPlan
+from authorizerd.replay.recorded.rows import LocalRows
 from authorizerd.replay.text import format_time
-from authorizerd.replay.usage.errors import UsageError
+from authorizerd.replay.usage import evaluation
 from authorizerd.replay.usage.report import UsageReport, decode_usage, named
+from authorizerd.replay.whatif.evaluation import change_finder, make_report
+from authorizerd.replay.whatif.report import NOTHING_CHANGED
 from tests.ops.replay.acl_sets import acl_set_of, question_of, topic_read
 from tests.ops.replay.recorded_events import START, Event, real_events, write_events
 from tests.oracles.scan import decide
 from tests.oracles.usage import Recorded, is_wide, used_acls
+from tests.support.fixture_types import Capture
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,14 +42,12 @@ def read_of(name: str, *, at: int = 0, allowed: bool = True, principal: str = "U
     return Event(principal, "10.0.0.9", "READ", "TOPIC", name, allowed, at=at)
 
 
-def run_usage(
-    spark: SparkSession, folder: Path, events: Sequence[Event], plan: UsagePlan
-) -> tuple[int, Path]:
-    """Return the exit code and the directory of the results."""
-    from authorizerd.replay.usage.job import run
-
-    write_events(folder / "in", events)
-    return run(spark, plan), folder / "out"
+def run_usage(events: Sequence[Event], plan: UsagePlan) -> tuple[UsageReport, str]:
+    """Write the events, and return the report of their use, and the script."""
+    write_events(Path(plan.events), events)
+    assert evaluation.run(plan, TableEngine(plan.events, plan.out)) == 0
+    out = Path(plan.out)
+    return decode_usage((out / "usage.json").read_text()), (out / "commands.sh").read_text()
 
 
 def plan_of(folder: Path, acls: AclSet, **settings: object) -> UsagePlan:
@@ -63,9 +66,7 @@ def commands_of(text: str) -> list[tuple[str, list[Acl]]]:
     return found
 
 
-def test_use_is_reported_and_unused_grants_are_suggested(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_use_is_reported_and_unused_grants_are_suggested(tmp_path: Path, capsys: Capture) -> None:
     wide, prefix = topic_read("*"), topic_read("log-", prefixed=True, principal="User:b")
     unused, literal = topic_read("unused"), topic_read("x")
     deny = Acl(ResourceType.TOPIC, "d", 3, "User:*", "*", Operation.ALL, 2)
@@ -85,11 +86,9 @@ def test_use_is_reported_and_unused_grants_are_suggested(
         read_of("unused", at=7, principal="User:root"),
         read_of("z", at=8, principal="User:c"),
     ]
-    code, out = run_usage(spark, tmp_path, events, plan_of(tmp_path, acls, names_max=2))
-    assert code == 0
-    report = decode_usage((out / "usage.json").read_text())
+    report, script = run_usage(events, plan_of(tmp_path, acls, names_max=2))
     narrow = [topic_read("y"), topic_read("log-2", prefixed=True, principal="User:b")]
-    assert commands_of((out / "commands.sh").read_text()) == [
+    assert commands_of(script) == [
         *(("add", [acl]) for acl in narrow),
         *(("remove", [acl]) for acl in (wide, prefix, unused)),
     ]
@@ -111,7 +110,7 @@ def test_use_is_reported_and_unused_grants_are_suggested(
     assert "suggested: 1 removal, 2 narrowings\n" in capsys.readouterr().out
 
 
-def test_lookback_limits_the_window(spark: SparkSession, tmp_path: Path) -> None:
+def test_lookback_limits_the_window(tmp_path: Path) -> None:
     old, kept = topic_read("old"), topic_read("kept")
     acls = acl_set_of([old, kept])
     events = [
@@ -122,9 +121,8 @@ def test_lookback_limits_the_window(spark: SparkSession, tmp_path: Path) -> None
         # Most events must be decided as recorded.
         *(read_of("none", at=3 * DAY_MS, allowed=False) for _ in range(80)),
     ]
-    code, out = run_usage(spark, tmp_path, events, plan_of(tmp_path, acls, lookback_days=1.0))
-    report = decode_usage((out / "usage.json").read_text())
-    assert (code, report.window.begins_at) == (0, format_time(START_MS + 2 * DAY_MS))
+    report, _ = run_usage(events, plan_of(tmp_path, acls, lookback_days=1.0))
+    assert report.window.begins_at == format_time(START_MS + 2 * DAY_MS)
     assert (report.window.allowed_events, report.window.denied_events) == (2, 82)
     assert report.not_evaluated == {"pattern type is not LITERAL": Count(events=1, tuples=1)}
     assert [item.acl for item in report.unused] == [named(old), named(kept)]
@@ -137,11 +135,9 @@ def test_lookback_limits_the_window(spark: SparkSession, tmp_path: Path) -> None
     assert (proof.tuples, proof.newly_denied) == (3, Count())
 
 
-@pytest.mark.parametrize(("first_day", "at"), [(1, DAY_MS), (2, 2 * DAY_MS), (2, 2 * DAY_MS + 1)])
 def test_window_reads_only_its_own_days(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], first_day: int,
-    at: int,
-) -> None:  # fmt: skip
+    spark: SparkSession, tmp_path: Path, capsys: Capture
+) -> None:
     """The event of a day is exactly at midnight, so a window may begin with it."""
     from authorizerd.replay.recorded.spark import sum_events
 
@@ -150,73 +146,74 @@ def test_window_reads_only_its_own_days(
     write_events(tmp_path, [read_of(f"t{day}", at=ms) for day, ms in enumerate(midnights)])
     days = sorted((tmp_path / "events").glob("run=*/day=*"))
     recorded = spark.read.parquet(str(tmp_path / "events"))
-    # Reading a file of an earlier day now raises an error.
-    for folder in days[:first_day]:
-        (folder / "part-0.parquet").write_bytes(b"no Parquet")
-    tuples = sum_events(recorded, START_MS + to_midnight + at)
-    expected = [f"t{day}" for day in range(4) if midnights[day] >= to_midnight + at]
-    assert sorted(row.resource_name for row in tuples.collect()) == expected
-    capsys.readouterr()
-    tuples.explain("formatted")
-    plan = capsys.readouterr().out
-    day = days[first_day].name.removeprefix("day=")
-    assert re.search(rf"PartitionFilters: .*\(day#\d+ >= {day}\)", plan)
-    assert re.search(r"PushedFilters: .*GreaterThanOrEqual\(at,", plan)
+    for first_day, at in ((1, DAY_MS), (2, 2 * DAY_MS), (2, 2 * DAY_MS + 1)):
+        # Reading a file of an earlier day now raises an error.
+        for folder in days[:first_day]:
+            (folder / "part-0.parquet").write_bytes(b"no Parquet")
+        tuples = sum_events(recorded, START_MS + to_midnight + at)
+        expected = [f"t{day}" for day in range(4) if midnights[day] >= to_midnight + at]
+        assert sorted(row.resource_name for row in tuples.collect()) == expected
+        capsys.readouterr()
+        tuples.explain("formatted")
+        plan = capsys.readouterr().out
+        day = days[first_day].name.removeprefix("day=")
+        assert re.search(rf"PartitionFilters: .*\(day#\d+ >= {day}\)", plan)
+        assert re.search(r"PushedFilters: .*GreaterThanOrEqual\(at,", plan)
 
 
-def test_without_evidence_nothing_is_written(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_without_evidence_nothing_is_written_and_an_earlier_script_removed(
+    spark: SparkSession, tmp_path: Path, capsys: Capture
 ) -> None:
-    denials = [read_of("t", at=at, allowed=False) for at in (0, 2 * DAY_MS)]
-    acls, undated = (acl_set_of([topic_read("t")], added_ms=age) for age in (0, None))
-    cases: list[tuple[str, list[Event], UsagePlan, str]] = []
-    for name, events, lookback_days, acl_set, said in (
-        ("all", denials, None, acls, "=DEBUG"),
-        ("late", [read_of("t"), denials[1]], 1.0, acls, "no allowed request was recorded"),
-        ("undated", [read_of("t")], None, undated, "--assume-in-force"),
-    ):
-        plan = plan_of(tmp_path / name, acl_set, lookback_days=lookback_days)
-        cases.append((name, events, plan, said))
-    for name, events, plan, said in cases:
-        (tmp_path / name / "out").mkdir(parents=True)
-        (tmp_path / name / "out" / "commands.sh").write_text("of an earlier run")
-        with pytest.raises(UsageError, match=said):
-            run_usage(spark, tmp_path / name, events, plan)
-        assert capsys.readouterr().out == ""
-        assert not list((tmp_path / name / "out").iterdir())
+    from authorizerd.replay.usage.job import run
+
+    plan = plan_of(tmp_path, acl_set_of([topic_read("t")]), lookback_days=1.0)
+    write_events(Path(plan.events), [read_of("t"), read_of("t", at=2 * DAY_MS, allowed=False)])
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "commands.sh").write_text("of an earlier run")
+    with pytest.raises(UsageError, match="no allowed request was recorded"):
+        run(spark, plan)
+    assert capsys.readouterr().out == ""
+    assert not list((tmp_path / "out").iterdir())
+
+
+class Real(NamedTuple):
+    """The use of ACLs by the broker's own log, from the first client's request on."""
+
+    plan: UsagePlan
+    report: UsageReport
+    events: list[Event]
+    suggested: list[Acl]
 
 
 @pytest.fixture(scope="module")
-def real(
-    spark: SparkSession, real_log_dir: Path, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Path, UsagePlan, UsageReport, list[Event]]:
-    """Run the job on the broker's own log, from the first client's request on.
-
-    It is judged by the 1,751 ACLs at the end of its metadata log: 1,616 are older than that.
-    """
-    folder = tmp_path_factory.mktemp("real-usage")
+def real(real_log_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Real:
+    """Judge by the 1,751 ACLs at the end of the metadata log: 1,616 are older than the events."""
     acls = read_acl_source(
         str(real_log_dir), super_users=["User:admin"], allow_everyone_if_no_acl_found=False
     )
     events = list(real_events(real_log_dir))
     begins = min(event.at for event in events if event.principal != "User:admin")
     lookback_days = (max(event.at for event in events) - begins) / DAY_MS
+    folder = tmp_path_factory.mktemp("real-usage")
     plan = plan_of(folder, acls, names_max=3, lookback_days=lookback_days)
-    code, out = run_usage(spark, folder, events, plan)
-    events = [event for event in events if event.at >= begins]
-    assert code == 0
-    return folder, plan, decode_usage((out / "usage.json").read_text()), events
+    report, script = run_usage(events, plan)
+    suggested = dict.fromkeys(item.acl for item in acls.acls)
+    for kind, changed in commands_of(script):
+        for acl in changed:
+            if kind == "add":
+                suggested[acl] = None
+            else:
+                del suggested[acl]
+    return Real(plan, report, [event for event in events if event.at >= begins], [*suggested])
 
 
-def test_real_log_gives_the_results_of_a_scan(
-    real: tuple[Path, UsagePlan, UsageReport, list[Event]],
-) -> None:
-    _, plan, report, events = real
+def test_real_log_gives_the_results_of_a_scan(real: Real) -> None:
+    report, events = real.report, real.events
     recorded = [
         Recorded(question_of(event), event.allowed, START_MS + event.at) for event in events
     ]
-    by_name = {named(item.acl): item.acl for item in plan.acls.acls}
-    added_ms = {item.acl: item.added_ms or 0 for item in plan.acls.acls}
+    by_name = {named(item.acl): item.acl for item in real.plan.acls.acls}
+    added_ms = {item.acl: item.added_ms or 0 for item in real.plan.acls.acls}
     assert len(by_name) == len(added_ms) == 1_751
     scanned = {
         acl: used
@@ -237,54 +234,31 @@ def test_real_log_gives_the_results_of_a_scan(
     assert {by_name[item.acl] for item in report.unused} == in_force
     young = {by_name[item.acl] for item in report.not_judged["added_within"]}
     assert young == unused - in_force
-    assert len(in_force) + len(young) + len(scanned) == 1_751
-    assert (len(scanned), len(young)) == (47, 135)
+    assert (len(in_force), len(scanned), len(young)) == (1_569, 47, 135)
     admin = [event for event in events if event.principal == "User:admin"]
     assert report.by_super_users.events == len(admin) > 0
 
 
-def test_suggestions_for_a_real_cluster_change_no_answer(
-    real: tuple[Path, UsagePlan, UsageReport, list[Event]],
-) -> None:
-    _, plan, report, events = real
-    acls = [item.acl for item in plan.acls.acls]
-    suggested = suggested_by_commands(real[0], acls)
-    assert report.suggestions.narrowings
-    assert report.suggestions.proof is not None
-    assert report.suggestions.proof.digest == digest_of(suggested)
-    for question in {question_of(event) for event in events if event.principal != "User:admin"}:
+def test_suggestions_for_a_real_cluster_change_no_answer(real: Real) -> None:
+    proof = real.report.suggestions.proof
+    assert real.report.suggestions.narrowings
+    assert proof is not None
+    assert proof.digest == digest_of(real.suggested)
+    acls = [item.acl for item in real.plan.acls.acls]
+    for question in {question_of(each) for each in real.events if each.principal != "User:admin"}:
         spoken = [
             [acl for acl in part if acl.principal in (question.principal, "User:*")]
-            for part in (acls, suggested)
+            for part in (acls, real.suggested)
         ]
         before, after = (decide(part, False, question)[0] for part in spoken)
         assert before == after
-
-
-def test_whatif_finds_no_change_by_the_suggestions(
-    spark: SparkSession, real: tuple[Path, UsagePlan, UsageReport, list[Event]]
-) -> None:
-    from authorizerd.replay.whatif.job import run
-
-    folder, plan, _, _ = real
-    candidate = plan.acls.with_acls(
-        suggested_by_commands(folder, [item.acl for item in plan.acls.acls]), "suggested"
+    candidate = real.plan.acls.with_acls(real.suggested, "suggested")
+    checked = WhatIfPlan(
+        events=real.plan.events, out="", candidate=candidate, baseline=real.plan.acls
     )
-    out = str(folder / "whatif")
-    checked = WhatIfPlan(events=plan.events, out=out, candidate=candidate, baseline=plan.acls)
-    assert run(spark, checked) == 0
-    found = json.loads((folder / "whatif" / "whatif.json").read_text())
-    assert found["newly_denied"]["events"] == found["newly_allowed"]["events"] == 0
-    assert found["candidate"]["acls"] != found["baseline"]["acls"]
-
-
-def suggested_by_commands(folder: Path, acls: list[Acl]) -> list[Acl]:
-    """Return ``acls`` as the commands change them; each ACL to remove must exist."""
-    state = dict.fromkeys(acls)
-    for kind, changed in commands_of((folder / "out" / "commands.sh").read_text()):
-        for acl in changed:
-            if kind == "add":
-                state[acl] = None
-            else:
-                del state[acl]
-    return list(state)
+    source = TableEngine(real.plan.events, "")
+    changes = LocalRows(list(change_finder(checked)(source.tuples())))
+    found = make_report(checked, source, source.tuples(), changes)
+    assert found.newly_denied == found.newly_allowed == NOTHING_CHANGED
+    assert found.baseline is not None
+    assert found.candidate.acls != found.baseline.acls

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from authorizerd.acl.model import Acl, Operation, Question, ResourceType
+from authorizerd.acl.model import Operation, Question, ResourceType
 from authorizerd.acl.releases import Release
 from authorizerd.replay.acl_set import AclSet, DatedAcl
+from authorizerd.replay.errors import UsageError
 from authorizerd.replay.judging.asking import Unasked
 from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.judging.report import Count
 from authorizerd.replay.recorded.rows import LocalRows
-from authorizerd.replay.usage.errors import UsageError
 from authorizerd.replay.usage.evaluation import (
     Age,
     Window,
@@ -34,9 +34,16 @@ from authorizerd.replay.usage.uses import (
     sum_uses,
 )
 from tests.ops.replay.acl_sets import acl_set_of, topic_read
-from tests.ops.replay.usage.recording import DAY_MS, acl_sets, ingested, recorded_events, tuples_of
+from tests.ops.replay.usage.recording import (
+    DAY_MS,
+    acl_sets,
+    ingested,
+    recorded_events,
+    tuples_of,
+    usage_of,
+)
 from tests.oracles.scan import decide
-from tests.oracles.usage import Recorded, is_wide, used_acls
+from tests.oracles.usage import Recorded
 
 READ_T = Question("User:a", "10.0.0.1", Operation.READ, ResourceType.TOPIC, "t")
 
@@ -58,26 +65,15 @@ def use_of(
 )
 def test_use_is_that_of_a_scan(acl_set: AclSet, events: list[Recorded], names_max: int) -> None:
     summed = use_of(acl_set, events, names_max)
+    assert summed.usage == usage_of(acl_set, events, names_max)
     acls = [item.acl for item in acl_set.acls]
-    expected: dict[Acl, AclUsage] = {}
-    for acl, used in used_acls(acls, acl_set.settings.super_users, events).items():
-        names = used.names if is_wide(acl) else []
-        expected[acl] = AclUsage(
-            Count(events=used.events_alone, tuples=len(used.alone)),
-            Count(events=used.events_shared, tuples=len(used.shared)),
-            used.last_ms,
-            len(names), tuple(names[:max(names_max, 1)]), max(names, default=""),
-        )  # fmt: skip
-    assert summed.usage == expected
+    allow_everyone = acl_set.settings.allow_everyone_if_no_acl_found
     by_super_users, disagreeing = 0, 0
     for event in events:
         if event.question.principal in acl_set.settings.super_users:
             by_super_users += 1
         else:
-            answer, _ = decide(
-                acls, acl_set.settings.allow_everyone_if_no_acl_found, event.question
-            )
-            disagreeing += answer != event.allowed
+            disagreeing += decide(acls, allow_everyone, event.question)[0] != event.allowed
     allowed = sum(event.allowed for event in events)
     assert [summed.count_of(each).events for each in Counted] == [
         *(len(events), allowed, len(events) - allowed, by_super_users, disagreeing)
@@ -132,9 +128,8 @@ def test_use_names_the_resource_only_of_a_wide_acl() -> None:
     ]
 
 
-QUESTION = Question("User:a", "h", Operation.READ, ResourceType.TOPIC, "t")
 EVENTS = [
-    Recorded(QUESTION, allowed, day * DAY_MS) for allowed, day in ((False, 1), (True, 5), (True, 9))
+    Recorded(READ_T, allowed, day * DAY_MS) for allowed, day in ((False, 1), (True, 5), (True, 9))
 ]
 
 
@@ -142,13 +137,10 @@ EVENTS = [
 def test_window_is_all_or_the_last_days(lookback_days: float | None, begins_day: float) -> None:
     window = window_of(ingested(EVENTS), lookback_days)
     assert window == Window(int(begins_day * DAY_MS), 9 * DAY_MS)
-
-
-def test_log_with_denials_only_is_rejected() -> None:
     with pytest.raises(UsageError, match=r"all 1 recorded events are denials.*=DEBUG.*log4j2"):
-        window_of(ingested(EVENTS[:1]), None)
+        window_of(ingested(EVENTS[:1]), lookback_days)
     with pytest.raises(UsageError, match="there are no events"):
-        window_of(ingested([]), None)
+        window_of(ingested([]), lookback_days)
 
 
 @pytest.mark.parametrize(("added_ms", "age", "age_if_assumed"), [

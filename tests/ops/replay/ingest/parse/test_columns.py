@@ -330,7 +330,8 @@ def hashes_of(lines: list[bytes], salt: int = 1) -> list[int]:
     rows = EventReader(UTC, "auto", None, salt).read(pyarrow.array(lines, pyarrow.binary()))
     hashed = EventHasher(salt).hash(rows.set_column(0, "line", rows["line"].cast("string")))
     assert hashed == rows["hash"], "an event of another table has the same hash"
-    return rows["hash"].to_pylist()
+    found: list[int] = rows["hash"].to_pylist()
+    return found
 
 
 def test_hash_depends_on_the_values_the_time_and_the_salt_alone() -> None:
