@@ -60,8 +60,12 @@ class SparkRows(Generic[T]):
         sums = parts.groupBy(*keys).agg(*figures).coalesce(1).sortWithinPartitions(*keys)
         # Not toLocalIterator: the JVM would keep 200 KB for the job of every call until it ends.
         with describe(sums.sparkSession, f"sum by {', '.join(keys)}"):
-            table = sums.toArrow()
-        return chain.from_iterable(read_rows(batch, kind) for batch in table.to_batches())
+            return SparkRows(sums, kind).fetch()
+
+    def fetch(self) -> Iterator[T]:
+        """Fetch all rows, which must fit into the driver's memory, and yield them."""
+        batches = self._frame.toArrow().to_batches()
+        return chain.from_iterable(read_rows(batch, self._kind) for batch in batches)
 
     def _run(self, find: Find[T, R], split: Split[R], kind: type[R]) -> DataFrame:
         work = partial(_work, find, split, self._kind, kind)
