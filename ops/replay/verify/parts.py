@@ -2,7 +2,7 @@
 
 **Invariant:** the results are those of one process, however lines are split into blocks, and
 requests into buckets. Memory is bounded: a task keeps ``KEYS_MAX`` tallies and the lines of one
-batch, or the cases of one of ``BUCKETS``.
+batch, or ``CASES_MAX`` cases and those of one of ``BUCKETS``.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from authorizerd.replay.verify.judging import Judge
 from authorizerd.replay.verify.sums import Sums, judge_counted, merge_sums
 
 BUCKETS: Final = 4_096
+CASES_MAX: Final = 100_000
 FIGURES: Final = -1
 """The bucket of ``Figures``."""
 RESULT: Final = "verify.json"
@@ -203,8 +204,7 @@ def judge_parts(
         delays.extend(found)
         return clocks
 
-    for _, of_bucket in groupby(rows, itemgetter(0)):
-        counted = _unpack(of_bucket, begins)
+    for counted in _unpack(rows, begins):
         sums = merge_sums((sums, judge_counted(judge, counted, find)))
         yield from (JudgedRow(*each) for each in delays)
         delays.clear()
@@ -213,19 +213,23 @@ def judge_parts(
 
 def _unpack(
     rows: Iterable[Packed], begins: Mapping[tuple[str, int], int]
-) -> list[tuple[Summand, Part]]:
-    """Return the parts of a bucket, each summed up over the blocks of its file."""
+) -> Iterator[list[tuple[Summand, Part]]]:
+    """Yield the parts of some buckets at a time, each summed up over the blocks of its file."""
     merged: dict[tuple[Summand, str, int], Part] = {}
-    for row in rows:
-        file, block, events = _events.decode(row.data)
-        begin = begins.get((file, block), 0)
-        for summand, place, lines, first_ms, last_ms, line in events:
-            part = Part(lines, first_ms, last_ms, file=file, line=begin + line)
-            before = merged.setdefault((summand, file, place), part)
-            if before is not part:
-                before.add(part)
-                before.line = min(before.line, part.line)
-    return [(summand, part) for (summand, _, _), part in merged.items()]
+    for _, of_bucket in groupby(rows, itemgetter(0)):
+        if len(merged) >= CASES_MAX:
+            yield [(summand, part) for (summand, _, _), part in merged.items()]
+            merged = {}
+        for row in of_bucket:
+            file, block, events = _events.decode(row.data)
+            begin = begins.get((file, block), 0)
+            for summand, place, lines, first_ms, last_ms, line in events:
+                part = Part(lines, first_ms, last_ms, file=file, line=begin + line)
+                before = merged.setdefault((summand, file, place), part)
+                if before is not part:
+                    before.add(part)
+                    before.line = min(before.line, part.line)
+    yield [(summand, part) for (summand, _, _), part in merged.items()]
 
 
 def find_clock_rows(delays: Iterable[Delay]) -> Iterator[Clock]:

@@ -105,7 +105,8 @@ def test_parts_give_the_report_of_one_process(
     """Also if a task judges a few cases at a time, and a report lists a few differences."""
     chance = random.Random(seed)
     monkeypatch.setattr(parts, "KEYS_MAX", chance.choice((3, 50)))
-    monkeypatch.setattr(parts, "BUCKETS", chance.choice((1, 5)))
+    monkeypatch.setattr(parts, "BUCKETS", chance.choice((1, 50)))
+    monkeypatch.setattr(parts, "CASES_MAX", chance.choice((1, 50)))
     monkeypatch.setattr(sums, "LISTED_MAX", chance.choice((2, 1_000)))
     submit_to(monkeypatch, partial(run_in_parts, chance))
     log, logs = write_random_logs(chance, tmp_path, fault)
