@@ -19,7 +19,6 @@ from authorizerd.replay.ingest.inputs import sort_inputs
 from authorizerd.replay.ingest.packed import packed_files, packed_rows
 from authorizerd.replay.ingest.parse.logs import DamagedArchiveError, read_log
 from authorizerd.replay.ingest.rows import cut_lines, read_lines
-from authorizerd.replay.ingest.runs import find_inputs
 from authorizerd.replay.ingest.schemas import describe_columns
 from authorizerd.replay.ingest.topics import find_records
 from authorizerd.replay.messages import EXIT_DONE
@@ -75,6 +74,9 @@ def run(spark: SparkSession, plan: VerifyPlan) -> int:
 
 def _find_lines(spark: SparkSession, logs: IngestPlan) -> Iterator[DataFrame]:
     """Yield the rows of ``LineRow``."""
+    # Workers import this module, and that one needs a session.
+    from authorizerd.replay.ingest.runs import find_inputs
+
     inputs = sort_inputs(find_inputs(spark, logs.inputs))
     if inputs.parquet:
         raise JobError(f"{inputs.parquet[0]}: expected an audit log, found Parquet")
