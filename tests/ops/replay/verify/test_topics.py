@@ -67,6 +67,19 @@ def test_records_are_read_as_the_lines_of_a_file(
     )
 
 
+def test_topic_without_records_is_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    log_dir = write_history(tmp_path / "log", STEPS, END_S)
+    file = write_lines(tmp_path / "audit.log", record(Broker(STEPS)).lines)
+    topic = MockTopic("audit", monkeypatch)
+    topic.feed([""], 1)
+    words = ("--logs", topic.uri, file, "--log-dir", log_dir, *SETTINGS)
+    for more, expected in ((), 0), (("--newest-within", "40000d"), 5):
+        code, document = run(capsys, *words, *more)
+        assert (code, document["silent"]) == (expected, {"audit": None})
+
+
 def test_missing_library_is_named(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
