@@ -1,7 +1,7 @@
 """Run ``authorizerd verify --probe``: ask both sides, ask again where they differ, print the page.
 
-Exit codes: 0 all judged answers agree, 3 one differs or too little was judged, 2 invalid arguments,
-1 a fault.
+Exit codes: 0 all judged answers agree, 3 one differs, 5 none differs, but too little was judged, 2
+invalid arguments, 1 a fault.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from authorizerd.cli.probe.report import Probed, page_lines
 from authorizerd.cli.question_words import Resource
 
 RESOURCES_PER_REQUEST: Final = 50
+EXIT_NO_EVIDENCE: Final = 5
 
 
 def run_probe(request: ProbeRequest) -> int:
@@ -39,12 +40,13 @@ def run_probe(request: ProbeRequest) -> int:
         return await probe(reader, request, lambda: open_side(request))
 
     probed = run_on_brokers(request.bootstrap_server, request.command_config, use)
-    return print_answer(
+    code = print_answer(
         as_json=request.json,
         document=lambda: probed,
         lines=lambda: page_lines(probed),
-        is_positive=probed.is_proof,
+        is_positive=not probed.differences,
     )
+    return code if code or probed.is_proof else EXIT_NO_EVIDENCE
 
 
 async def probe(

@@ -9,10 +9,12 @@ import fcntl
 import os
 import signal
 import threading
+import time
 from pathlib import Path
 from typing import BinaryIO, Final
 
 LOCK_NAME: Final = "running.lock"
+GRACE_SECONDS: Final = 15.0
 
 _PRIVATE: Final = 0o600
 
@@ -45,10 +47,10 @@ def is_held(path: Path) -> bool:
 
 
 def end_with_command(path: Path) -> None:
-    """Send SIGTERM to this process as soon as the lock's command has ended.
+    """End this process group as soon as the lock's command has ended.
 
-    If the file does not exist, this process does not depend on a command: it runs on another
-    machine, or a user started it.
+    The group is that of spark-submit: its JVM, and this driver. If the file does not exist, this
+    process does not depend on a command: it runs on another machine, or a user started it.
     """
     try:
         file = path.open("rb")
@@ -60,4 +62,13 @@ def end_with_command(path: Path) -> None:
 def _end_when_free(file: BinaryIO) -> None:
     with file:
         fcntl.flock(file, fcntl.LOCK_SH)
-    os.kill(os.getpid(), signal.SIGTERM)
+    group = os.getpgrp()
+    # Another process, since SIGTERM ends this one, and may leave a JVM that waits for its cluster.
+    if os.fork() == 0:
+        os.setsid()
+        try:
+            os.killpg(group, signal.SIGTERM)
+            time.sleep(GRACE_SECONDS)
+            os.killpg(group, signal.SIGKILL)
+        finally:
+            os._exit(0)

@@ -241,7 +241,10 @@ def test_planted_fault_is_found_and_its_cause_is_named(
     cause: Cause | None, record: Record, tmp_path: Path,
 ) -> None:  # fmt: skip
     history = read_history(record.log_dir)
-    steps = [Step((each.time_ms - START_MS) / 1000, each.changes) for each in history.states]
+    steps = [
+        Step((each.time_ms - START_MS) / 1000, tuple(one.change for one in each.changes))
+        for each in history.states
+    ]
     log_dir = write_history(tmp_path / "log", edit(steps), steps[-1].at_s + 600)
     other = tmp_path / "kafka-authorizer.log"
     other.write_text(rewrite(record.logs[1].read_text()))

@@ -13,10 +13,11 @@ TOOL_MUTANTS: Final = {
         found_by="tests/ops/replay/verify/test_verify.py::test_result_is_that_of_plain_scans",
     ),
     "an agreement without evidence is a success": Mutant(
-        file="ops/replay/verify/report.py",
-        text="return not self.judged or not_judged",
-        becomes="return not_judged",
-        found_by="tests/ops/replay/verify/test_verify.py::test_too_little_evidence_is_no_success",
+        file="ops/replay/verify/command.py",
+        text="return EXIT_NO_EVIDENCE if verified.lacks else EXIT_DONE",
+        becomes="return EXIT_DONE",
+        found_by="tests/ops/replay/verify/test_verify.py"
+        "::test_agreement_is_a_success_only_with_evidence",
     ),
     "a recorded rule that is impossible counts as agreement": Mutant(
         file="ops/replay/verify/judging.py",
@@ -32,20 +33,20 @@ TOOL_MUTANTS: Final = {
     ),
     "a job numbers the lines of each block from 1": Mutant(
         file="ops/replay/verify/parts.py",
-        text="row.line + begins.get((row.file, row.block), 0)",
-        becomes="row.line",
+        text="line=begin + line",
+        becomes="line=line",
         found_by="tests/ops/replay/verify/test_parts.py::test_parts_give_the_report_of_one_process",
     ),
     "a job judges the events of a request apart": Mutant(
         file="ops/replay/verify/parts.py",
-        text="groupby(rows, key=lambda row: row[1:7])",
-        becomes="groupby(rows)",
+        text="crc32(repr(counted[:6]).encode())",
+        becomes="crc32(repr((counted, file, block)).encode())",
         found_by="tests/ops/replay/verify/test_parts.py::test_parts_give_the_report_of_one_process",
     ),
     "a job mixes events before and after a change": Mutant(
         file="ops/replay/verify/parts.py",
-        text="yield CountedPart(None, *counted, file, tally.place,",
-        becomes="yield CountedPart(None, *counted, file, 0,",
+        text="merged.setdefault((summand, file, place), part)",
+        becomes="merged.setdefault((summand, file, 0), part)",
         found_by="tests/ops/replay/verify/test_parts.py::test_parts_give_the_report_of_one_process",
     ),
     "a job forgets that differences are not listed": Mutant(
@@ -53,6 +54,13 @@ TOOL_MUTANTS: Final = {
         text="one.left_out + other.left_out",
         becomes="0",
         found_by="tests/ops/replay/verify/test_parts.py::test_parts_give_the_report_of_one_process",
+    ),
+    "a JVM that waits for its cluster outlives a killed command": Mutant(
+        file="ops/replay/command_lock.py",
+        text="os.killpg(group, signal.SIGKILL)",
+        becomes="pass",
+        found_by="tests/ops/replay/submit/test_archive.py"
+        "::test_all_processes_of_a_job_end_when_its_command_is_killed",
     ),
     "settings of a broker that differ are a success": Mutant(
         file="ops/replay/verify/command.py",
@@ -107,8 +115,8 @@ TOOL_MUTANTS: Final = {
     ),
     "records of a topic that was created again are taken for those of the old one": Mutant(
         file="ops/replay/verify/follow/topics.py",
-        text="            if self._found is None or found.topic_id != self._found.topic_id:\n",
-        becomes="            if False:\n",
+        text="        if self._found is None or found.topic_id != self._found.topic_id:\n",
+        becomes="        if False:\n",
         found_by="tests/ops/replay/verify/follow/test_topics.py"
         "::test_topic_that_is_created_again_while_it_is_read_is_not_mixed_up",
     ),
@@ -121,8 +129,8 @@ TOOL_MUTANTS: Final = {
     ),
     "a topic that does not answer seems to have no lines": Mutant(
         file="ops/replay/verify/follow/topics.py",
-        text="                topic.silent_ms = since_ms\n",
-        becomes="                topic.silent_ms = None\n",
+        text="            self.silent_ms = since_ms\n",
+        becomes="            self.silent_ms = None\n",
         found_by="tests/ops/replay/verify/follow/test_topics.py"
         "::test_absence_is_reported_once_and_ends_only_the_first_start",
     ),

@@ -78,11 +78,13 @@ class Table:
 
     @cached_property
     def _tuples(self) -> DataFrame:
-        if self.commit.tuples_glob is None:
+        run = self.commit.tuples_run
+        if run is None:
             return self._spark.createDataFrame([], TUPLES_SCHEMA)
-        files = f"{escape_glob(self._uri)}/{self.commit.tuples_glob}"
+        # The directory, not a glob of its files: Spark would log that no file has the glob's name.
+        place = escape_glob(f"{self._uri}/tuples/run={run}")
         reading = self._spark.read.schema(TUPLES_SCHEMA)
-        return self._read(lambda: reading.parquet(files), "tuples", self.commit.ingested.tuples)
+        return self._read(lambda: reading.parquet(place), "tuples", self.commit.ingested.tuples)
 
     def check(self) -> None:
         """Check that no file of a live run is missing. Blocks.

@@ -16,15 +16,15 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, tzinfo
 from functools import partial
-from itertools import groupby
 from operator import attrgetter
-from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Self, TypeAlias, TypeVar
 
 import msgspec
 
 from authorizerd.acl.audit.caller import is_sampled
 from authorizerd.acl.audit.recorded.event import Event, LineFormat, Reason
 from authorizerd.acl.audit.recorded.line import parse_line
+from authorizerd.acl.audit.recorded.times import find_zone
 from authorizerd.replay.ingest.parse.beginnings import (
     CONTAINER,
     JSON_HEAD,
@@ -36,6 +36,7 @@ from authorizerd.replay.ingest.parse.beginnings import (
     parse_second,
 )
 from authorizerd.replay.local.errors import NeedsSparkError
+from authorizerd.replay.plans import LineLayout
 
 V = TypeVar("V")
 
@@ -84,6 +85,12 @@ class Tally(msgspec.Struct, gc=False):
     breaks: Sequence[int] | None = None
     parts: dict[tuple[str, int], Part] = {}
 
+    def add(self, other: Tally) -> None:
+        """Add the lines of another tally."""
+        self.lines += other.lines
+        self.first_ms = min(self.first_ms, other.first_ms)
+        self.last_ms = max(self.last_ms, other.last_ms)
+
 
 class Part(Tally):
     """The lines of a tally in one file and between two breaks.
@@ -102,6 +109,9 @@ _get_summand: Final = attrgetter(*Summand._fields)
 
 Counted: TypeAlias = Summand | Reason | None
 """The result of a line: an event, a reason why it was set aside, or nothing if it is blank."""
+
+
+FindBreaks: TypeAlias = Callable[[Summand], Sequence[int]]
 
 
 class _Memory(dict[bytes, V | None], Generic[V]):
@@ -142,11 +152,11 @@ class Tallies:
         line_format: LineFormat = "auto",
         field: str | None = None,
         since_ms: int = -sys.maxsize,
-        find_breaks: Callable[[Summand], Sequence[int]] | None = None,
+        find_breaks: FindBreaks | None = None,
     ) -> None:
         self._since_ms = since_ms
         self._find_breaks = find_breaks
-        self._file, self._lines, self._parts = "", 0, 0
+        self._file, self._number, self._parts = "", 0, 0
         self._zone = zone
         self._field = field
         self._line_format: LineFormat = line_format
@@ -159,6 +169,16 @@ class Tallies:
         self.is_sampled = False
         self.newest: dict[str, int] = {}
 
+    @classmethod
+    def of(cls, layout: LineLayout, find_breaks: FindBreaks | None = None) -> Self:
+        """Return empty tallies for lines of a layout.
+
+        Raises:
+            ValueError: its time zone does not exist.
+        """
+        zone = find_zone(layout.time_zone)
+        return cls(zone, layout.format, layout.field, find_breaks=find_breaks)
+
     def __iter__(self) -> Iterator[tuple[Counted, Tally]]:
         """Yield each result once with its tally, or with each of its parts."""
         for counted, tally in self._tallies.items():
@@ -167,18 +187,22 @@ class Tallies:
             else:
                 yield from ((counted, part) for part in tally.parts.values())
 
-    def begin_file(self, name: str, lines: int = 0) -> None:
-        """Note that the next line is in a file, after this number of lines."""
-        self._file, self._lines = name, lines
+    def begin_file(self, name: str) -> None:
+        """Note that the next line is the first one of a file."""
+        self._file, self._number = name, 0
 
     def add(self, lines: Iterable[bytes]) -> None:
-        """Add lines of a log.
+        """Add the next lines of a log.
 
         Raises:
             NeedsSparkError: there are too many distinct requests to keep.
         """
-        number, newest = self._lines, -sys.maxsize
-        for number, line in enumerate(lines, self._lines + 1):
+        self.add_numbered(enumerate(lines, self._number + 1))
+
+    def add_numbered(self, lines: Iterable[tuple[int, bytes]]) -> None:
+        """Add lines with their numbers, as ``add``."""
+        number, newest = self._number, -sys.maxsize
+        for number, line in lines:
             # A container's timestamp differs in each line, so caching would not help.
             container = _match_container(line) if line[:1] == b"2" else None
             own = line if container is None else line[container.end() :]
@@ -201,15 +225,20 @@ class Tallies:
                 tally.last_ms = at_ms
             if at_ms < tally.first_ms:
                 tally.first_ms = at_ms
-        self._lines = number
+        self._number = number
         self._note_newest(newest)
 
-    def add_numbered(self, file: str, lines: Iterable[tuple[int, bytes]]) -> None:
-        """Add lines of a file with their numbers, which may have gaps."""
-        for _, run in groupby(enumerate(lines), lambda each: each[1][0] - each[0]):
-            some = [line for _, line in run]
-            self.begin_file(file, some[0][0] - 1)
-            self.add(text for _, text in some)
+    def find_time(self, line: bytes) -> int | None:
+        """Return the time of a line's event, None if it has none. The line is not counted.
+
+        A line that only begins like an event may have a time, too.
+        """
+        head, _, rest = line.partition(b",")
+        found, ms = self._heads[head], _MILLISECONDS.get(rest[:3])
+        if found is not None and ms is not None and _PLAIN.match(rest, 3):
+            return found[0] + ms
+        parsed = self._parse(line)
+        return parsed.at_ms if isinstance(parsed, Event) else None
 
     def set_aside(self, reason: Reason) -> None:
         """Count one line that is set aside unread."""

@@ -1,6 +1,6 @@
 """Convert named tuples to Arrow and back.
 
-A field is a string, a number or a boolean. A time ``x_ms``, in milliseconds since 1970, is a
+A field is a string, a number, a boolean or bytes. A time ``x_ms``, in milliseconds since 1970, is a
 timestamp in the column ``x_at``.
 """
 
@@ -16,7 +16,7 @@ from authorizerd.replay.recorded.rows import Row
 R = TypeVar("R", bound=Row)
 
 _TYPES: Final[dict[Any, pa.DataType]] = {
-    str: pa.string(), int: pa.int64(), bool: pa.bool_(), float: pa.float64(),
+    str: pa.string(), int: pa.int64(), bool: pa.bool_(), float: pa.float64(), bytes: pa.binary(),
 }  # fmt: skip
 _MILLISECONDS: Final = pa.timestamp("ms", "UTC")
 _STORED: Final = pa.timestamp("us", "UTC")

@@ -20,6 +20,7 @@ from authorizerd.replay.ingest.table import open_table
 from authorizerd.replay.recorded.arrow import column_of, make_batch, read_rows, schema_of
 from authorizerd.replay.recorded.rows import FIGURES, Find, Row, Rows, key_size_of, sum_parts
 from authorizerd.replay.recorded.tuples import RecordedTuple
+from authorizerd.replay.spark.description import describe
 from authorizerd.replay.spark.files import write_text
 
 if TYPE_CHECKING:
@@ -58,7 +59,13 @@ class SparkRows(Generic[T]):
         # One task sorts the sums, so that a single further job fetches them.
         sums = parts.groupBy(*keys).agg(*figures).coalesce(1).sortWithinPartitions(*keys)
         # Not toLocalIterator: the JVM would keep 200 KB for the job of every call until it ends.
-        return chain.from_iterable(read_rows(batch, kind) for batch in sums.toArrow().to_batches())
+        with describe(sums.sparkSession, f"sum by {', '.join(keys)}"):
+            return SparkRows(sums, kind).fetch()
+
+    def fetch(self) -> Iterator[T]:
+        """Fetch all rows, which must fit into the driver's memory, and yield them."""
+        batches = self._frame.toArrow().to_batches()
+        return chain.from_iterable(read_rows(batch, self._kind) for batch in batches)
 
     def _run(self, find: Find[T, R], split: Split[R], kind: type[R]) -> DataFrame:
         work = partial(_work, find, split, self._kind, kind)
@@ -113,7 +120,8 @@ class SparkEngine:
         place = f"{self._out}/{name}"
         try:
             ordered = found.orderBy(first, sql.desc("events"), *keys)
-            ordered.write.mode("overwrite").parquet(place)
+            with describe(self._spark, f"write {name}"):
+                ordered.write.mode("overwrite").parquet(place)
         finally:
             found.unpersist()
         return SparkRows(self._spark.read.schema(found.schema).parquet(place), kind)

@@ -12,6 +12,7 @@ from importlib import import_module
 from pyspark.sql import SparkSession
 
 from authorizerd.replay.plans import FollowPlan, Plan
+from authorizerd.replay.spark.description import describe
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.files import is_occupied, remove
 from authorizerd.replay.spark.progress import printing_progress
@@ -33,6 +34,7 @@ def run_plan(spark: SparkSession, plan: Plan) -> int:
             raise JobError(f"--out: {plan.out}: not empty; --overwrite replaces its results")
         remove(spark, f"{plan.out}/{command}.json")
     # A watch may run for days; progress of its stages would bury its messages.
-    with nullcontext() if isinstance(plan, FollowPlan) else printing_progress(spark):
+    progress = nullcontext() if isinstance(plan, FollowPlan) else printing_progress(spark)
+    with progress, describe(spark, command):
         code: int = import_module(f"authorizerd.replay.{command}.job").run(spark, plan)
     return code

@@ -76,6 +76,9 @@ class Delay(NamedTuple):
     greatest: float
 
 
+FindClocks: TypeAlias = Callable[[list[Delay]], Mapping[str, int]]
+
+
 def find_clocks(delays: Iterable[Delay]) -> dict[str, int]:
     """Return the logs whose brokers were late by one time after most changes, and that time."""
     by_log: defaultdict[str, list[Delay]] = defaultdict(list)
@@ -88,7 +91,7 @@ def find_clocks(delays: Iterable[Delay]) -> dict[str, int]:
 def find_differences(
     judge: Judge,
     cases: Sequence[Case],
-    find: Callable[[list[Delay]], Mapping[str, int]] = find_clocks,
+    find: FindClocks,
 ) -> list[Difference]:
     """Return what no possible state explains, with the causes.
 
@@ -102,7 +105,7 @@ def find_differences(
         ChangeError: as ``Judge.judge``.
     """
     found = [Difference(case) for case in cases if case.not_judged is None and case.is_different]
-    judge.visit(((each, each.case.states) for each in found), _Search(judge).look)
+    _search(judge, found)
     requests = {_same_request(each.case) for each in found}
     grouped = _group_by_request(case for case in cases if _same_request(case) in requests)
     for each in found:
@@ -126,30 +129,27 @@ def name_log(file: str) -> str:
     return file if rotation is None else rotation["log"]
 
 
-class _Search:
-    """Look at the states that concern each difference, within the window and outside it."""
+def _search(judge: Judge, found: Sequence[Difference]) -> None:
+    """Find the states that concern each difference, within the window and outside it."""
+    # Only ranges of addresses make releases differ.
+    known = judge.releases if judge.history.depends_on_release else tuple(Release)
+    others = [each for each in Release if each not in known]
 
-    def __init__(self, judge: Judge) -> None:
-        self._judge = judge
-        # Only ranges of addresses make releases differ.
-        others = tuple(Release) if judge.history.depends_on_release else ()
-        self._others = [each for each in others if each not in judge.releases]
-
-    def look(self, difference: Difference, number: int, snapshot: AclSnapshot) -> bool:
+    def look(difference: Difference, number: int, snapshot: AclSnapshot) -> bool:
         """Note whether a state explains a difference; return True if no later one matters."""
         case = difference.case
         is_possible = case.possible[0] <= number <= case.possible[-1]
-        releases = self._others if is_possible else self._judge.releases
-        explained = self._judge.find_explaining(case, number, snapshot, releases)
-        if not explained:
-            return False
-        if is_possible:
+        releases = others if is_possible else judge.releases
+        explained = judge.find_explaining(case, number, snapshot, releases)
+        if explained and is_possible:
             difference.release = explained[0]
-        elif number < case.possible[0]:
+        elif explained and number < case.possible[0]:
             difference.earlier = number
-        else:
+        elif explained:
             difference.later = number
         return difference.later is not None
+
+    judge.visit(((each, each.case.states) for each in found), look)
 
 
 def _same_request(case: Case) -> _Request:

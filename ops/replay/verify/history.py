@@ -11,8 +11,8 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import accumulate, chain
-from typing import Final
+from itertools import accumulate
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -23,6 +23,7 @@ from authorizerd.acl.model import (
     WILDCARD_PRINCIPAL,
     Acl,
     AclAdded,
+    AclRemoved,
     Change,
     PatternType,
 )
@@ -36,15 +37,25 @@ ALWAYS: Final = -sys.maxsize
 _ID_BYTES: Final = 16
 
 
+class AclChange(NamedTuple):
+    """The addition or removal of an ACL, which a removal in a log does not name."""
+
+    id: bytes
+    acl: Acl
+    is_added: bool = True
+
+    @property
+    def change(self) -> Change:
+        return AclAdded(self.id, self.acl) if self.is_added else AclRemoved(self.id)
+
+
 class State(msgspec.Struct, frozen=True):
     """The ACLs after ``changes``, which became visible at ``offset`` and ``time_ms``.
 
-    ``acls`` are those of the changes, also of removals. The first state has all of its ACLs as
-    changes. ``offset`` is None for a source without offsets.
+    The first state has all of its ACLs as changes. ``offset`` is None for a source without offsets.
     """
 
-    changes: tuple[Change, ...]
-    acls: tuple[Acl, ...]
+    changes: tuple[AclChange, ...]
     time_ms: int
     offset: int | None = None
 
@@ -69,16 +80,13 @@ class History(msgspec.Struct, frozen=True, dict=True):
         """
         snapshot: AclSnapshot | None = None
         for state in self.states:
-            if snapshot is None:
-                snapshot = build(each for each in state.changes if isinstance(each, AclAdded))
-            else:
-                snapshot = apply_changes(snapshot, state.changes)
+            snapshot = apply_state(snapshot, state)
             yield snapshot
 
     @property
     def acls(self) -> Iterator[Acl]:
         """All ACLs of all states; some occur several times."""
-        return chain.from_iterable(state.acls for state in self.states)
+        return (each.acl for state in self.states for each in state.changes)
 
     @cached_property
     def depends_on_release(self) -> bool:
@@ -105,7 +113,7 @@ class History(msgspec.Struct, frozen=True, dict=True):
         """By resource type, whether the pattern is literal, and its name: principals and states."""
         changed: defaultdict[tuple[int, bool, str], list[tuple[str, int]]] = defaultdict(list)
         for number, state in enumerate(self.states[1:], 1):
-            for acl in state.acls:
+            for _, acl, _ in state.changes:
                 name, is_literal = acl.resource_name, acl.pattern_type == PatternType.LITERAL
                 for is_exact in {is_literal, is_literal or is_wildcard(acl.pattern_type, name)}:
                     changed[acl.resource_type, is_exact, name].append((acl.principal, number))
@@ -148,9 +156,20 @@ class History(msgspec.Struct, frozen=True, dict=True):
 
 def list_states(source: str, acls: Iterable[Acl], listed_ms: int | None = None) -> History:
     """Return the one state of a listing, which is taken for that of every time."""
-    acls = tuple(acls)
-    changes = tuple(AclAdded(n.to_bytes(_ID_BYTES, "big"), acl) for n, acl in enumerate(acls))
-    return History(source, [State(changes, acls, ALWAYS)], end_ms=listed_ms)
+    changes = tuple(AclChange(n.to_bytes(_ID_BYTES, "big"), acl) for n, acl in enumerate(acls))
+    return History(source, [State(changes, ALWAYS)], end_ms=listed_ms)
+
+
+def apply_state(before: AclSnapshot | None, state: State) -> AclSnapshot:
+    """Return the ACLs of a state, which follows another one or is the first.
+
+    Raises:
+        ChangeError: a change contradicts an earlier one.
+    """
+    changes = [each.change for each in state.changes]
+    if before is None:
+        return build(each for each in changes if isinstance(each, AclAdded))
+    return apply_changes(before, changes)
 
 
 def describe_state(history: History, number: int) -> str:

@@ -18,21 +18,25 @@ import msgspec
 from authorizerd.acl.decision import AuthorizerSettings, Decision, DefaultRule, explain, get_acl
 from authorizerd.acl.known_settings import SUPER_USERS, KnownSettings, doubt_answer
 from authorizerd.acl.matching import matching_acls
-from authorizerd.acl.model import Acl, AclAdded, AclRemoved, Question
+from authorizerd.acl.model import Question
 from authorizerd.acl.releases import RULES, Release
 from authorizerd.acl.snapshot import AclSnapshot, with_rules
 from authorizerd.replay.judging.asking import question_of, unasked_reason
 from authorizerd.replay.local.tallies import Part, Summand
-from authorizerd.replay.verify.history import History, State
+from authorizerd.replay.verify.history import History
 
 T = TypeVar("T")
 
 OLDEST: Final = "before the oldest known state"
 NEWEST: Final = "after the newest known state"
+AHEAD: Final = "the time of the line is in the future"
 DEPENDS: Final = "depends on {}, which is not given"
 
 _ACL: Final = re.compile(r"(?s)MatchingAcl\(acl=StandardAcl[\[(](.*)[\])]\)")
 _DEFAULTS: Final = frozenset(map(str, DefaultRule))
+_unpack: Final = msgspec.msgpack.Decoder(
+    tuple[History, KnownSettings, tuple[Release, ...], int]
+).decode
 
 
 class Match(IntEnum):
@@ -96,51 +100,32 @@ class Case(msgspec.Struct):
         return self.summand.rule in _DEFAULTS or self.recorded_acl is not None
 
 
-class _Packed(msgspec.Struct, array_like=True):
-    """A judge as bytes; each state has its time, its offset, and its changes with their ACLs."""
-
-    source: str
-    states: list[tuple[int, int | None, list[tuple[bytes, Acl, bool]]]]
-    offset: int | None
-    end_ms: int | None
-    known: KnownSettings
-    releases: tuple[Release, ...]
-    window_ms: int
-
-
 @lru_cache(1)  # a worker process gets the same judge several times
 def unpack_judge(packed: bytes) -> Judge:
     """Return the judge of ``Judge.packed``."""
-    found = msgspec.msgpack.decode(packed, type=_Packed)
-    states = [
-        State(
-            tuple(
-                AclAdded(key, acl) if is_added else AclRemoved(key)
-                for key, acl, is_added in changes
-            ),
-            tuple(acl for _, acl, _ in changes),
-            time_ms,
-            offset,
-        )
-        for time_ms, offset, changes in found.states
-    ]
-    history = History(found.source, states, found.offset, found.end_ms)
-    return Judge(history, found.known, found.releases, found.window_ms)
+    return Judge(*_unpack(packed))
 
 
 class Judge:
     """Judges requests by the states of a history, with the settings as far as they are known.
 
-    Pickled, it is packed, and a process that unpickles it again has it already.
+    Events after ``until_ms`` are not judged. Pickled, it is packed, and a process that unpickles it
+    again has it already.
     """
 
     def __init__(
-        self, history: History, known: KnownSettings, releases: Sequence[Release], window_ms: int
+        self,
+        history: History,
+        known: KnownSettings,
+        releases: Sequence[Release],
+        window_ms: int,
+        until_ms: int | None = None,
     ) -> None:
         self.history = history
         self.known = known
         self.releases = tuple(releases) if history.depends_on_release else tuple(releases[:1])
         self.window_ms = window_ms
+        self.until_ms = until_ms
 
     def __reduce__(self) -> tuple[Callable[[bytes], Judge], tuple[bytes]]:
         return unpack_judge, (self.packed,)
@@ -148,35 +133,14 @@ class Judge:
     @cached_property
     def packed(self) -> bytes:
         """The judge as bytes, for ``unpack_judge``."""
-        history = self.history
-        states = [
-            (
-                state.time_ms,
-                state.offset,
-                [
-                    (change.id, acl, isinstance(change, AclAdded))
-                    for change, acl in zip(state.changes, state.acls, strict=True)
-                ],
-            )
-            for state in history.states
-        ]
-        return msgspec.msgpack.encode(
-            _Packed(
-                history.source,
-                states,
-                history.offset,
-                history.end_ms,
-                self.known,
-                self.releases,
-                self.window_ms,
-            )
-        )
+        return msgspec.msgpack.encode((self.history, self.known, self.releases, self.window_ms))
 
     def find_breaks(self, summand: Summand) -> Sequence[int]:
         """Return the times at which other states may have decided a request, for ``Tallies``."""
         if unasked_reason(summand) is not None:
             return ()
-        return self.history.find_breaks(self._find_states(summand), self.window_ms)
+        found = self.history.find_breaks(self._find_states(summand), self.window_ms)
+        return found if self.until_ms is None else sorted((*found, self.until_ms + 1))
 
     def _find_states(self, summand: Summand) -> list[int]:
         is_closed = self.known.allow_everyone_if_no_acl_found is False
@@ -201,6 +165,8 @@ class Judge:
             return Case(summand, part, not_judged=reason)
         if summand.rule == str(DefaultRule.SUPER_USER) and self.known.super_users is None:
             return Case(summand, part, not_judged=DEPENDS.format(SUPER_USERS))
+        if self.until_ms is not None and part.first_ms > self.until_ms:
+            return Case(summand, part, not_judged=AHEAD)
         states = self._find_states(summand)
         possible = self.history.find_possible(states, part.first_ms, self.window_ms)
         return Case(summand, part, question_of(summand), states, possible)

@@ -6,13 +6,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
 from authorizerd.acl.known_settings import KnownSettings
-from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.protocol.verification import Moment
 from authorizerd.replay.ingest.report import Ingested, by_frequency
 from authorizerd.replay.text import format_count, format_time
@@ -23,9 +22,23 @@ from authorizerd.replay.verify.sums import Group, Sums, find_moment
 SHOWN_MAX: Final = 10
 
 
+class Needed(msgspec.Struct, frozen=True, kw_only=True):
+    """The evidence that makes agreement a success.
+
+    That is: at most a share of the events that are not judged, a number of allowed events that are,
+    and in each log an event of this time or later.
+    """
+
+    not_judged_max: float
+    allowed_min: int
+    newest_after_ms: int | None
+
+
 class Verified(msgspec.Struct, frozen=True, kw_only=True):
     """The result. Numbers are those of events; ``only_by_release`` agree by one release only.
 
+    ``judged_allowed`` of the judged ones were allowed. ``silent`` are the logs without an event, or
+    whose newest is too old, with its time. ``lacks`` says what is missing for a success.
     ``settings`` are those that differ at the broker.
     """
 
@@ -41,7 +54,9 @@ class Verified(msgspec.Struct, frozen=True, kw_only=True):
     agreed: int
     other_rule: int
     not_judged: dict[str, int]
-    not_judged_max: float
+    judged_allowed: int
+    silent: dict[str, str | None]
+    lacks: Sequence[str]
     only_by_release: dict[str, int]
     differences: Sequence[Group]
     settings: Sequence[DifferentSetting] | msgspec.UnsetType
@@ -50,24 +65,29 @@ class Verified(msgspec.Struct, frozen=True, kw_only=True):
     def judged(self) -> int:
         return self.agreed + self.other_rule + sum(group.events for group in self.differences)
 
-    @property
-    def lacks_evidence(self) -> bool:
-        """Whether nothing was judged, or too little."""
-        not_judged = sum(self.not_judged.values())
-        return not self.judged or not_judged > self.not_judged_max * self.logs.events
-
 
 def make_report(
     judge: Judge,
     sums: Sums,
     logs: Ingested,
-    not_judged_max: float,
+    newest_ms: Mapping[str, int | None],
+    needed: Needed,
     settings: Sequence[DifferentSetting] | msgspec.UnsetType,
 ) -> Verified:
-    """Return the result of sums over all judged cases."""
+    """Return the result of sums over all judged cases.
+
+    Args:
+        newest_ms: the time of the newest event in each log, None if it has none.
+    """
     history, known = judge.history, judge.known
     users = known.super_users
     releases = tuple(map(str, judge.releases))
+    after_ms = needed.newest_after_ms
+    silent = {
+        log: None if at_ms is None else format_time(at_ms)
+        for log, at_ms in sorted(newest_ms.items())
+        if at_ms is None or (after_ms is not None and at_ms < after_ms)
+    }
     return Verified(
         logs=logs,
         acls=history.source,
@@ -83,11 +103,32 @@ def make_report(
         agreed=sums.agreed,
         other_rule=sums.other_rule,
         not_judged=by_frequency(sums.not_judged),
-        not_judged_max=not_judged_max,
+        judged_allowed=sums.allowed,
+        silent=silent,
+        lacks=tuple(_find_lacks(sums, logs, silent, needed)),
         only_by_release=by_frequency(sums.only_by_release),
         differences=sums.differences,
         settings=settings,
     )
+
+
+def _find_lacks(
+    sums: Sums, logs: Ingested, silent: Mapping[str, str | None], needed: Needed
+) -> Iterator[str]:
+    """Yield why agreement proves nothing, or too little."""
+    not_judged = sum(sums.not_judged.values())
+    if not_judged == logs.events:
+        yield "this proves nothing: no event was judged"
+    elif not_judged > needed.not_judged_max * logs.events:
+        share = f"{needed.not_judged_max:.0%}"
+        yield f"this proves little: more than {share} of the events were not judged"
+    elif sums.allowed < needed.allowed_min:
+        yield (
+            f"this proves little: {format_count(sums.allowed, 'allowed event')} judged, and "
+            f"--min-allowed {needed.allowed_min:,}"
+        )
+    if needed.newest_after_ms is not None and silent:
+        yield f"this proves little: {format_count(len(silent), 'log')} with no event of late"
 
 
 def page_lines(verified: Verified) -> Iterator[str]:
@@ -130,13 +171,11 @@ def _shortfall_lines(verified: Verified) -> Iterator[str]:
         )
     for reason, events in verified.not_judged.items():
         yield f"not judged, {reason}: {format_count(events, 'event')}"
-    if not verified.judged:
-        yield "this proves nothing: no event was judged"
-        if OLDEST in verified.not_judged:
-            yield "check --tz: it names the time zone of the logs, by default UTC"
-    elif verified.lacks_evidence:
-        share = f"{verified.not_judged_max:.0%}"
-        yield f"this proves little: more than {share} of the events were not judged"
+    for log, at in verified.silent.items():
+        yield f"no event in {log}{'' if at is None else f' after {at}'}"
+    yield from verified.lacks
+    if not verified.judged and OLDEST in verified.not_judged:
+        yield "check --tz: it names the time zone of the logs, by default UTC"
 
 
 def _group_lines(group: Group) -> Iterator[str]:
@@ -164,9 +203,3 @@ def _answer(is_allowed: bool, rule: str | None) -> str:
 def _name(moment: Moment) -> str:
     offset = f"offset {moment.offset}"
     return offset if moment.at is None else f"{offset} at {moment.at}"
-
-
-def print_page(verified: Verified) -> None:
-    """Print the page."""
-    for line in page_lines(verified):
-        print(escape_unprintable(line))

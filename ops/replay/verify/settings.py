@@ -7,7 +7,7 @@ that the daemon would name the same client otherwise.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
@@ -28,48 +28,43 @@ class DifferentSetting(msgspec.Struct, frozen=True):
     effect: str
 
 
-class _Compared(NamedTuple):
-    """A key with its default at a broker and here, and what another value makes different."""
-
-    broker: str
-    here: str
-    effect: str
-
-
-_COMPARED: Final[Mapping[str, _Compared]] = {
-    SUPER_USERS: _Compared("", "", "only one of them allows such a principal everything"),
-    ALLOW_EVERYONE: _Compared(
-        "false", "false", "only one of them allows everything on resources without ACLs"
+_COMPARED: Final = (
+    (SUPER_USERS, "", "", "only one of them allows such a principal everything"),
+    (
+        ALLOW_EVERYONE, "false", "false",
+        "only one of them allows everything on resources without ACLs",
     ),
-    "authorizer.class.name": _Compared(
-        "", STANDARD_AUTHORIZER, "the broker may decide by other rules"
+    ("authorizer.class.name", "", STANDARD_AUTHORIZER, "the broker may decide by other rules"),
+    (
+        "principal.builder.class", _BUILDER, _BUILDER,
+        "a client may be another principal here",
     ),
-    "principal.builder.class": _Compared(
-        _BUILDER, _BUILDER, "a client may be another principal here"
+    (
+        "ssl.principal.mapping.rules", _DEFAULT_RULES, _DEFAULT_RULES,
+        "a certificate may be of another principal here",
     ),
-    "ssl.principal.mapping.rules": _Compared(
-        _DEFAULT_RULES, _DEFAULT_RULES, "a certificate may be of another principal here"
+    (
+        "sasl.kerberos.principal.to.local.rules", _DEFAULT_RULES, _DEFAULT_RULES,
+        "a Kerberos name may be of another principal here",
     ),
-    "sasl.kerberos.principal.to.local.rules": _Compared(
-        _DEFAULT_RULES, _DEFAULT_RULES, "a Kerberos name may be of another principal here"
-    ),
-}
+)  # fmt: skip
+"""The keys, each with its default at a broker and here, and what another value makes different."""
 
 
 def is_compared(name: str) -> bool:
     """Return True for a key that ``compare_settings`` reads, also of one listener."""
-    return any(name == key or _is_of_listener(name, key) for key in _COMPARED)
+    return any(name == key or _is_of_listener(name, key) for key, *_ in _COMPARED)
 
 
 def compare_settings(
     broker: Mapping[str, str], here: Mapping[str, str]
 ) -> Iterator[DifferentSetting]:
     """Yield each setting that differs between the texts of two configurations."""
-    for key, compared in _COMPARED.items():
-        theirs = _find_values(broker, key, compared.broker)
-        ours = _find_values(here, key, compared.here)
+    for key, their_default, our_default, effect in _COMPARED:
+        theirs = _find_values(broker, key, their_default)
+        ours = _find_values(here, key, our_default)
         if theirs != ours:
-            yield DifferentSetting(key, _name(theirs), _name(ours), compared.effect)
+            yield DifferentSetting(key, _name(theirs), _name(ours), effect)
 
 
 def _find_values(texts: Mapping[str, str], key: str, default: str) -> set[str]:

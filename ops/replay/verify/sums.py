@@ -13,11 +13,17 @@ from typing import Final, TypeAlias
 import msgspec
 
 from authorizerd.protocol.verification import Cause, Listed, Moment
+from authorizerd.replay.local.tallies import Counted, Part, Summand, Tally
 from authorizerd.replay.text import format_time
 from authorizerd.replay.topics import BEFORE_OFFSET
-from authorizerd.replay.verify.causes import Difference
+from authorizerd.replay.verify.causes import (
+    Difference,
+    FindClocks,
+    find_clocks,
+    find_differences,
+)
 from authorizerd.replay.verify.history import ALWAYS, History
-from authorizerd.replay.verify.judging import Case, Judge, Match
+from authorizerd.replay.verify.judging import Judge, Match
 
 LISTED_MAX: Final = 1_000
 
@@ -34,19 +40,45 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sums(msgspec.Struct, frozen=True):
-    """Numbers of events; see ``Verified``."""
+    """Numbers of events; see ``Verified``.
+
+    ``allowed`` of those that were judged were allowed by the broker. ``first_ms`` and ``last_ms``
+    are the times of the first and the last one. ``requests`` counts distinct requests, judged or
+    not.
+    """
 
     agreed: int = 0
     other_rule: int = 0
+    allowed: int = 0
     not_judged: dict[str, int] = {}
     only_by_release: dict[str, int] = {}
     differences: Sequence[Group] = ()
+    first_ms: int | None = None
+    last_ms: int | None = None
+    requests: int = 0
 
 
-def sum_cases(judge: Judge, cases: Iterable[Case], differences: Iterable[Difference]) -> Sums:
-    """Return the sums of judged cases, of which some are ``differences``."""
+def judge_counted(
+    judge: Judge, counted: Iterable[tuple[Counted, Tally]], find: FindClocks = find_clocks
+) -> Sums:
+    """Judge all events that were counted, and return the sums.
+
+    Args:
+        counted: what ``Tallies`` yields; all cases of each request.
+        find: see ``find_differences``.
+
+    Raises:
+        ChangeError: a change of the history contradicts an earlier one.
+    """
+    cases = judge.judge(
+        (summand, part)
+        for summand, part in counted
+        if isinstance(summand, Summand) and isinstance(part, Part)
+    )
+    differences = find_differences(judge, cases, find)
     agreed = Counter[Match]()
     not_judged, by_release = Counter[str](), Counter[str]()
+    judged = [case for case in cases if case.not_judged is None]
     for case in cases:
         if case.not_judged is not None:
             not_judged[case.not_judged] += case.part.lines
@@ -57,27 +89,38 @@ def sum_cases(judge: Judge, cases: Iterable[Case], differences: Iterable[Differe
     return Sums(
         agreed[Match.SAME],
         agreed[Match.OTHER_RULE],
+        sum(case.part.lines for case in judged if case.summand.allowed),
         dict(not_judged),
         dict(by_release),
-        group_differences(judge.history, differences),
+        _group_differences(judge.history, differences),
+        min((case.part.first_ms for case in judged), default=None),
+        max((case.part.last_ms for case in judged), default=None),
+        len({case.summand[:6] for case in cases}),
     )
 
 
 def merge_sums(parts: Iterable[Sums]) -> Sums:
-    """Return the sums of several parts."""
-    agreed = other_rule = 0
+    """Return the sums of several parts, of which no two have the same request."""
+    parts = list(parts)
     not_judged, by_release = Counter[str](), Counter[str]()
     groups: dict[Cause, Group] = {}
     for part in parts:
-        agreed += part.agreed
-        other_rule += part.other_rule
         not_judged.update(part.not_judged)
         by_release.update(part.only_by_release)
         for group in part.differences:
             before = groups.get(group.cause)
             groups[group.cause] = group if before is None else _merge_groups(before, group)
-    differences = [groups[cause] for cause in Cause if cause in groups]
-    return Sums(agreed, other_rule, dict(not_judged), dict(by_release), differences)
+    return Sums(
+        sum(part.agreed for part in parts),
+        sum(part.other_rule for part in parts),
+        sum(part.allowed for part in parts),
+        dict(not_judged),
+        dict(by_release),
+        [groups[cause] for cause in Cause if cause in groups],
+        min((part.first_ms for part in parts if part.first_ms is not None), default=None),
+        max((part.last_ms for part in parts if part.last_ms is not None), default=None),
+        sum(part.requests for part in parts),
+    )
 
 
 def _merge_groups(one: Group, other: Group) -> Group:
@@ -102,7 +145,7 @@ def find_moment(history: History, number: int) -> Moment:
     return Moment(state.offset, None if state.time_ms == ALWAYS else format_time(state.time_ms))
 
 
-def group_differences(history: History, differences: Iterable[Difference]) -> list[Group]:
+def _group_differences(history: History, differences: Iterable[Difference]) -> list[Group]:
     """Return the differences by cause, equal ones together."""
     alike: defaultdict[_Key, list[Difference]] = defaultdict(list)
     for each in differences:

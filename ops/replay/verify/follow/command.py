@@ -15,17 +15,18 @@ from authorizerd.cli.program.flag_values import parse_address
 from authorizerd.config.endpoints import HttpEndpoint
 from authorizerd.replay.ingest.options import make_ingest_plan
 from authorizerd.replay.local.errors import TrafficError
+from authorizerd.replay.local.tallies import Tallies
 from authorizerd.replay.messages import EXIT_DONE
 from authorizerd.replay.topics import SCHEME
 from authorizerd.replay.verify.follow.contact import ask_contact
 from authorizerd.replay.verify.follow.files import FollowedFiles, find_paths
 from authorizerd.replay.verify.follow.history import HistoryFollower
-from authorizerd.replay.verify.follow.line_times import LineTimes
 from authorizerd.replay.verify.follow.metrics import serve_metrics
 from authorizerd.replay.verify.follow.options import LISTEN
 from authorizerd.replay.verify.follow.shadow import Shadow
 from authorizerd.replay.verify.follow.state import State, hold_state, read_state
-from authorizerd.replay.verify.follow.topics import FollowedTopics
+from authorizerd.replay.verify.follow.topics import FollowedTopic
+from authorizerd.replay.verify.follow.waiting import WAITING_BYTES_MAX
 from authorizerd.replay.verify.topics import TopicInput, open_topics
 
 PAUSE_S: Final = 1.0
@@ -52,23 +53,21 @@ def follow(
     listen: HttpEndpoint = parsed.listen or parse_address(LISTEN)
     daemon: HttpEndpoint | None = parsed.daemon_metrics
     layout = make_ingest_plan(parsed, (), "").layout
-    find_time = LineTimes(layout).find
+    find_time = Tallies.of(layout).find_time
     inputs = [text for text in parsed.logs if not text.startswith(SCHEME)]
     with hold_state(parsed.state), set_at_signals() as stopped, open_topics(topics) as clients:
         state = read_state(parsed.state, new)
         if inputs and not state.files and next(find_paths(inputs), None) is None:
             raise TrafficError(f"--logs: {' '.join(inputs)}: no files found")
-        sources = (
-            FollowedFiles(inputs, state.files, find_time),
-            FollowedTopics(clients, state.partitions, find_time),
-        )
+        bytes_max = WAITING_BYTES_MAX // max(len(clients), 1)
+        followed = [FollowedTopic(each, state.partitions, find_time, bytes_max) for each in clients]
         shadow = Shadow(
             parsed.state,
             state,
             HistoryFollower(Path(log_dir), log_dir),
             known,
             releases,
-            sources,
+            (FollowedFiles(inputs, state.files, find_time), *followed),
             layout,
             ask=None if daemon is None else partial(ask_contact, daemon),
         )

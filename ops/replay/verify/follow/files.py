@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +21,12 @@ from authorizerd.replay.ingest.local_files import find_files
 from authorizerd.replay.ingest.parse.logs import UNSUPPORTED_SUFFIXES, find_suffix
 from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.verify.follow.state import Position, State
-from authorizerd.replay.verify.follow.waiting import WAITING_BYTES_MAX, FollowedLog, Line
+from authorizerd.replay.verify.follow.waiting import (
+    WAITING_BYTES_MAX,
+    FindTime,
+    FollowedLog,
+    Line,
+)
 
 FILES_MAX: Final = 500
 """Each file stays open, so that its last lines can be read after it has lost its name."""
@@ -42,11 +47,10 @@ class FollowedFile(FollowedLog):
         is_lost: its file was replaced or removed before it was known to be read.
     """
 
-    def __init__(self, position: Position, find_time: Callable[[bytes], int | None]) -> None:
-        super().__init__()
+    def __init__(self, position: Position, find_time: FindTime) -> None:
+        super().__init__(find_time)
         self.position = position
         self.is_lost = False
-        self._find_time: Final = find_time
         self._descriptor: int | None = None
         self._end = self._size = position.offset
         self._grown_at = time.monotonic()
@@ -145,9 +149,9 @@ class FollowedFile(FollowedLog):
         first = self.position.lines + self.waiting + 1
         *ended, rest = whole.split(b"\n")
         for number, text in enumerate(ended, first):
-            self.add_line(Line(text, number, len(text) + 1, self._find_time(text)))
+            self.add_line(text, number, len(text) + 1)
         if rest:
-            self.add_line(Line(rest, first + len(ended), len(rest), self._find_time(rest)))
+            self.add_line(rest, first + len(ended), len(rest))
 
     def close(self) -> None:
         if self._descriptor is not None:
@@ -197,10 +201,7 @@ class FollowedFiles:
     silent_ms: int | None = None
 
     def __init__(
-        self,
-        inputs: Sequence[str],
-        positions: Iterable[Position],
-        find_time: Callable[[bytes], int | None],
+        self, inputs: Sequence[str], positions: Iterable[Position], find_time: FindTime
     ) -> None:
         self._inputs: Final = inputs
         self._find_time: Final = find_time

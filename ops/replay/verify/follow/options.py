@@ -61,17 +61,23 @@ def check_follow(parsed: argparse.Namespace, log: Path | None) -> None:
             if getattr(parsed, name) is not None:
                 refuse(parsed, f"--{name.replace('_', '-')}: expected --follow")
         return
-    if parsed.state is None:
-        refuse(parsed, "--follow: expected --state FILE")
-    if log is None:
-        refuse(
-            parsed,
+    refusals = (
+        (parsed.state is None, "--follow: expected --state FILE"),
+        (
+            log is None,
             "--follow: expected --log-dir or --config: only a log shows the ACLs of each time",
-        )
-    if parsed.json:
-        refuse(parsed, "--json: expected no --follow, which logs each difference as JSON")
-    if "-" in parsed.logs:
-        refuse(parsed, "--logs -: expected files or topics with --follow")
+        ),
+        (parsed.json, "--json: expected no --follow, which logs each difference as JSON"),
+        ("-" in parsed.logs, "--logs -: expected files or topics with --follow"),
+        (
+            parsed.newest_within is not None,
+            "--newest-within: expected no --follow, whose metrics show the newest time",
+        ),
+    )
+    for is_refused, text in refusals:
+        if is_refused:
+            refuse(parsed, text)
+    assert log is not None, "it was refused"
     try:
         mark = read_mark(find_log(log))
     except MetadataLogError as error:

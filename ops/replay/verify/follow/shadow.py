@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -17,7 +17,6 @@ from typing import Final, TypeAlias
 import msgspec
 from msgspec.structs import asdict, replace
 
-from authorizerd.acl.audit.recorded.times import find_zone
 from authorizerd.acl.known_settings import KnownSettings
 from authorizerd.acl.releases import Release
 from authorizerd.acl.text.printable import escape_json
@@ -25,15 +24,16 @@ from authorizerd.metadata.storage import DISK, Storage
 from authorizerd.protocol.verification import LATEST_MAX, Counts, Disagreement, Lag
 from authorizerd.replay.errors import AclSourceError
 from authorizerd.replay.judging.index import collector_off
-from authorizerd.replay.local.tallies import Part, Summand, Tallies
+from authorizerd.replay.local.tallies import Summand, Tallies
 from authorizerd.replay.plans import LineLayout
-from authorizerd.replay.verify.causes import Difference, find_differences
 from authorizerd.replay.verify.follow.contact import Contact
+from authorizerd.replay.verify.follow.files import FollowedFiles
 from authorizerd.replay.verify.follow.history import HistoryFollower
 from authorizerd.replay.verify.follow.state import State, write_state
-from authorizerd.replay.verify.follow.waiting import FollowedLog, FollowedLogs, Line
-from authorizerd.replay.verify.judging import Case, Judge, Match
-from authorizerd.replay.verify.sums import group_differences
+from authorizerd.replay.verify.follow.topics import FollowedTopic
+from authorizerd.replay.verify.follow.waiting import FollowedLog, Line
+from authorizerd.replay.verify.judging import Judge
+from authorizerd.replay.verify.sums import Sums, judge_counted
 
 LINES_MAX: Final = 100_000
 """The most lines of one step. A crash repeats at most one step."""
@@ -43,7 +43,6 @@ REWRITE_MS: Final = 10_000
 """The state is written so often at least, so that the file shows that this process works."""
 MESSAGES_PER_MINUTE: Final = 60
 
-AHEAD: Final = "the time of the line is in the future"
 _MINUTE_S: Final = 60
 _Batch: TypeAlias = Sequence[tuple[FollowedLog, Sequence[Line]]]
 
@@ -63,7 +62,7 @@ class Shadow:
         history: HistoryFollower,
         known: KnownSettings,
         releases: Sequence[Release],
-        sources: Sequence[FollowedLogs],
+        sources: Sequence[FollowedFiles | FollowedTopic],
         layout: LineLayout,
         *,
         ask: Callable[[], Contact | None] | None = None,
@@ -161,32 +160,21 @@ class Shadow:
 
     def _judge(self, batch: _Batch, until_ms: int) -> tuple[State, list[Disagreement]]:
         """Return the state after a batch of lines, and the new differences."""
-        history = self._history.history
-        judge = Judge(history, self._known, self._releases, self.state.window_ms)
-        tallies = Tallies(
-            find_zone(self._layout.time_zone),
-            self._layout.format,
-            self._layout.field,
-            find_breaks=lambda asked: sorted((*judge.find_breaks(asked), until_ms + 1)),
+        judge = Judge(
+            self._history.history, self._known, self._releases, self.state.window_ms, until_ms
         )
+        tallies = Tallies.of(self._layout, judge.find_breaks)
         for log, lines in batch:
-            tallies.add_numbered(log.name, ((line.number, line.text) for line in lines))
-        cases = judge.judge(
-            (summand, part)
-            for summand, part in tallies
-            if isinstance(summand, Summand) and isinstance(part, Part)
-        )
-        for case in cases:
-            if case.part.first_ms > until_ms:
-                case.not_judged = AHEAD
-        differences = find_differences(judge, cases)
+            tallies.begin_file(log.name)
+            tallies.add_numbered((line.number, line.text) for line in lines)
+        sums = judge_counted(judge, tallies)
         found = [
             Disagreement(**asdict(each), cause=group.cause)
-            for group in group_differences(history, differences)
+            for group in sums.differences
             for each in group.listed
         ]
-        counts = _count(self.state.counts, tallies, cases, differences)
         latest = (*reversed(found), *self.state.latest)[:LATEST_MAX]
+        counts = _add_counts(self.state.counts, tallies, sums)
         return replace(self.state, counts=counts, latest=latest), found
 
     def _write(self, state: State) -> None:
@@ -210,39 +198,27 @@ class Shadow:
         )
 
 
-def _count(
-    before: Counts, tallies: Tallies, cases: Iterable[Case], differences: Iterable[Difference]
-) -> Counts:
+def _add_counts(before: Counts, tallies: Tallies, sums: Sums) -> Counts:
     """Add all lines of a batch to the counts."""
-    matches, not_judged = Counter[Match](), Counter(before.not_judged)
-    times = [each for each in (before.judged_since_ms, before.judged_ms) if each is not None]
-    for case in cases:
-        if case.not_judged is not None:
-            not_judged[case.not_judged] += case.part.lines
-            continue
-        times += case.part.first_ms, case.part.last_ms
-        if not case.is_different:
-            assert case.ruling is not None, "the case was judged"
-            matches[case.ruling.match] += case.part.lines
-    disagreements = Counter(before.disagreements)
-    for each in differences:
-        disagreements[each.cause] += each.case.part.lines
     set_aside, blank = Counter(before.set_aside), before.blank
     for counted, tally in tallies:
         if counted is None:
             blank += tally.lines
         elif not isinstance(counted, Summand):
             set_aside[counted.value] += tally.lines
+    times = (before.judged_since_ms, before.judged_ms, sums.first_ms, sums.last_ms)
+    judged_ms = [each for each in times if each is not None]
+    disagreements = {group.cause.value: group.events for group in sums.differences}
     return replace(
         before,
-        agreed=before.agreed + matches[Match.SAME],
-        other_rule=before.other_rule + matches[Match.OTHER_RULE],
-        not_judged=dict(not_judged),
-        disagreements=dict(disagreements),
+        agreed=before.agreed + sums.agreed,
+        other_rule=before.other_rule + sums.other_rule,
+        not_judged=dict(Counter(before.not_judged) + Counter(sums.not_judged)),
+        disagreements=dict(Counter(before.disagreements) + Counter(disagreements)),
         set_aside=dict(set_aside),
         blank=blank,
-        judged_since_ms=min(times, default=None),
-        judged_ms=max(times, default=None),
+        judged_since_ms=min(judged_ms, default=None),
+        judged_ms=max(judged_ms, default=None),
     )
 
 

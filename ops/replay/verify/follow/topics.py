@@ -12,7 +12,7 @@ position that is past it.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.topics import name_partition
 from authorizerd.replay.verify.follow.state import PartitionPosition, State
-from authorizerd.replay.verify.follow.waiting import WAITING_BYTES_MAX, FollowedLog, Line
+from authorizerd.replay.verify.follow.waiting import FindTime, FollowedLog, Line
 
 if TYPE_CHECKING:  # it imports librdkafka
     from authorizerd.replay.verify.topic_client import Description, Reading, TopicClient
@@ -38,8 +38,8 @@ class FollowedPartition(FollowedLog):
         has_gap: it lacks the next offset.
     """
 
-    def __init__(self, position: PartitionPosition) -> None:
-        super().__init__()
+    def __init__(self, position: PartitionPosition, find_time: FindTime) -> None:
+        super().__init__(find_time)
         self.position = position
         self.next = self.end = position.offset
         self.has_gap = False
@@ -65,62 +65,108 @@ class FollowedPartition(FollowedLog):
 class FollowedTopic:
     """A topic, which is opened again after each problem.
 
+    Args:
+        positions: of all topics.
+        bytes_max: the most bytes of its lines that wait.
+
     Attributes:
         partitions: by number; empty before the cluster has answered.
-        lost_partitions: the number of partitions of which an unknown number of records is lost.
-        lost_records: the number of offsets that Kafka deleted before they were read.
-        problem: why a partition may have more lines than are known, or an empty text.
-        silent_ms: since when there is a problem.
+        silent_ms: since when it may have more lines than are known, because of a problem.
     """
 
-    problem = ""
     silent_ms: int | None = None
 
-    def __init__(self, client: TopicClient, find_time: Callable[[bytes], int | None]) -> None:
+    def __init__(
+        self,
+        client: TopicClient,
+        positions: Sequence[PartitionPosition],
+        find_time: FindTime,
+        bytes_max: int,
+    ) -> None:
         self.partitions: dict[int, FollowedPartition] = {}
-        self.lost_partitions = self.lost_records = 0
+        self._lost_partitions = self._lost_records = 0
         self._client: Final = client
+        self._positions: Final = positions
         self._find_time: Final = find_time
+        self._bytes_max: Final = bytes_max
         self._found: Description | None = None
         """The topic that is being read, None while nothing is."""
+        self._cluster_id: str | None = None
         self._readings = 0
+        self._silent_partitions = ""
+        self._is_first = not positions
+
+    def __iter__(self) -> Iterator[FollowedPartition]:
+        return iter(self.partitions.values())
 
     def close(self) -> None:
         self._found = None
         self._client.close()
 
-    def read(self, bytes_max: int, claim: Callable[[str, str], list[PartitionPosition]]) -> None:
-        """Accept the next records. Blocks.
+    def read(self, since_ms: int) -> None:
+        """Read what is new. Report the beginning of a problem. Blocks.
 
-        Args:
-            claim: returns the positions in a topic, given its cluster's id and its name.
+        Raises:
+            TrafficError: no topic was ever read, and this one cannot be.
+        """
+        try:
+            self._read()
+            problem = self._silent_partitions
+        except TrafficError as error:
+            self.close()
+            if self._is_first:
+                raise
+            problem = str(error)
+        self._is_first = False
+        if not problem:
+            self.silent_ms = None
+        elif self.silent_ms is None:
+            self.silent_ms = since_ms
+            print(f"authorizerd verify: {problem}; trying again", file=sys.stderr, flush=True)
+
+    def save(self, state: State) -> State:
+        """Return the state with the positions and the numbers of what was lost."""
+        files, records = self._lost_partitions, self._lost_records
+        self._lost_partitions = self._lost_records = 0
+        counts = replace(
+            state.counts,
+            lost_files=state.counts.lost_files + files,
+            lost_records=state.counts.lost_records + records,
+        )
+        others = (each for each in state.partitions if not self._owns(each))
+        positions = (*others, *(each.position for each in self))
+        return replace(state, counts=counts, partitions=positions)
+
+    def _owns(self, position: PartitionPosition) -> bool:
+        place = self._cluster_id, self._client.topic.name
+        return (position.cluster_id, position.topic) == place
+
+    def _read(self) -> None:
+        """Accept the next records.
 
         Raises:
             TrafficError: the topic cannot be read now. Nothing is lost.
         """
-        try:
-            if self._found is None and not self._open(self._client.describe(), claim):
-                return
-            read = self._client.read(bytes_max)
-            found = self._client.describe()
-            if self._found is None or found.topic_id != self._found.topic_id:
-                self.close()  # and forget what was read
-                return
-            self._accept(read)
-            self._check()
-            is_passed = [self._pass_gap(each) for each in self.partitions.values() if each.has_gap]
-            if any(is_passed) or self._add(found, begin=0):
-                self._start()
-        except TrafficError:
-            self.close()
-            raise
+        room = self._bytes_max - sum(each.waiting_bytes for each in self)
+        if room <= 0 or (self._found is None and not self._open(self._client.describe())):
+            return
+        read = self._client.read(room)
+        found = self._client.describe()
+        if self._found is None or found.topic_id != self._found.topic_id:
+            self.close()  # and forget what was read
+            return
+        self._accept(read)
+        self._check()
+        is_passed = [self._pass_gap(each) for each in self if each.has_gap]
+        if any(is_passed) or self._add(found, begin=0):
+            self._start()
 
     def _accept(self, read: Reading) -> None:
         for partition, offset, text in read.records:
             each = self.partitions[partition]
             if offset >= each.next:
                 each.next = offset + 1
-                each.add_line(Line(text, offset, len(text), self._find_time(text)))
+                each.add_line(text, offset, len(text))
         for number, end in read.ends.items():
             self.partitions[number].pass_to(end)
         for number, each in self.partitions.items():
@@ -132,25 +178,24 @@ class FollowedTopic:
         self._readings += 1
         if self._readings % READINGS_A_CHECK:
             return
-        self.problem = ""
+        self._silent_partitions = ""
         for number in self.partitions:
             try:
                 self._client.find_range(number)
             except TrafficError as error:
-                self.problem = f"{error} (partition {number})"
+                self._silent_partitions = f"{error} (partition {number})"
 
-    def _open(
-        self, found: Description, claim: Callable[[str, str], list[PartitionPosition]]
-    ) -> bool:
+    def _open(self, found: Description) -> bool:
         """Begin to read; return False if lines of an earlier topic must be counted before."""
-        name = self._client.topic.name
-        for position in claim(found.cluster_id, name):
-            self.partitions[position.partition] = FollowedPartition(position)
+        if self._cluster_id is None:
+            self._cluster_id = found.cluster_id
+            for each in filter(self._owns, self._positions):
+                self.partitions[each.partition] = FollowedPartition(each, self._find_time)
         is_new = not self.partitions
-        if any(each.position.topic_id != found.topic_id for each in self.partitions.values()):
-            if any(each.waiting for each in self.partitions.values()):
+        if any(each.position.topic_id != found.topic_id for each in self):
+            if any(each.waiting for each in self):
                 return False
-            self.lost_partitions += len(self.partitions)
+            self._lost_partitions += len(self.partitions)
             self.partitions.clear()
         self._add(found, begin=None if is_new else 0)
         self._found = found
@@ -170,7 +215,7 @@ class FollowedTopic:
                 partition=number,
                 offset=offset,
             )
-            self.partitions[number] = FollowedPartition(position)
+            self.partitions[number] = FollowedPartition(position, self._find_time)
         return bool(new)
 
     def _start(self) -> None:
@@ -184,85 +229,12 @@ class FollowedTopic:
             return False
         begin, end = self._client.find_range(partition.position.partition)
         if begin > partition.next:
-            self.lost_records += begin - partition.next
+            self._lost_records += begin - partition.next
             partition.pass_to(begin)
         else:
             # A leader without the newest records was elected: others have their offsets now.
-            self.lost_partitions += 1
+            self._lost_partitions += 1
             partition.next = min(partition.next, end)
             partition.pass_to(partition.next)
         partition.has_gap = False
         return True
-
-
-class FollowedTopics:
-    """All topics that are followed, and the positions in others, which are kept."""
-
-    def __init__(
-        self,
-        clients: Iterable[TopicClient],
-        positions: Iterable[PartitionPosition],
-        find_time: Callable[[bytes], int | None],
-    ) -> None:
-        self._topics: Final = [FollowedTopic(each, find_time) for each in clients]
-        self._positions = list(positions)
-        self._is_first = not self._positions
-
-    def __iter__(self) -> Iterator[FollowedPartition]:
-        return (each for topic in self._topics for each in topic.partitions.values())
-
-    def read(self, since_ms: int) -> None:
-        """Read what is new in all topics. Report the beginning of a problem. Blocks.
-
-        Raises:
-            TrafficError: a topic cannot be read, and none was before.
-        """
-        for topic in self._topics:
-            room = WAITING_BYTES_MAX - sum(each.waiting_bytes for each in self)
-            problem = topic.problem
-            try:
-                if room > 0:
-                    topic.read(room, self._claim)
-                    problem = topic.problem
-            except TrafficError as error:
-                if self._is_first:
-                    raise
-                problem = str(error)
-            if not problem:
-                topic.silent_ms = None
-            elif topic.silent_ms is None:
-                topic.silent_ms = since_ms
-                print(f"authorizerd verify: {problem}; trying again", file=sys.stderr, flush=True)
-        self._is_first = False
-
-    @property
-    def silent_ms(self) -> int | None:
-        """Since when one of the topics does not answer."""
-        times = [each.silent_ms for each in self._topics]
-        return min((each for each in times if each is not None), default=None)
-
-    def _claim(self, cluster_id: str, name: str) -> list[PartitionPosition]:
-        """Hand over the positions in a topic."""
-        claimed = [
-            each for each in self._positions if (each.cluster_id, each.topic) == (cluster_id, name)
-        ]
-        self._positions = [each for each in self._positions if each not in claimed]
-        return claimed
-
-    def save(self, state: State) -> State:
-        """Return the state with the positions and the numbers of what was lost."""
-        files = sum(topic.lost_partitions for topic in self._topics)
-        records = sum(topic.lost_records for topic in self._topics)
-        for topic in self._topics:
-            topic.lost_partitions = topic.lost_records = 0
-        counts = replace(
-            state.counts,
-            lost_files=state.counts.lost_files + files,
-            lost_records=state.counts.lost_records + records,
-        )
-        positions = (*self._positions, *(each.position for each in self))
-        return replace(state, counts=counts, partitions=positions)
-
-    def close(self) -> None:
-        for topic in self._topics:
-            topic.close()

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Final, NamedTuple, Protocol
-
-from authorizerd.replay.verify.follow.state import State
+from typing import Final, NamedTuple, TypeAlias
 
 WAITING_BYTES_MAX: Final = 64 * 1024 * 1024
 """The most bytes that wait, for all files, and for all topics."""
+
+
+FindTime: TypeAlias = Callable[[bytes], int | None]
 
 
 class Line(NamedTuple):
@@ -26,11 +27,15 @@ class Line(NamedTuple):
 class FollowedLog(ABC):
     """A file or a partition, with the lines that wait.
 
+    Args:
+        find_time: returns the time of a line's event; see ``Tallies``.
+
     Attributes:
-        waiting_bytes: their size in the log.
+        waiting_bytes: the size of the lines that wait in the log.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, find_time: FindTime) -> None:
+        self._find_time: Final = find_time
         self._waiting: Final[deque[Line]] = deque()
         self.waiting_bytes = 0
 
@@ -59,9 +64,9 @@ class FollowedLog(ABC):
         """The time of the first event that waits."""
         return next((line.at_ms for line in self._waiting if line.at_ms is not None), None)
 
-    def add_line(self, line: Line) -> None:
-        self._waiting.append(line)
-        self.waiting_bytes += line.size
+    def add_line(self, text: bytes, number: int, size: int) -> None:
+        self._waiting.append(Line(text, number, size, self._find_time(text)))
+        self.waiting_bytes += size
 
     def peek(self, lines_max: int, waits: Callable[[int], bool]) -> list[Line]:
         """Return the next lines, up to the first event for whose time ``waits`` is true."""
@@ -82,28 +87,3 @@ class FollowedLog(ABC):
     @abstractmethod
     def _move(self, lines: Sequence[Line]) -> None:
         """Move the position past lines that were forgotten."""
-
-
-class FollowedLogs(Protocol):
-    """All files, or all topics, that are followed."""
-
-    @property
-    def silent_ms(self) -> int | None:
-        """Since when one of them does not answer, so that it may have lines of then."""
-
-    def __iter__(self) -> Iterator[FollowedLog]: ...
-
-    def read(self, since_ms: int) -> None:
-        """Find logs, and read what is new since the last reading at a time. Blocks.
-
-        Raises:
-            TrafficError: a log cannot be read, and waiting does not help.
-        """
-
-    def save(self, state: State) -> State:
-        """Return the state with the positions, and with what was lost since the last call.
-
-        Forget logs that are counted to their end.
-        """
-
-    def close(self) -> None: ...

@@ -70,6 +70,24 @@ def test_progress_is_printed_while_stages_run(spark: SparkSession, capsys: Captu
     assert any(" of 3 tasks" in line for line in lines)
 
 
+def test_jobs_are_described_by_the_blocks_around_their_action(spark: SparkSession) -> None:
+    from authorizerd.replay.spark.description import describe
+
+    context = spark.sparkContext._jsc.sc()
+
+    def run_job() -> str:
+        spark.range(1).collect()
+        context.listenerBus().waitUntilEmpty()
+        description: str = context.statusStore().jobsList(None).apply(0).description().toString()
+        return description
+
+    with describe(spark, "ingest"):
+        with describe(spark, "write events"):
+            assert run_job() == "Some(ingest: write events)"
+        assert run_job() == "Some(ingest)"
+    assert run_job() == "None"
+
+
 def test_each_line_to_standard_error_gets_one_prefix() -> None:
     out = io.StringIO()
     print("one", 2, "three\nfour", file=MessageStream(out))

@@ -10,6 +10,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from authorizerd.replay.acl_set import AclSet, digest_of
 from authorizerd.replay.plans import FollowPlan, IngestPlan, WhatIfPlan
+from authorizerd.replay.spark.description import describe
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.execution import run_plan
 from authorizerd.replay.spark.progress import printing_progress
@@ -32,6 +33,13 @@ class RemoteSession:
 
     def __init__(self) -> None:
         self.handlers: list[Callable[..., None]] = []
+        self.tags: list[str] = []
+
+    def addTag(self, tag: str) -> None:
+        self.tags.append(tag)
+
+    def removeTag(self, tag: str) -> None:
+        self.tags.remove(tag)
 
     def registerProgressHandler(self, handler: Callable[..., None]) -> None:
         self.handlers.append(handler)
@@ -67,6 +75,13 @@ def test_remote_progress_is_printed_once_per_interval(capsys: pytest.CaptureFixt
     with printing_progress(session, seconds_between=3600):
         report(session, [Stage(1, 0)])
     assert capsys.readouterr().out == ""
+
+
+def test_remote_operations_get_tags_without_commas() -> None:
+    session = new_session()
+    with describe(session, "usage"), describe(session, "sum by kind, name"):
+        assert session.tags == ["usage", "sum by kind name"]
+    assert session.tags == []
 
 
 def test_watch_is_rejected() -> None:

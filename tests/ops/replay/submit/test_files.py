@@ -142,8 +142,12 @@ made = make_work_directory(PLAN, ARCHIVE)
 print(made.path, flush=True)
 """
 JOB = """
-import sys, time
-from authorizerd.replay import application
+import os, signal, sys, time
+from authorizerd.replay import application, command_lock
+command_lock.GRACE_SECONDS = 0.1
+if os.fork() == 0:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    time.sleep(600)
 application._run = lambda make_plan: print("started", flush=True) or time.sleep(600)
 application._run_plan_file(sys.argv[1])
 """
@@ -184,13 +188,16 @@ def test_only_the_files_of_a_killed_command_are_removed(
         assert left <= {each.name for each in tmp_path.glob(f"{path.name}/*")}
 
 
-def test_job_ends_when_its_command_is_killed(tmp_path: Path) -> None:
+def test_all_processes_of_a_job_end_when_its_command_is_killed(tmp_path: Path) -> None:
     with running("time.sleep(600)", tmp_path) as (command, path):
         words = [sys.executable, "-c", JOB, str(path / "plan.json")]
         for is_late in (False, True):
-            with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+            with subprocess.Popen(
+                words, stdout=subprocess.PIPE, text=True, start_new_session=True
+            ) as process:
                 assert process.stdout is not None
                 if not is_late:
                     assert process.stdout.readline() == "started\n"
                     command.kill()
                 assert process.wait(timeout=60) == -signal.SIGTERM
+                process.communicate(timeout=60)  # until every process has closed it

@@ -13,7 +13,7 @@ from authorizerd.acl.model import Acl, AclAdded, AclRemoved, Question
 from authorizerd.cli.main import main
 from authorizerd.protocol.verification import Cause
 from authorizerd.replay.plans import VerifyPlan, decode_plan, encode_plan
-from authorizerd.replay.verify import submission
+from authorizerd.replay.submit import submitter
 from tests.ops.replay.verify.scripted_broker import Broker, Step, write_history, write_lines
 from tests.support.acls import acl, question
 from tests.support.fixture_types import Capture, MonkeyPatch
@@ -39,7 +39,7 @@ def submit_to(monkeypatch: MonkeyPatch, job: Job) -> None:
         assert isinstance(sent, VerifyPlan)
         return job(sent)
 
-    monkeypatch.setattr(submission, "submit", submit)
+    monkeypatch.setattr(submitter, "submit", submit)
 
 
 def check_engines(capsys: Capture, *words: str | Path) -> dict[str, int]:

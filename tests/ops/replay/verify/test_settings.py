@@ -71,30 +71,3 @@ def test_listeners_here_count_too() -> None:
     authorizer = {"authorizer.class.name": STANDARD.partition("=")[2]}
     assert not list(compare_settings({**rules, **authorizer}, rules))
     assert [one.key for one in compare_settings(authorizer, rules)] == [RULES]
-
-
-@pytest.mark.parametrize(("broker", "words", "code", "text"), [
-    ("", (), 2, "--broker-config: expected --config as well"),
-    ("super.users=${env:NONE}", ("--config", "{config}"), 1, "NONE"),
-    (None, ("--config", "{config}"), 1, "--broker-config: "),
-])  # fmt: skip
-def test_fault_in_the_brokers_file_is_named(
-    broker: str | None, words: tuple[str, ...], code: int, text: str, tmp_path: Path,
-    capsys: Capture,
-) -> None:  # fmt: skip
-    log = write_history(tmp_path / "log", STEPS, END_S)
-    config = write_lines(tmp_path / "server.properties", ["node.id=1", f"log.dirs={log}"])
-    path = tmp_path / "broker.properties"
-    if broker is not None:
-        write_lines(path, ["config.providers=env", _ENV, broker])
-    lines = write_lines(tmp_path / "audit.log", record(Broker(STEPS)).lines)
-    places = words or ("--log-dir", str(log))
-    given = [word.format(config=config) for word in places]
-    try:
-        found = main(["verify", "--logs", str(lines), "--broker-config", str(path), *given])
-    except SystemExit as end:
-        found = int(str(end.code))
-    assert (found, text in capsys.readouterr().err) == (code, True)
-
-
-_ENV = "config.providers.env.class=org.apache.kafka.common.config.provider.EnvVarConfigProvider"

@@ -67,36 +67,17 @@ def test_records_are_read_as_the_lines_of_a_file(
     )
 
 
-@pytest.mark.parametrize(("words", "code", "text"), [
-    (("--logs", "kafka://h/audit"), 2, "expected kafka://HOST:PORT"),
-    (("--logs", "kafka://u:p@h:1/audit"), 2, "credentials"),
-    (("--logs", "kafka://127.0.0.1:1/audit"), 1, "kafka://127.0.0.1:1/audit: "),
-    (("--logs", "kafka://127.0.0.1:1/audit", "--command-config", "{none}"), 1, "no such file"),
-    (("--logs", "kafka://127.0.0.1:1/audit", "--command-config", "{jks}"), 1, "PKCS12"),
-    (("--logs", "{log}", "--command-config", "{jks}"), 2, "expected --bootstrap-server"),
-])  # fmt: skip
-def test_fault_is_named(
-    words: tuple[str, ...], code: int, text: str, tmp_path: Path,
-    capsys: Capture, monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    from authorizerd.replay.verify import topic_client
-
-    monkeypatch.setattr(topic_client, "TIMEOUT_S", 0.5)
-    (tmp_path / "store.jks").write_bytes(b"\xfe\xed\xfe\xed")
-    settings = f"security.protocol=SSL\nssl.truststore.location={tmp_path / 'store.jks'}\n"
-    places = {
-        "none": tmp_path / "none",
-        "jks": write_lines(tmp_path / "jks.properties", [settings]),
-        "log": write_lines(tmp_path / "audit.log", ["line"]),
-    }
+def test_topic_without_records_is_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
     log_dir = write_history(tmp_path / "log", STEPS, END_S)
-    given = [word.format(**places) for word in words]
-    try:
-        found = main(["verify", *given, "--log-dir", str(log_dir), *SETTINGS])
-    except SystemExit as end:
-        found = int(str(end.code))
-    printed = capsys.readouterr().err
-    assert (found, text in printed) == (code, True), printed
+    file = write_lines(tmp_path / "audit.log", record(Broker(STEPS)).lines)
+    topic = MockTopic("audit", monkeypatch)
+    topic.feed([""], 1)
+    words = ("--logs", topic.uri, file, "--log-dir", log_dir, *SETTINGS)
+    for more, expected in ((), 0), (("--newest-within", "40000d"), 5):
+        code, document = run(capsys, *words, *more)
+        assert (code, document["silent"]) == (expected, {"audit": None})
 
 
 def test_missing_library_is_named(

@@ -11,14 +11,15 @@ from typing import Final
 from authorizerd.acl.known_settings import KnownSettings
 from authorizerd.acl.releases import Release
 from authorizerd.metadata.storage import DISK, Storage
+from authorizerd.replay.local.tallies import Tallies
 from authorizerd.replay.plans import LineLayout
 from authorizerd.replay.verify.follow.contact import Contact
 from authorizerd.replay.verify.follow.files import FollowedFiles
 from authorizerd.replay.verify.follow.history import HistoryFollower
-from authorizerd.replay.verify.follow.line_times import LineTimes
 from authorizerd.replay.verify.follow.shadow import Shadow
 from authorizerd.replay.verify.follow.state import State, read_state
-from authorizerd.replay.verify.follow.topics import FollowedTopics
+from authorizerd.replay.verify.follow.topics import FollowedTopic
+from authorizerd.replay.verify.follow.waiting import WAITING_BYTES_MAX
 from authorizerd.replay.verify.topic_client import TopicClient
 from tests.faults.disk import FaultDisk
 from tests.support.recording_storage import PowerFailure
@@ -71,18 +72,18 @@ def new_shadow(
     clients: Sequence[TopicClient] = (),
 ) -> Shadow:
     """Return a follower that continues at its state, with a window of 5 s."""
-    find_time = LineTimes(LineLayout()).find
+    find_time = Tallies.of(LineLayout()).find_time
     found = read_state(state, State(history=str(log_dir), window_ms=5_000), storage)
+    topics = [
+        FollowedTopic(each, found.partitions, find_time, WAITING_BYTES_MAX) for each in clients
+    ]
     return Shadow(
         state,
         found,
         HistoryFollower(log_dir, str(log_dir)),
         CLOSED,
         tuple(Release),
-        (
-            FollowedFiles([str(each) for each in inputs], found.files, find_time),
-            FollowedTopics(clients, found.partitions, find_time),
-        ),
+        (FollowedFiles([str(each) for each in inputs], found.files, find_time), *topics),
         LineLayout(),
         ask=ask,
         storage=storage,

@@ -10,14 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
-import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from authorizerd.cli.main import main
-from authorizerd.metadata.copy_directory import CopyMark, write_mark
-from authorizerd.metadata.storage import DISK
 from authorizerd.protocol.verification import Findings, decode_findings
-from tests.ops.replay.verify.scripted_broker import Step, write_history, write_lines
+from tests.ops.replay.verify.scripted_broker import Step, write_history
 from tests.support.daemon_process import ask_at, new_log, run, running, wait_until
 from tests.support.fixture_types import Capture
 from tests.support.forked_command import StartedCommand, start_command
@@ -137,40 +134,6 @@ def test_daemons_decisions_are_counted_once_while_both_are_restarted(tmp_path: P
     saved = decode_findings(state.read_bytes(), Findings)
     assert saved.counts.agreed == count_decisions() - 1
     assert msgspec.to_builtins(saved.latest[0]) == found
-
-
-@pytest.mark.parametrize(("words", "code", "text"), [
-    (("--follow", "--log-dir", "{dir}"), 2, "expected --state"),
-    (("--follow", "--state", "{state}", "--acls", "{none}"), 2, "expected --log-dir or --config"),
-    (("--state", "{state}", "--log-dir", "{dir}"), 2, "--state: expected --follow"),
-    (("--follow", "--state", "{state}", "--log-dir", "{dir}", "--json"), 2, "--json"),
-    (("--follow", "--state", "{state}", "--log-dir", "{dir}", "--logs", "-"), 2, "--logs -"),
-    (("--follow", "--state", "{state}", "--log-dir", "{copy}"), 2, "pass --daemon-metrics"),
-    (("--follow", "--listen", "0.0.0.0:1", "--log-dir", "{dir}"), 2, "loopback"),
-    (("--follow", "--listen", "[::ffff:127.0.0.1]:1", "--log-dir", "{dir}"), 2, "loopback"),
-    (("--follow", "--listen", ":9183", "--log-dir", "{dir}"), 2, "HOST:PORT"),
-    (("--follow", "--listen", "9183", "--log-dir", "{dir}"), 2, "HOST:PORT"),
-    (("--follow", "--daemon-metrics", "h:65536", "--log-dir", "{dir}"), 2, "HOST:PORT"),
-    (("--follow", "--state", "{state}", "--log-dir", "{dir}/none"), 1, "no metadata log"),
-    (("--follow", "--state", "{dir}", "--log-dir", "{dir}"), 1, "directory"),
-])  # fmt: skip
-def test_fault_is_named(
-    words: tuple[str, ...], code: int, text: str, tmp_path: Path, capsys: Capture
-) -> None:
-    places = {
-        "dir": write_history(tmp_path / "log", [Step(0)]),
-        "copy": write_history(tmp_path / "copy", [Step(0)]),
-        "state": tmp_path / "state",
-        "none": write_lines(tmp_path / "acls.txt", []),
-        "log": write_lines(tmp_path / "audit.log", ["line"]),
-    }
-    write_mark(tmp_path / "copy", CopyMark("brokers", secret="s"), DISK)
-    given = [word.format(**places) for word in words]
-    try:
-        found = main(["verify", "--logs", str(places["log"]), *given])
-    except SystemExit as end:
-        found = int(str(end.code))
-    assert (found, text in capsys.readouterr().err) == (code, True)
 
 
 def test_missing_logs_are_named_only_at_the_first_start(tmp_path: Path, capsys: Capture) -> None:

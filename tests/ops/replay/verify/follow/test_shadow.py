@@ -24,8 +24,8 @@ from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.verify.follow import files, history, shadow
 from authorizerd.replay.verify.follow.contact import Contact, ask_contact
 from authorizerd.replay.verify.follow.history import HistoryFollower
-from authorizerd.replay.verify.follow.shadow import AHEAD
 from authorizerd.replay.verify.follow.state import State, hold_state, read_state
+from authorizerd.replay.verify.judging import AHEAD
 from tests.ops.replay.verify.follow.rotated_logs import (
     CrashingFollower,
     RotatedLog,

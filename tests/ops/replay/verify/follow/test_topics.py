@@ -13,6 +13,7 @@ from authorizerd.protocol.verification import Counts
 from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.verify.follow import topics
 from authorizerd.replay.verify.follow.contact import Contact
+from tests.ops.replay.verify.follow import rotated_logs
 from tests.ops.replay.verify.follow.rotated_logs import CrashingFollower
 from tests.ops.replay.verify.follow.scripted_topic import CONTROL, ScriptedTopic
 from tests.ops.replay.verify.scripted_broker import START_MS, Step, make_line, write_history
@@ -108,7 +109,7 @@ def test_each_record_is_counted_once_or_as_lost(
     seed: int, has_controls: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Across retention, recreation, new partitions, absent brokers, crashes and restarts."""
-    monkeypatch.setattr(topics, "WAITING_BYTES_MAX", 3_000)
+    monkeypatch.setattr(rotated_logs, "WAITING_BYTES_MAX", 3_000)
     chance = Random(seed)
     story = Story(tmp_path, chance, has_controls=has_controls)
     story.follower.step()
