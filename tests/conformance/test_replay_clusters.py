@@ -36,24 +36,6 @@ REPLAY = (*COMMAND, "replay")
 PAGE = Path(__file__).parents[2] / "docs/replay-clusters.md"
 AIRFLOW = Path(__file__).parents[2] / ".venv-airflow/bin/python"
 """Airflow, which ``make conformance`` installs."""
-AS_AIRFLOW_DOES = """
-from contextlib import suppress
-for _ in range(2):
-    ingest.render_template_fields({"ds": "2026-11-30"})
-    ingest.execute({})
-whatif = SparkSubmitOperator(
-    task_id="whatif",
-    application=ingest.application,
-    py_files=ingest.py_files,
-    application_args=["whatif", "--events", ingest.application_args[-1], *WHATIF],
-    conf=ingest.conf,
-    env_vars=ingest.env_vars,
-)
-try:
-    whatif.execute({})
-except Exception as error:
-    print("the task failed:", error)
-"""
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -178,7 +160,7 @@ def test_command_submits_to_the_cluster(
 def test_airflow_runs_the_documented_task(
     cluster: SparkCluster, inputs: Path, tmp_path: Path
 ) -> None:
-    """A second run of the task adds nothing, and new denials fail a task, as the page says."""
+    """An exit code that is not 0 fails a task: the page calls that a gate."""
     run_here([*REPLAY, "package", "--out", str(tmp_path)], tmp_path)
     (tmp_path / "2026-11-30").mkdir()
     (tmp_path / "2026-11-30/audit.log").symlink_to(inputs / "audit.log")
@@ -192,23 +174,29 @@ def test_airflow_runs_the_documented_task(
     }.items():
         assert named in task
         task = task.replace(named, real)
-    words = ["--acls", str(inputs / "candidate.txt"), "--out", (tmp_path / "whatif").as_uri()]
     submit = find_spark_home(None, os.environ) / "bin"
     environment = {
         "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": cluster.master}),
         "AIRFLOW_HOME": str(tmp_path / "airflow"),
         "PATH": f"{submit}:{os.environ['PATH']}",
     }
-    script = f"{task}\nWHATIF = {words}\n{AS_AIRFLOW_DOES}"
-    ran = run_program(AIRFLOW, "-c", script, cwd=tmp_path, env=environment)
-    said = ran.stdout + ran.stderr
-    assert ran.returncode == 0, said
-    assert json.loads((tmp_path / "table/ingest.json").read_text())["events"] == LINES, said
-    assert "nothing new" in said
-    assert re.search("the task failed: .*Error code is: 3", said), said
-    assert (tmp_path / "whatif/whatif.json").read_text() == (
-        inputs / "whatif/whatif.json"
-    ).read_text()
+
+    def execute(change: str) -> tuple[int, str]:
+        render = 'ingest.render_template_fields({"ds": "2026-11-30"})'
+        script = f"{task}\n{render}\n{change}\ningest.execute({{}})"
+        ran = run_program(AIRFLOW, "-c", script, cwd=tmp_path, env=environment)
+        return ran.returncode, ran.stdout + ran.stderr
+
+    code, said = execute("")
+    assert code == 0, said
+    assert json.loads((tmp_path / "table/ingest.json").read_text())["events"] == LINES
+    words = ["whatif", "--events", (tmp_path / "table").as_uri()]
+    words += ["--acls", str(inputs / "candidate.txt"), "--out", (tmp_path / "whatif").as_uri()]
+    code, said = execute(f"ingest.application_args = {words}")
+    assert code == 1
+    assert "Error code is: 3" in said
+    result = Path("whatif/whatif.json")
+    assert (tmp_path / result).read_text() == (inputs / result).read_text()
 
 
 def test_connect_runs_all_jobs_and_ends_them_with_the_command(

@@ -8,10 +8,10 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
+from authorizerd.replay import application
 from authorizerd.replay.acl_set import AclSet, digest_of
 from authorizerd.replay.plans import FollowPlan, IngestPlan, WhatIfPlan
 from authorizerd.replay.spark.errors import JobError
-from authorizerd.replay.spark.execution import run_plan
 from authorizerd.replay.spark.progress import printing_progress
 from authorizerd.replay.spark.session import is_local, is_remote, send_code
 from authorizerd.replay.topics import Topic
@@ -76,7 +76,7 @@ def test_watch_is_rejected() -> None:
     ingest = IngestPlan(inputs=(), out="o/follow", topics=(topic,))
     plan = FollowPlan(out="o", ingest=ingest, whatif=whatif, interval_s=30)
     with pytest.raises(JobError, match="--follow: expected a driver of its own"):
-        run_plan(new_session(), plan)
+        application.run_plan(new_session(), plan)
 
 
 def test_code_outside_of_an_archive_is_not_sent() -> None:
