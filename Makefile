@@ -150,8 +150,8 @@ peers:
 	GOBIN=$(CURDIR)/.run/peers go install github.com/open-policy-agent/opa@v1.22.2
 	GOBIN=$(CURDIR)/.run/peers go install github.com/openfga/openfga/cmd/openfga@v1.22.1
 
-# Compare with the real Kafka; needs Java and Maven. SEED=1234 repeats a run's random cases,
-# WRITE=1 writes the matrix of admin clients to docs/conformance.md.
+# Compare with the real Kafka, and run jobs on a Spark cluster and by Airflow; needs Java and Maven. SEED=1234 repeats a
+# run's random cases, WRITE=1 writes the matrix of admin clients to docs/conformance.md.
 conformance: setup-dev .venv-airflow/.setup
 	$(BIN)/pytest tests/conformance $(if $(SEED),--seed $(SEED)) $(if $(WRITE),--write-matrix)
 
