@@ -168,7 +168,7 @@ def test_airflow_runs_the_documented_task(
     for named, real in {
         "/opt/replay/bin/python": sys.executable,
         "/opt/replay": str(tmp_path),
-        "s3a://audit/{{ ds }}/*.gz": f"file:{tmp_path}/{{{{ ds }}}}/*.log",
+        "s3a://logs/{{ds}}/*.gz": f"file:{tmp_path}/{{{{ ds }}}}/*.log",
         "s3a://replay": tmp_path.as_uri(),
         "conf={": f"conf={{**{CLUSTER_SETTINGS}, ",
     }.items():
