@@ -196,7 +196,7 @@ def test_topic_is_ingested_through_connect(
     words = ("replay", "ingest", "--input", audit_topic.uri, "--out", out.as_uri())
     config = ("--command-config", str(audit_topic.client_config))
     with (
-        running_cluster(tmp_path / "cluster") as cluster,
+        running_cluster(tmp_path) as cluster,
         running_connect(cluster, connector) as url,
     ):
         for first in (0, 1000):
