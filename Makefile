@@ -31,6 +31,7 @@ setup-dev: .venv/.setup-dev
 	@touch $@
 
 # Environments of their own, for programs and for other releases of a library.
+.PRECIOUS: .venv-%/.setup
 .venv-%/.setup: requirements-%.lock
 	$(PYTHON) -m venv .venv-$*
 	.venv-$*/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-$*.lock
@@ -67,7 +68,7 @@ test-whole: setup-dev .venv-release/.setup .venv-gateways/.setup .venv/.setup-ld
 spark-versions: $(addprefix spark-,$(or $(SPARK),4.1 4.2)) $(if $(SPARK),,test-replay)
 spark-%: setup-dev .venv-spark-%/.setup
 	@# Its other packages are those of .venv.
-	$(BIN)/python -c 'import site, sys; print("import site; site.addsitedir(%r)" % site.getsitepackages()[0])' \
+	$(BIN)/python -c 'import site; print("import site; site.addsitedir(%r)" % site.getsitepackages()[0])' \
 	  | tee $$(echo .venv-spark-$*/lib/python3*/site-packages)/others.pth
 	.venv-spark-$*/bin/python -m pytest -m replay $(REPLAY_TESTS)
 	.venv-spark-$*/bin/python -m pytest tests/conformance/test_replay_clusters.py
