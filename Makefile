@@ -30,6 +30,13 @@ setup-dev: .venv/.setup-dev
 	$(INSTALL) --require-hashes -r requirements-docs.lock
 	@touch $@
 
+# Environments of their own, for programs and for other releases of a library.
+.PRECIOUS: .venv-%/.setup
+.venv-%/.setup: requirements-%.lock
+	$(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-$*.lock
+	@touch $@
+
 # PORT=19092 is the port of the Kafka listener, if 9092 is taken.
 run: setup
 	@$(BIN)/python -m tools.example $(if $(PORT),--override listeners=PLAINTEXT://127.0.0.1:$(PORT))
@@ -55,6 +62,17 @@ test-replay: setup-dev
 test-whole: setup-dev .venv-release/.setup .venv-gateways/.setup .venv/.setup-ldap
 	WHOLE=1 $(BIN)/pytest $(PARALLEL) -m "smoke or not replay"
 	WHOLE=1 $(BIN)/pytest -m replay $(REPLAY_TESTS)
+
+# Run the same tests, and those on a cluster, with each release of Spark that the extra allows: SPARK=4.1 chooses one.
+# Each is installed, which takes 500 MB, and removed again. Needs Java 17.
+spark-versions: $(addprefix spark-,$(or $(SPARK),4.1 4.2)) $(if $(SPARK),,test-replay)
+spark-%: setup-dev .venv-spark-%/.setup
+	@# Its other packages are those of .venv.
+	$(BIN)/python -c 'import site; print("import site; site.addsitedir(%r)" % site.getsitepackages()[0])' \
+	  | tee $$(echo .venv-spark-$*/lib/python3*/site-packages)/others.pth
+	.venv-spark-$*/bin/python -m pytest -m replay $(REPLAY_TESTS)
+	.venv-spark-$*/bin/python -m pytest tests/conformance/test_replay_clusters.py
+	rm -rf .venv-spark-$*
 
 # Run the tests that start no daemon and take less than a second each.
 test-fast: setup-dev
@@ -109,12 +127,6 @@ mutants: setup-dev
 mutation-score: setup-dev .venv-mutation/.setup
 	$(BIN)/python -m tests.mutants.score --changes $(or $(CHANGES),10) --seed $(or $(SEED),1) $(PATHS)
 
-.venv-mutation/.setup: requirements-mutation.lock
-	$(PYTHON) -m venv .venv-mutation
-	.venv-mutation/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
-	  -r requirements-mutation.lock
-	@touch $@
-
 # Measure how long each kind of request blocks the event loop, for every kind of caller.
 stretches: setup-dev
 	$(BIN)/python -m tests.loop --whole --repeats $(or $(REPEATS),3)
@@ -122,13 +134,6 @@ stretches: setup-dev
 # The library for directories: it is built from its sources, with libldap2-dev and libsasl2-dev.
 .venv/.setup-ldap: .venv/.setup-dev requirements-ldap.lock
 	$(INSTALL) --require-hashes --no-build-isolation -r requirements-ldap.lock
-	@touch $@
-
-# The gateways that Debian does not have.
-.venv-gateways/.setup: requirements-gateways.lock
-	$(PYTHON) -m venv .venv-gateways
-	.venv-gateways/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
-	  -r requirements-gateways.lock
 	@touch $@
 
 check: setup-dev
@@ -146,9 +151,9 @@ peers:
 	GOBIN=$(CURDIR)/.run/peers go install github.com/open-policy-agent/opa@v1.22.2
 	GOBIN=$(CURDIR)/.run/peers go install github.com/openfga/openfga/cmd/openfga@v1.22.1
 
-# Compare with the real Kafka; needs Java and Maven. SEED=1234 repeats a run's random cases,
-# WRITE=1 writes the matrix of admin clients to docs/conformance.md.
-conformance: setup-dev
+# Compare with the real Kafka, and run jobs on a Spark cluster and by Airflow; needs Java and Maven. SEED=1234 repeats a
+# run's random cases, WRITE=1 writes the matrix of admin clients to docs/conformance.md.
+conformance: setup-dev .venv-airflow/.setup
 	$(BIN)/pytest tests/conformance $(if $(SEED),--seed $(SEED)) $(if $(WRITE),--write-matrix)
 
 # Compare our decisions with those of each Kafka release since 3.9, on random questions, and follow a cluster
@@ -200,12 +205,6 @@ wheel: install-files
 release: .venv-release/.setup setup-dev
 	@HELM=$(HELM) .venv-release/bin/python -m tools.release $(if $(UNTAGGED),--untagged)
 
-.venv-release/.setup: requirements-release.lock
-	$(PYTHON) -m venv .venv-release
-	.venv-release/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
-	  -r requirements-release.lock
-	@touch $@
-
 # Build the container image with buildah; syft, if installed, lists its contents.
 image:
 	ops/container/build.sh
@@ -221,28 +220,18 @@ clients: setup
 	  else echo 'javac is not installed: the Java client is not built'; fi
 	@ls dist/authorizerd_client-*.whl dist/authorizerd_mirror-*.whl
 
-# Regenerate the lock files; needs uv.
+# Regenerate the lock files; needs uv. The libraries that two environments share have one version.
+COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+  --custom-compile-command 'make lock'
 lock:
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-	  --custom-compile-command 'make lock' --output-file requirements.lock requirements.in
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-	  --custom-compile-command 'make lock' --constraint requirements.lock \
-	  --output-file requirements-dev.lock requirements-dev.in
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-	  --custom-compile-command 'make lock' --constraint requirements-dev.lock \
-	  --output-file requirements-docs.lock requirements-docs.in
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-	  --custom-compile-command 'make lock' --constraint requirements.lock \
-	  --output-file requirements-release.lock requirements-release.in
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-	  --custom-compile-command 'make lock' --constraint requirements.lock \
-	  --output-file requirements-mutation.lock requirements-mutation.in
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-	  --custom-compile-command 'make lock' --constraint requirements-dev.lock \
-	  --output-file requirements-ldap.lock requirements-ldap.in
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-	  --custom-compile-command 'make lock' --output-file requirements-gateways.lock requirements-gateways.in
+	$(COMPILE) --output-file requirements.lock requirements.in
+	for name in dev release mutation; do \
+	  $(COMPILE) --constraint requirements.lock --output-file requirements-$$name.lock requirements-$$name.in || exit; done
+	for name in docs ldap; do \
+	  $(COMPILE) --constraint requirements-dev.lock --output-file requirements-$$name.lock requirements-$$name.in || exit; done
+	for name in airflow gateways spark-4.1 spark-4.2; do \
+	  $(COMPILE) --output-file requirements-$$name.lock requirements-$$name.in || exit; done
 
 clean:
 	rm -rf clients/python/build clients/python/src/*.egg-info
-	rm -rf .venv .venv-release .venv-mutation .venv-gateways .run build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-* .run build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -235,8 +235,8 @@ def add_commands(parser: argparse.ArgumentParser, commands: Mapping[str, Command
 
 # -P: a folder named "authorizerd" in the working directory must not be imported.
 REPLAY: Final = ("-P", "-m", "authorizerd.replay")
-# pyspark is not checked: the pipeline can find a Spark installation elsewhere.
-_MODULES: Final = ("jinja2", "pandas", "pyarrow", "yaml")
+# Neither pyspark nor its pandas is checked: Spark may be installed elsewhere, or not be needed.
+_MODULES: Final = ("jinja2", "pyarrow", "yaml")
 # These commands run without the extra. If `usage` or `whatif` needs Spark, the error names the
 # extra.
 _WITHOUT_EXTRA: Final = frozenset(("package", "report", "usage", "whatif"))

@@ -40,7 +40,7 @@ def test_a_failed_part_ends_no_other_part(nightly: Path) -> None:
     failed = [line.split()[0] for line in lines if " FAILED after " in line]
     passed = [line.split()[0] for line in lines if " passed after " in line]
     assert failed == ["soak", "soak-forward"]
-    assert len(passed) == 14
+    assert len(passed) == 15
     assert passed[-1] == "test-whole"
 
 

@@ -6,7 +6,8 @@
 
 **Invariant:** only this module decides how a fault is shown to the user: as one line, with the
 traceback in the log. It imports nothing that may be missing before it has checked the driver's
-Python.
+Python. A summary exists only next to the results that it describes: an earlier one is removed
+before the job begins.
 """
 
 from __future__ import annotations
@@ -15,23 +16,28 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from authorizerd.replay.messages import EXIT_FAULT, PLAN_FLAG
 from authorizerd.replay.spark.driver_output import MessageStream, trace, trace_warning
-from authorizerd.replay.spark.python_modules import (
-    COMMAND_MODULES,
-    DRIVER_MODULES,
-    missing_modules,
-)
 
 if TYPE_CHECKING:
     import argparse
 
+    from pyspark.sql import SparkSession
+
     from authorizerd.cli.program.command_parser import CommandParser
     from authorizerd.replay.plans import Plan
+
+DRIVER_MODULES: Final = ("immutables", "msgspec", "pyarrow", "pandas")
+"""PySpark needs pandas where ``mapInArrow`` is called, but not where the function runs."""
+COMMAND_MODULES: Final = (*DRIVER_MODULES, "crc32c")
+"""A driver that reads ACLs also needs the checksum module for metadata logs."""
+PYTHON_MIN: Final = (3, 11)
 
 _OF_SPARK: Final = "give it to spark-submit, before authorizerd-replay.py"
 _SPARK_FLAGS: Final = ("--archives", "--conf", "--deploy-mode", "--master", "--verbose")
@@ -59,6 +65,22 @@ def main(words: Sequence[str]) -> int:
             trace(traceback.format_exc())
         print(one_line(error), file=sys.stderr)
         return EXIT_FAULT
+
+
+def missing_modules(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the ``names`` that this Python cannot import, and the minimum if it is too old."""
+    missing = tuple(name for name in names if not _is_importable(name))
+    if sys.version_info < PYTHON_MIN:
+        return (f"Python {'.'.join(map(str, PYTHON_MIN))}", *missing)
+    return missing
+
+
+def _is_importable(name: str) -> bool:
+    try:
+        import_module(name)
+    except ImportError:  # also raised for a wheel of another platform
+        return False
+    return True
 
 
 def new_parser() -> CommandParser:
@@ -108,7 +130,6 @@ def _run_plan_file(path: str) -> int:
 
 def _run(make_plan: Callable[[bool], Plan]) -> int:
     """Start Spark, and run the plan from ``make_plan``, which gets whether the master is local."""
-    from authorizerd.replay.spark.execution import run_plan
     from authorizerd.replay.spark.session import is_local, is_remote, send_code, session_builder
 
     spark = session_builder("authorizerd replay").getOrCreate()
@@ -120,3 +141,31 @@ def _run(make_plan: Callable[[bool], Plan]) -> int:
         return run_plan(spark, make_plan(is_local(spark)))
     finally:
         spark.stop()
+
+
+def run_plan(spark: SparkSession, plan: Plan) -> int:
+    """Run the plan's job and return its exit code.
+
+    Raises:
+        JobError: a session of Spark Connect cannot run the job, or ``out`` is not empty.
+    """
+    from authorizerd.replay.plans import FollowPlan
+    from authorizerd.replay.spark.description import describe
+    from authorizerd.replay.spark.errors import JobError
+    from authorizerd.replay.spark.files import is_occupied, remove
+    from authorizerd.replay.spark.progress import printing_progress
+    from authorizerd.replay.spark.session import is_remote
+
+    if isinstance(plan, FollowPlan) and is_remote(spark):
+        raise JobError("--follow: expected a driver of its own, found Spark Connect: use --master")
+    command = str(plan.__struct_config__.tag)
+    # An ingest adds to its table, and replaces it only with a commit.
+    if command != "ingest" and is_occupied(spark, plan.out):
+        if not plan.overwrite:
+            raise JobError(f"--out: {plan.out}: not empty; --overwrite replaces its results")
+        remove(spark, f"{plan.out}/{command}.json")
+    # A watch may run for days; progress of its stages would bury its messages.
+    progress = nullcontext() if isinstance(plan, FollowPlan) else printing_progress(spark)
+    with progress, describe(spark, command):
+        code: int = import_module(f"authorizerd.replay.{command}.job").run(spark, plan)
+    return code

@@ -47,9 +47,10 @@ def run_recorded(parsed: argparse.Namespace, options: SparkOptions) -> int:
         TrafficError, UsageError: the traffic cannot be evaluated.
     """
     if parsed.logs and not options.is_local:
+        cluster = "--remote" if options.remote else f"--master {options.master}"
         refuse(
             parsed,
-            f"--logs: --master {options.master} cannot read logs without an ingest: run "
+            f"--logs: {cluster} cannot read logs without an ingest: run "
             "authorizerd replay ingest, and pass its --out with --events",
         )
     if parsed.logs and is_uri(parsed.out):

@@ -179,7 +179,7 @@ def test_missing_libraries_are_named_with_the_pip_command(monkeypatch: MonkeyPat
     monkeypatch.setattr(commands, "find_spec", lambda _: None)
     monkeypatch.setattr(os, "execv", lambda *_: pytest.fail("replay was started"))
     assert run_main("replay", "ingest", code=1).err == (
-        "authorizerd: replay: not installed: jinja2, pandas, pyarrow, yaml. Run: "
+        "authorizerd: replay: not installed: jinja2, pyarrow, yaml. Run: "
         f"{sys.executable} -m pip install 'authorizerd[replay]'\n"
     )
 

@@ -1,4 +1,4 @@
-"""All jobs of ``authorizerd replay`` on a standalone Spark cluster, and through Spark Connect.
+"""All jobs of ``authorizerd replay`` on a standalone Spark cluster: by hand, Airflow and Connect.
 
 The workers' Python has only three modules. Results must equal those without Spark, byte for byte.
 """
@@ -6,6 +6,7 @@ The workers' Python has only three modules. Results must equal those without Spa
 import json
 import lzma
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -30,7 +31,11 @@ from tests.support.programs import run_program
 
 LINES = 13_518  # in the broker's audit log
 SECONDS_MAX = 600.0
-REPLAY = (sys.executable, "-P", "-m", "authorizerd.cli.main", "replay")
+COMMAND = (sys.executable, "-P", "-m", "authorizerd.cli.main")
+REPLAY = (*COMMAND, "replay")
+PAGE = Path(__file__).parents[2] / "docs/replay-clusters.md"
+AIRFLOW = Path(__file__).parents[2] / ".venv-airflow/bin/python"
+"""Airflow, which ``make conformance`` installs."""
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -149,6 +154,52 @@ def test_command_submits_to_the_cluster(
     assert json.loads(read_result(tmp_path / "t/ingest.json"))["events"] == LINES
 
 
+@pytest.mark.skipif(
+    not AIRFLOW.exists(), reason="Airflow is not installed: make .venv-airflow/.setup"
+)
+def test_airflow_runs_the_documented_task(
+    cluster: SparkCluster, inputs: Path, tmp_path: Path
+) -> None:
+    """An exit code that is not 0 fails a task: the page calls that a gate."""
+    run_here([*REPLAY, "package", "--out", str(tmp_path)], tmp_path)
+    (tmp_path / "2026-11-30").mkdir()
+    (tmp_path / "2026-11-30/audit.log").symlink_to(inputs / "audit.log")
+    (task,) = re.findall("```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    for named, real in {
+        "/opt/replay/bin/python": sys.executable,
+        "/opt/replay": str(tmp_path),
+        "s3a://logs/{{ds}}/*.gz": f"file:{tmp_path}/{{{{ ds }}}}/*.log",
+        "s3a://replay": tmp_path.as_uri(),
+        "conf={": f"conf={{**{CLUSTER_SETTINGS}, ",
+    }.items():
+        assert named in task
+        task = task.replace(named, real)
+    submit = find_spark_home(None, os.environ) / "bin"
+    environment = {
+        "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": cluster.master}),
+        "AIRFLOW_HOME": str(tmp_path / "airflow"),
+        "PATH": f"{submit}:{os.environ['PATH']}",
+    }
+
+    def execute(change: str) -> tuple[int, str]:
+        render = 'ingest.render_template_fields({"ds": "2026-11-30"})'
+        script = f"{task}\n{render}\n{change}\ningest.execute({{}})"
+        ran = run_program(AIRFLOW, "-c", script, cwd=tmp_path, env=environment)
+        return ran.returncode, ran.stdout + ran.stderr
+
+    code, said = execute("")
+    assert code == 0, said
+    assert "INFO DAGScheduler" not in said, "the level of the log applies once Spark has started"
+    assert json.loads((tmp_path / "table/ingest.json").read_text())["events"] == LINES
+    words = ["whatif", "--events", (tmp_path / "table").as_uri()]
+    words += ["--acls", str(inputs / "candidate.txt"), "--out", (tmp_path / "whatif").as_uri()]
+    code, said = execute(f"ingest.application_args = {words}")
+    assert code == 1
+    assert "Error code is: 3" in said
+    result = Path("whatif/whatif.json")
+    assert (tmp_path / result).read_text() == (inputs / result).read_text()
+
+
 def test_connect_runs_all_jobs_and_ends_them_with_the_command(
     cluster: SparkCluster, inputs: Path, real_log_dir: Path, daemon: DaemonProcess, tmp_path: Path
 ) -> None:
@@ -161,6 +212,10 @@ def test_connect_runs_all_jobs_and_ends_them_with_the_command(
             lambda *words: run_here(words_of(*words), tmp_path),
             inputs, tmp_path, real_log_dir, daemon,
         )  # fmt: skip
+        words = [*COMMAND, "verify", "--log-dir", str(real_log_dir), "--json", "--logs"]
+        local = run_here([*words, str(inputs / "audit.log")], tmp_path)
+        ran = run_here([*words, (inputs / "audit.log").as_uri(), "--remote", url], tmp_path)
+        assert ran.stdout.replace("file://", "") == local.stdout != "", ran.stderr
         check_end(words_of, tmp_path, daemon)
 
 

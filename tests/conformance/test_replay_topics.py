@@ -20,7 +20,10 @@ from authorizerd.replay.whatif import evaluation as whatif
 from authorizerd.replay.whatif.report import WhatIf, decode_whatif
 from tests.conformance.audit_topic import AuditTopic
 from tests.conformance.conftest import ROOT
+from tests.end_to_end.spark_cluster import running_cluster, running_connect
 from tests.ops.replay.acl_sets import acl_set_of, topic_read
+from tests.support.daemon_process import COMMAND
+from tests.support.programs import output_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -183,3 +186,20 @@ def test_topic_that_cannot_be_read_is_named(
     with pytest.raises(JobError, match=r"kafka://\S+/missing: "):
         table.ingest(missing)
     assert not table.out.exists()
+
+
+def test_topic_is_ingested_through_connect(
+    connector: str, audit_topic: AuditTopic, audit_lines: list[bytes], tmp_path: Path
+) -> None:
+    """The server has the connector; the settings of the topic are this machine's."""
+    out = tmp_path / "table"
+    words = ("replay", "ingest", "--input", audit_topic.uri, "--out", out.as_uri())
+    config = ("--command-config", str(audit_topic.client_config))
+    with (
+        running_cluster(tmp_path) as cluster,
+        running_connect(cluster, connector) as url,
+    ):
+        for first in (0, 1000):
+            audit_topic.feed(audit_lines[first : first + 1000])
+            output_of(*COMMAND, *words, *config, "--remote", url)
+            assert read_newest(out).ingested.events == first + 1000

@@ -78,7 +78,7 @@ def running_cluster(folder: Path) -> Iterator[SparkCluster]:
 
 
 @contextmanager
-def running_connect(cluster: SparkCluster) -> Iterator[str]:
+def running_connect(cluster: SparkCluster, jars: str = "") -> Iterator[str]:
     """Run a server of Spark Connect with all cores of the cluster, and yield its URL."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -89,6 +89,7 @@ def running_connect(cluster: SparkCluster) -> Iterator[str]:
         **CLUSTER_SETTINGS,
         # A task that runs twice would send its load twice.
         **LOAD_SETTINGS,
+        "spark.jars": jars,
     }
     confs = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
     words = ("--master", cluster.master, *confs, "--class", CONNECT_CLASS, "spark-internal")

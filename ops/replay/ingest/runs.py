@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Final
 
-from pyspark.sql import DataFrame, Observation, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, Row, SparkSession
 from pyspark.sql import functions as sql
 
 from authorizerd.replay.ingest.adding import TupleCount, Written
@@ -93,12 +93,12 @@ class SparkRuns:
         no_head = sql.lit(None).cast(_HEAD_TYPE).alias("head")
         parts = (
             frame.where(is_of_file).select("sequence", "hash", head, bucket_of)
-            for frame, head in ((events, _HEAD), (lines, no_head))
+            for frame, head in ((events, _head()), (lines, no_head))
         )
         frame = reduce(DataFrame.unionByName, parts)
         # Add up whole buckets of consecutive rows, so that only the last bucket has to be sorted.
         digest, left, bucket = NO_ROWS, rows, 0
-        for row in frame.groupBy("bucket").agg(*_SUMS).orderBy("bucket").collect():
+        for row in frame.groupBy("bucket").agg(*_sums()).orderBy("bucket").collect():
             bucket = row.bucket
             if row.rows >= left:
                 break
@@ -106,7 +106,7 @@ class SparkRuns:
             digest = add_digests(digest, tuple(row.digest))
         of_bucket = frame.where(sql.col("bucket") == bucket).orderBy("sequence").limit(left)
         last_head = sql.max_by("head", "sequence").alias("last_head")
-        (last,) = of_bucket.agg(*_SUMS, last_head).collect()
+        (last,) = of_bucket.agg(*_sums(), last_head).collect()
         head = _hash_head(RowHashes(salt), last.last_head)
         return First(add_digests(digest, tuple(last.digest)), last.ends, head)
 
@@ -178,15 +178,15 @@ class SparkRuns:
         """Return what ``run`` contains; reads each column once."""
         events = read_events(self._spark, self._table, [run])
         of_events = [
-            *_SUMS,
+            *_sums(),
             sql.count_if("allowed").alias("allowed"),
             sql.unix_millis(sql.min("at")).alias("first_ms"),
             sql.unix_millis(sql.max("at")).alias("last_ms"),
-            sql.min_by(_HEAD, "sequence").alias("first_head"),
-            sql.max_by(_HEAD, "sequence").alias("last_head"),
+            sql.min_by(_head(), "sequence").alias("first_head"),
+            sql.max_by(_head(), "sequence").alias("last_head"),
         ]
         groups = events.groupBy("file", "level", "day").agg(*of_events).collect()
-        aside = self._read_set_aside(run).groupBy("file", "reason").agg(*_SUMS).collect()
+        aside = self._read_set_aside(run).groupBy("file", "reason").agg(*_sums()).collect()
         hashes = RowHashes(salt)
         found = [_make_group(row, hashes) for row in (*groups, *aside)]
         return Written(found, len(events.inputFiles()))
@@ -196,16 +196,23 @@ _HEAD_COLUMNS: Final = ("allowed", "principal", "host", "operation")
 _HEAD_TYPE: Final = (
     "struct<at: long, allowed: boolean, principal: string, host: string, operation: string>"
 )
-_HEAD: Final = sql.struct(sql.unix_micros("at").alias("at"), *_HEAD_COLUMNS).alias("head")
-_HALVES: Final = (sql.col("hash").bitwiseAND(0xFFFFFFFF), sql.shiftrightunsigned("hash", 32))
-_SUMS: Final = (
-    sql.count(sql.lit(1)).alias("rows"),
-    # Sum the halves of the hashes, because their sums do not overflow.
-    sql.array(*(sql.coalesce(sql.sum(half), sql.lit(0)) for half in _HALVES)).alias("digest"),
-    sql.min("sequence").alias("begins"),
-    sql.max("sequence").alias("ends"),
-    sql.max_by("hash", "sequence").alias("last"),
-)
+
+
+# Functions, because a task also imports this module, and has no session to make a column.
+def _head() -> Column:
+    return sql.struct(sql.unix_micros("at").alias("at"), *_HEAD_COLUMNS).alias("head")
+
+
+def _sums() -> list[Column]:
+    halves = (sql.col("hash").bitwiseAND(0xFFFFFFFF), sql.shiftrightunsigned("hash", 32))
+    return [
+        sql.count(sql.lit(1)).alias("rows"),
+        # Sum the halves of the hashes, because their sums do not overflow.
+        sql.array(*(sql.coalesce(sql.sum(half), sql.lit(0)) for half in halves)).alias("digest"),
+        sql.min("sequence").alias("begins"),
+        sql.max("sequence").alias("ends"),
+        sql.max_by("hash", "sequence").alias("last"),
+    ]
 
 
 def _make_group(row: Row, hashes: RowHashes) -> Group:

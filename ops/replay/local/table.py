@@ -75,9 +75,11 @@ class TableEngine(LocalEngine):
             if since_ms is None:
                 return LocalRows(self._tuples)
             files = self._find_events(format_time(since_ms)[:10])
-            with _naming(self._folder):
-                parts = (sum_file(file, since_ms) for file in files)
-                return LocalRows(list_tuples(merge_parts(parts)))
+            parts = []
+            for file in files:
+                with _naming(file):
+                    parts.append(sum_file(file, since_ms))
+            return LocalRows(list_tuples(merge_parts(parts)))
         except TableError as error:
             raise TrafficError(f"--events: {error}") from error
 

@@ -25,22 +25,8 @@ from authorizerd.replay.command_lock import LOCK_NAME, hold_lock, is_held
 from authorizerd.replay.plans import Plan, encode_plan
 
 PACKAGES: Final = ("acl", "cli", "config", "image", "management", "metadata", "protocol", "replay")
-NOT_SHIPPED: Final = (
-    "management/policy/",
-    "replay/__main__.py",
-    "replay/cli.py",
-    "replay/engines.py",
-    "replay/local/causes.py",
-    "replay/local/evidence.py",
-    "replay/local/files.py",
-    "replay/local/table.py",
-    "replay/local/traffic.py",
-    "replay/report/",
-    "replay/submit/",
-    "replay/verify/command.py",
-    "replay/verify/follow/",
-)
-"""Modules that only the command uses; the application never imports them."""
+NOT_SHIPPED: Final = ("management/policy/", "replay/report/", "replay/submit/")
+"""Large folders that only the command uses; the application never imports them."""
 OF_CLI: Final = ("cli/__init__.py", "cli/program/")
 """The modules of ``cli`` that every program needs; no other ones are shipped."""
 PLAN_NAME: Final = "plan.json"

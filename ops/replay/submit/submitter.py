@@ -116,7 +116,9 @@ def submit(plan: Plan, options: SparkOptions) -> int:
 
 def _report(code: int, sorter: Sorter, files: WorkDirectory) -> bool:
     """Report a fault that the job did not report itself; return True if the log explains more."""
-    is_reported = code in _RESULTS or (code == EXIT_FAULT and sorter.is_message_seen)
+    if code in _RESULTS:
+        return False
+    is_reported = code == EXIT_FAULT and sorter.is_message_seen
     if not is_reported:
         _say(f"Spark: {sorter.cause}" if sorter.cause else f"Spark ended with exit code {code}")
     is_log_wanted = sorter.is_trace_seen or not is_reported

@@ -218,6 +218,7 @@ def empty(words: str) -> tuple[str, str]:
     (f"{WHATIF} --since yesterday", "--since: expected a time such as 2026-11-21T16:31, found"),
     (f"{WHATIF} --since 2026-11-21 --lookback 1d", "--lookback: not allowed with argument --since"),
     (f"{WATCH} --follow kafka://a:1/t --remote sc://host", "--remote: cannot follow a topic"),
+    (f"{WATCH} --logs a.log --remote sc://host", "--logs: --remote cannot read logs without an"),
     (f"{WATCH} --follow kafka://a:1/t --events events", "not allowed with argument"),
     (f"{WATCH} --logs kafka://a:1/t --engine spark", "--logs: expected files: ingest the topic"),
     (f"{WATCH} --logs kafka://a:1/t", "--logs: expected files: ingest the topic"),

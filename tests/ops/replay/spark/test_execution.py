@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
+from authorizerd.replay import application
 from authorizerd.replay.acl_set import AclSet, digest_of
 from authorizerd.replay.plans import UsagePlan
-from authorizerd.replay.spark import python_modules
 from authorizerd.replay.spark.driver_output import MessageStream, trace, trace_warning
 from authorizerd.replay.spark.errors import JobError
-from authorizerd.replay.spark.python_modules import missing_modules
 from tests.support.fixture_types import Capture, MonkeyPatch
 
 if TYPE_CHECKING:
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
 def test_only_overwrite_replaces_results(
     spark: SparkSession, tmp_path: Path, monkeypatch: MonkeyPatch
 ) -> None:
-    from authorizerd.replay.spark.execution import run_plan
-
     ran: list[UsagePlan] = []
 
     def run(_: SparkSession, plan: UsagePlan) -> int:
@@ -41,15 +38,15 @@ def test_only_overwrite_replaces_results(
     monkeypatch.setitem(sys.modules, "authorizerd.replay.usage.job", job)
     acls = AclSet(source="none", acls=(), digest=digest_of(()))
     plan = UsagePlan(events="x", out=str(tmp_path / "out"), acls=acls)
-    assert run_plan(spark, plan) == 3
+    assert application.run_plan(spark, plan) == 3
     (tmp_path / "out").mkdir()
-    assert run_plan(spark, plan) == 3
+    assert application.run_plan(spark, plan) == 3
     (tmp_path / "out/usage.json").write_text("{}")
     with pytest.raises(JobError, match=r"out: not empty; --overwrite replaces"):
-        run_plan(spark, plan)
+        application.run_plan(spark, plan)
     assert (tmp_path / "out/usage.json").exists()
     replacing = replace(plan, overwrite=True)
-    assert run_plan(spark, replacing) == 3
+    assert application.run_plan(spark, replacing) == 3
     assert ran == [plan, plan, replacing]
 
 
@@ -120,6 +117,6 @@ def test_module_that_does_not_load_is_missing(tmp_path: Path, monkeypatch: Monke
     (tmp_path / "broken_wheel.py").write_text("raise ImportError('no such symbol')")
     monkeypatch.syspath_prepend(tmp_path)
     names = ("json", "broken_wheel", "not_there_at_all")
-    assert missing_modules(names) == ("broken_wheel", "not_there_at_all")
-    monkeypatch.setattr(python_modules, "PYTHON_MIN", (sys.version_info.major + 1, 0))
-    assert missing_modules(("json",)) == ("Python 4.0",)
+    assert application.missing_modules(names) == ("broken_wheel", "not_there_at_all")
+    monkeypatch.setattr(application, "PYTHON_MIN", (sys.version_info.major + 1, 0))
+    assert application.missing_modules(("json",)) == ("Python 4.0",)

@@ -1,5 +1,6 @@
 """Sessions of Spark Connect, without its server; ``make conformance`` runs whole jobs on one."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -8,14 +9,16 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
+from authorizerd.replay import application
 from authorizerd.replay.acl_set import AclSet, digest_of
+from authorizerd.replay.jobs import JOBS
 from authorizerd.replay.plans import FollowPlan, IngestPlan, WhatIfPlan
 from authorizerd.replay.spark.description import describe
 from authorizerd.replay.spark.errors import JobError
-from authorizerd.replay.spark.execution import run_plan
 from authorizerd.replay.spark.progress import printing_progress
 from authorizerd.replay.spark.session import is_local, is_remote, send_code
 from authorizerd.replay.topics import Topic
+from tests.support.programs import output_of
 
 
 @dataclass(frozen=True)
@@ -91,9 +94,16 @@ def test_watch_is_rejected() -> None:
     ingest = IngestPlan(inputs=(), out="o/follow", topics=(topic,))
     plan = FollowPlan(out="o", ingest=ingest, whatif=whatif, interval_s=30)
     with pytest.raises(JobError, match="--follow: expected a driver of its own"):
-        run_plan(new_session(), plan)
+        application.run_plan(new_session(), plan)
 
 
 def test_code_outside_of_an_archive_is_not_sent() -> None:
     with pytest.raises(JobError, match="expected the zip of authorizerd replay package"):
         send_code(new_session())
+
+
+def test_tasks_import_a_job_without_a_session() -> None:
+    names = (*JOBS, "verify", "whatif.follow")
+    output_of(
+        sys.executable, "-c", "; ".join(f"import authorizerd.replay.{name}.job" for name in names)
+    )

@@ -77,7 +77,7 @@ def test_executor_imports_its_code_from_the_archive_only(tmp_path: Path) -> None
     script = (
         "import authorizerd.acl.decision, authorizerd.replay.plans; "
         "import authorizerd.replay.verify.parts; "
-        "import authorizerd.replay.spark.python_modules; print('whole')"
+        "import authorizerd.replay.application; print('whole')"
     )
     ran = run_from_archive(tmp_path, (immutables, msgspec), script)
     assert (ran.stdout, ran.stderr) == ("whole\n", "")

@@ -76,7 +76,8 @@ sys.exit(3)"""
     code, printed, said = submission.run()
     assert (code, printed) == (3, "a result\n")
     progress = "authorizerd replay: running: stage 0: 1 of 2 tasks"
-    assert said[:2] == [progress, "authorizerd replay: a message"]
+    assert said == [progress, "authorizerd replay: a message"]
+    assert submission.left() == [], "warnings alone, such as PySpark's about pandas, keep no log"
     code, printed, said = submission.run("--verbose")
     assert (code, printed) == (3, "a result\n")
     assert {"a warning of Python's", "WARN Spark speaks"} < set(said)
