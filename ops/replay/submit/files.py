@@ -30,6 +30,8 @@ NOT_SHIPPED: Final = (
     "replay/__main__.py",
     "replay/cli.py",
     "replay/engines.py",
+    "replay/load/command.py",
+    "replay/load/lanes/processes.py",
     "replay/local/causes.py",
     "replay/local/evidence.py",
     "replay/local/files.py",
