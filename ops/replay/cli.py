@@ -80,6 +80,10 @@ def _run_job(parsed: argparse.Namespace) -> int:
         refused = "--remote: cannot follow a topic, which needs a driver of its own: use --master"
     if refused is not None:
         refuse(parsed, refused)
+    if hasattr(parsed, "target"):
+        from authorizerd.replay.load.command import run_command
+
+        return run_command(parsed, options)
     if hasattr(parsed, "engine") and not is_followed:
         from authorizerd.replay.engines import run_ingest, run_recorded
 

@@ -113,14 +113,35 @@ class UsagePlan(msgspec.Struct, frozen=True, kw_only=True, tag="usage"):
     assume_in_force: bool = False
 
 
-class LoadPlan(msgspec.Struct, frozen=True, kw_only=True, tag="load"):
-    """The plan of ``load``; docs/replay-load.md explains each field.
+class LoadSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The pace and the limits of a load, as in ``load.json``; docs/replay-load.md explains each.
+
+    ``speed`` is relative to the recorded times. It is 1 and has no effect with a ``rate``
+    (questions per second), with a ``profile`` other than constant, and in a closed loop. ``loop`` 0
+    repeats the events until ``duration_s`` is over.
+    """
+
+    speed: float = 1.0
+    rate: float | None = None
+    profile: str = "constant"
+    loop: int = 1
+    max_gap_s: float | None = None
+    warm_up_s: float = 0.0
+    duration_s: float | None = None
+    lanes: int = 1
+    batch: int = 64
+    depth: int = 8
+    max_send_lag_ms: float = 10.0
+    reconnect_s: float | None = None
+
+
+class LoadPlan(LoadSettings, frozen=True, kw_only=True, tag="load"):
+    """The plan of ``load``.
 
     ``target`` is ``HOST:PORT``, or ``unix:PATH`` for a stream. With TLS, it begins with ``tls://``
     or ``https://``, and ``cafile``, ``cert`` and ``key`` are paths on the machines that connect: no
     plan contains a key. ``load.plan.pacing`` parses ``rate`` and ``profile``, ``load.thresholds``
-    parses ``fail_on``. ``loop`` 0 repeats the events until ``duration_s`` is over. ``token`` is a
-    secret, and no result contains it.
+    parses ``fail_on``. ``token`` is a secret, and no result contains it.
     """
 
     events: str
@@ -129,18 +150,7 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True, tag="load"):
     run_id: str
     surface: str = "stream"
     mode: str = "open"
-    speed: float = 1.0
-    rate: float | None = None
-    profile: str = "constant"
-    lanes: int = 1
-    batch: int = 64
-    depth: int = 8
-    warm_up_s: float = 0.0
-    duration_s: float | None = None
-    max_gap_s: float | None = None
-    loop: int = 1
-    start_margin_s: float = 3.0
-    max_send_lag_ms: float = 10.0
+    start_margin_s: float | None = None
     fail_on: str = ""
     token: str | None = None
     cafile: str | None = None
@@ -153,6 +163,13 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True, tag="load"):
     def __repr__(self) -> str:
         """Return a text without the token, so that it is safe to log."""
         return f"LoadPlan(run_id={self.run_id!r}, target={self.target!r})"
+
+    @property
+    def settings(self) -> LoadSettings:
+        """The part that ``load.json`` shows."""
+        return LoadSettings(
+            **{name: getattr(self, name) for name in LoadSettings.__struct_fields__}
+        )
 
     @property
     def is_open(self) -> bool:

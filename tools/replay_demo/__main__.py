@@ -164,7 +164,7 @@ def _load(then: AclSet) -> None:
     settings = {"super.users": SUPER_USER}
     with ready_daemon(FOLDER / "daemon", log_dir, settings) as daemon:
         _say(f"a daemon with those {len(then.acls):,} ACLs is ready, process {daemon.process_id}")
-        _submit(
+        _replay(
             *("load", "--events", EVENTS, "--target", daemon.decision_stream),
             *("--speed", str(SPEED), "--max-send-lag", str(SEND_LAG_MS)),
             *("--fail-on", FAIL_ON, "--out", RUN / "load"),

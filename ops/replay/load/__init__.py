@@ -1,6 +1,6 @@
 """``replay load``: send recorded questions to a running daemon, on the recorded schedule.
 
-``options`` makes the plan, ``checks`` validates it, and ``job`` runs it on Spark: ``plan`` packs
-all questions into timed frames, then ``lanes`` sends them and measures the answers. ``results``
-combines the results of the lanes and checks the ``thresholds``. ``report`` defines ``load.json``.
+``options`` makes the plan, and ``checks`` validates it. ``command`` runs it on this machine, and
+``job`` on Spark: ``plan`` packs all questions into timed frames, then ``lanes`` sends them and
+measures the answers. ``running`` writes the ``report``, which judges the ``thresholds``.
 """

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from authorizerd.replay.errors import ReplayError
 
-class LoadError(Exception):
+
+class LoadError(ReplayError):
     """A load cannot run, or its target does not answer as the protocol requires."""
+
+
+class SendingError(ReplayError):
+    """The load failed after its start, so it is unknown how much was sent."""

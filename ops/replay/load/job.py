@@ -1,37 +1,60 @@
-"""The job of ``replay load``: send recorded questions to a running daemon, and measure it.
+"""The job of ``replay load`` on Spark: one barrier task for each lane, with its own connection.
 
 **Invariant:** nothing is sent before the target has answered every lane and the plan is complete.
-Once the first question may have been sent, ``load.json`` is written, and says whether the run is
-valid.
+No question is sent twice. A task reads all of its input, and packs its frames, before the barrier.
+After the barrier, no part of the stage can run again: its tasks return their results directly to
+the driver, speculation is off, and neither a task nor the stage is retried.
 """
 
 from __future__ import annotations
 
-import sys
-import threading
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import msgspec
-from pyspark.sql import SparkSession
+import pyarrow as pa
+from msgspec.structs import replace
+from pyspark import BarrierTaskContext, SparkFiles, TaskContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
 
 from authorizerd.replay.ingest.table import open_table
 from authorizerd.replay.load.checks import check_plan
 from authorizerd.replay.load.errors import LoadError
-from authorizerd.replay.load.lanes.stage import check_lanes, run_lanes
+from authorizerd.replay.load.lanes.connection import TLS_FILES, connect
+from authorizerd.replay.load.lanes.driving import run_lane
 from authorizerd.replay.load.lanes.tally import LaneResult
-from authorizerd.replay.load.plan.stage import PlannedLoad, plan_load
-from authorizerd.replay.load.report import LoadReport, exit_code
-from authorizerd.replay.load.results import planned_report, with_results
-from authorizerd.replay.load.summary import fault_lines, summary_lines
+from authorizerd.replay.load.plan.ordering import (
+    BY_TIME,
+    PLACED_MAX,
+    Spread,
+    add_lanes,
+    encode_questions,
+    number_questions,
+)
+from authorizerd.replay.load.plan.pacing import Schedule, make_schedule
+from authorizerd.replay.load.running import run_load
+from authorizerd.replay.load.surfaces import RecordedQuestion
 from authorizerd.replay.plans import LoadPlan
-from authorizerd.replay.spark.failures import SPARK_ERRORS, one_line
-from authorizerd.replay.spark.files import write_text
-from authorizerd.replay.text import encode_json
+from authorizerd.replay.spark.storage import open_storage
 
-JOB_SECONDS_MAX: Final = 120.0
-"""Time limit of a job of Spark after the sending stage."""
+if TYPE_CHECKING:
+    Batches = Iterator[pa.RecordBatch]
+
+_MARGIN_S: Final = 3.0
+"""Longer than the second by which tasks leave Spark's barrier apart."""
+_ATTEMPTS: Final = ("spark.task.maxFailures", "spark.stage.maxConsecutiveAttempts")
+_TOO_FEW_SLOTS: Final = "SPARK-24819"
+"""Part of Spark's error for a barrier stage with more tasks than the cluster can run at once."""
+_ENCODED: Final = (
+    "at_ms bigint, run string, sequence bigint, principal string, allowed boolean, reason string, "
+    "question binary"
+)
+_NUMBERED: Final = f"{_ENCODED}, number bigint, elapsed_ms bigint"
 
 
 def run(spark: SparkSession, plan: LoadPlan) -> int:
@@ -42,70 +65,141 @@ def run(spark: SparkSession, plan: LoadPlan) -> int:
         OSError: a file cannot be read or written.
     """
     check_plan(plan)
+    if plan.start_margin_s is None:
+        plan = replace(plan, start_margin_s=_MARGIN_S)
     table = open_table(spark, plan.events)
     if not plan.dry_run:
         check_lanes(spark, plan)
-    with plan_load(plan, table.events()) as planned:
-        report = _run_lanes(spark, plan, planned)
-    _write(spark, plan, report)
-    for line in summary_lines(report):
-        print(line, flush=True)
-    for line in fault_lines(report):
-        print(line, file=sys.stderr)
-    return exit_code(report)
-
-
-def _run_lanes(spark: SparkSession, plan: LoadPlan, planned: PlannedLoad) -> LoadReport:
-    try:
-        results = run_lanes(plan, planned)
-    except SPARK_ERRORS as error:
-        if plan.dry_run:
-            raise
-        reason = f"the sending stage failed, so it is unknown how much it sent: {one_line(error)}"
-        failed = {"valid": False, "invalid_reasons": [reason]}
-        # Before packing again, which fails if Spark has lost its executors.
-        _write(spark, plan, msgspec.structs.replace(_report(plan, planned, []), **failed))
-        report = _report(plan, planned, _pack_again(spark, plan, planned))
-        return msgspec.structs.replace(report, **failed)
-    report = _report(plan, planned, results)
-    return report if plan.dry_run else with_results(report, results, plan)
-
-
-def _report(plan: LoadPlan, planned: PlannedLoad, results: list[LaneResult]) -> LoadReport:
-    pacing = planned.pacing
-    return planned_report(
-        plan, results, events=pacing.events, rounds=planned.rounds, not_asked=planned.not_asked
-    )
-
-
-def _write(spark: SparkSession, plan: LoadPlan, report: LoadReport) -> None:
-    with _time_limit(spark):
-        write_text(spark, f"{plan.out}/load.json", encode_json(report))
-
-
-def _pack_again(spark: SparkSession, plan: LoadPlan, planned: PlannedLoad) -> list[LaneResult]:
-    """Return the planned lanes after the sending stage failed; none if packing fails as well."""
-    try:
-        with _time_limit(spark):
-            return run_lanes(msgspec.structs.replace(plan, dry_run=True), planned)
-    except (LoadError, *SPARK_ERRORS):
-        return []
+    with plan_load(plan, table.events()) as (schedule, questions):
+        lanes = partial(run_lanes, plan, schedule, questions)
+        return run_load(plan, schedule, open_storage(spark, plan.out), lanes)
 
 
 @contextmanager
-def _time_limit(spark: SparkSession) -> Iterator[None]:
-    """Interrupt the session's jobs after a time; without executors, Spark would wait forever."""
-    is_over = threading.Event()
+def plan_load(plan: LoadPlan, recorded: DataFrame) -> Iterator[tuple[Schedule, DataFrame]]:
+    """Plan the load of the ``recorded`` events.
 
-    def interrupt() -> None:
-        # Job tags would not work: in Spark 4.1, they apply only to the thread that added them.
-        while not is_over.wait(JOB_SECONDS_MAX):
-            spark.interruptAll()
+    Yield its schedule, and its encoded questions for use within the block: one partition for each
+    lane, in order.
 
-    thread = threading.Thread(target=interrupt)
-    thread.start()
+    Raises:
+        LoadError: there are no questions, or too many.
+    """
+    at_ms = sql.unix_millis("at").alias("at_ms")
+    names = RecordedQuestion.__struct_fields__
+    events = recorded.select(at_ms, *BY_TIME[1:], "allowed", *names)
+    encoded = events.mapInArrow(partial(encode_questions, plan.surface), _ENCODED)
+    # One task sorts and numbers all events, which is cheap for each: encoding them is not.
+    in_order = encoded.repartition(1).sortWithinPartitions(*BY_TIME)
+    numbered = in_order.mapInArrow(partial(number_questions, plan.max_gap_s), _NUMBERED).persist()
     try:
-        yield
+        asked = numbered.where("reason IS NULL")
+        reasons = numbered.where("reason IS NOT NULL").groupBy("reason").count().collect()
+        (total,) = asked.agg(sql.count("*"), sql.max("elapsed_ms")).collect()
+        not_asked = {row.reason: row["count"] for row in reasons}
+        schedule = make_schedule(plan, total[0], total[1], not_asked)
+        frequent = asked.groupBy("principal").count().orderBy(sql.desc("count"), "principal")
+        counts = [(row.principal, row["count"]) for row in frequent.limit(PLACED_MAX).collect()]
+        place = partial(add_lanes, Spread(counts, plan.lanes))
+        placed = asked.mapInArrow(place, f"{_NUMBERED}, lane int")
+        # Partition by id, not by hash: the partition's number must be the lane's.
+        in_lanes = placed.repartitionById(plan.lanes, sql.col("lane"))
+        yield schedule, in_lanes.sortWithinPartitions("number")
     finally:
-        is_over.set()
-        thread.join()
+        numbered.unpersist()
+
+
+def check_lanes(spark: SparkSession, plan: LoadPlan) -> None:
+    """Check that tasks run only once, and that each lane has a slot and can ask the target.
+
+    Raises:
+        LoadError: a task could run twice, there are too few slots, or the target rejects a lane.
+    """
+    refusal = attempts_refusal(lambda name: spark.conf.get(name, None))
+    if refusal is not None:
+        raise LoadError(refusal)
+    one_each = spark.range(0, plan.lanes, 1, plan.lanes)
+    probing = one_each.mapInArrow(partial(_probe, plan), "refused string", barrier=True)
+    try:
+        rows = probing.collect()
+    except Exception as error:
+        if _TOO_FEW_SLOTS not in str(error):
+            raise
+        raise LoadError(
+            f"{plan.lanes} lanes need {plan.lanes} task slots, but Spark has fewer: use fewer "
+            "--lanes, or give the executors more cores"
+        ) from None
+    for row in rows:
+        if row.refused is not None:
+            raise LoadError(row.refused)
+
+
+def attempts_refusal(setting: Callable[[str], str | None]) -> str | None:
+    """Return why a task could run twice with these Spark settings, or None if it cannot."""
+    if setting("spark.speculation") == "true":
+        return "spark.speculation is true: set it to false, or a task could send its load twice"
+    attempts = {name: setting(name) for name in _ATTEMPTS}
+    master = setting("spark.master") or ""
+    if master == "local" or master.startswith("local["):
+        # A local master never loses its executor, and takes local[THREADS,FAILURES] instead of
+        # these settings.
+        _, comma, failures = master.removesuffix("]").partition(",")
+        attempts = {_ATTEMPTS[0]: failures.strip() if comma else "1"}
+    for name, found in attempts.items():
+        if found != "1":
+            shown = "not set, which means 4" if found is None else found
+            return f"{name} is {shown}: set it to 1, or a failed task would send its load again"
+    return None
+
+
+def run_lanes(plan: LoadPlan, schedule: Schedule, questions: DataFrame) -> list[LaneResult]:
+    """Run each lane in a task, and return the results.
+
+    Raises:
+        LoadError: a lane was not ready, so no lane has sent anything.
+    """
+    function = partial(_run_lane, plan, schedule)
+    running = questions.mapInArrow(function, "result binary", barrier=not plan.dry_run)
+    return [msgspec.msgpack.decode(row.result, type=LaneResult) for row in running.collect()]
+
+
+def locate_files(plan: LoadPlan) -> LoadPlan:
+    """Return the plan with the paths of its TLS files on this executor.
+
+    If Spark has copied a file to this machine, the path is the copy's. Other paths stay unchanged.
+    """
+    brought = Path(SparkFiles.getRootDirectory())
+    paths = {name: getattr(plan, name) for name in TLS_FILES}
+    located = {
+        name: str(brought / path)
+        for name, path in paths.items()
+        if path is not None and (brought / path).exists()
+    }
+    return msgspec.structs.replace(plan, **located)
+
+
+def _probe(plan: LoadPlan, batches: Batches) -> Batches:
+    deque(batches, maxlen=0)
+    refused = None
+    try:
+        connected, _ = connect(locate_files(plan))
+        connected.close()
+    except LoadError as error:
+        refused = str(error)
+    yield pa.RecordBatch.from_pydict({"refused": pa.array([refused], pa.string())})
+
+
+def _run_lane(plan: LoadPlan, schedule: Schedule, batches: Batches) -> Batches:
+    refused, here = None, TaskContext.get()
+    assert here is not None, "only called in a task"
+    gather: Callable[[str], list[str]] = lambda text: [text]  # noqa: E731 - unused in a dry run
+    if not plan.dry_run:
+        context = BarrierTaskContext.get()
+        gather = context.allGather
+        if attempt := context.attemptNumber():
+            refused = f"Spark started attempt {attempt + 1}; only one may send"
+    result = run_lane(
+        locate_files(plan), schedule, here.partitionId(), batches, gather, refused=refused
+    )
+    encoded = pa.array([msgspec.msgpack.encode(result)], pa.binary())
+    yield pa.RecordBatch.from_pydict({"result": encoded})

@@ -9,26 +9,14 @@ from typing import Any, Final
 
 import msgspec
 
-from authorizerd.replay.load.checks import MODES, NUMBERS, check_plan
+from authorizerd.replay.load.checks import CHOICES, OPTIONS, check_plan
 from authorizerd.replay.load.errors import LoadError
-from authorizerd.replay.load.lanes.target import TLS_FILES, new_context
-from authorizerd.replay.load.plan.questions import SURFACES
+from authorizerd.replay.load.lanes.connection import TLS_FILES, new_context
 from authorizerd.replay.options import parse_path, resolve_input, resolve_output
 from authorizerd.replay.plans import LoadPlan
 
 _DEFAULTS: Final = {each.name: each.default for each in msgspec.structs.fields(LoadPlan)}
-_CHOICES: Final = (
-    ("--surface", SURFACES, "decision port to use"),
-    ("--mode", MODES, "open: follow a schedule; closed: as fast as answers arrive"),
-)
-_TEXTS: Final = (
-    ("--target", "HOST:PORT",
-     "address of the daemon; tls://HOST:PORT or https://HOST:PORT with TLS; or unix:PATH"),
-    ("--profile", "PROFILE",
-     "how the rate changes: constant, ramp:FROM:TO:SECONDS, or step:RATE:SECONDS,RATE:SECONDS,…"),
-    ("--fail-on", "THRESHOLDS",
-     "exit with 3 if a threshold fails: p99<5ms,mismatch=0,errors=0,dropped=0,rate>=1000"),
-)  # fmt: skip
+_RECONNECT_S: Final = 30.0
 _TLS: Final = (
     ("--cafile", "certificates of the CAs to trust; default: the system's"),
     ("--cert", "the certificate chain to present"),
@@ -47,34 +35,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--events", required=True, type=parse_path, metavar="DIR", help="results of ingest"
     )
     parser.add_argument(
-        "--token-file",
-        type=parse_path,
-        metavar="FILE",
-        help="file whose first line is the token",
+        "--token-file", type=parse_path, metavar="FILE", help="file whose first line is the token"
     )
-    for option, metavar, text in _TEXTS:
-        field = option.strip("-").replace("-", "_")
-        parser.add_argument(option, metavar=metavar, **_describe(field, text))
-    for option, choices, text in _CHOICES:
-        parser.add_argument(option, choices=choices, **_describe(option.strip("-"), text))
-    for number in NUMBERS:
-        described = _describe(number.field, number.help)
+    for each in OPTIONS:
+        default, settings = _DEFAULTS[each.field], dict[str, Any]()
+        if default is msgspec.NODEFAULT:
+            settings = {"required": True, "default": None}
+        elif each.field == "reconnect_s":
+            settings = {"nargs": "?", "const": _RECONNECT_S}
         parser.add_argument(
-            f"--{number.option}", type=number.type, metavar=number.unit, **described
+            f"--{each.flag}",
+            dest=each.field,
+            type=each.type,
+            metavar=each.unit,
+            choices=CHOICES.get(each.field),
+            help=each.help + ("" if default in (None, "") or settings else "; default %(default)s"),
+            **({"default": default} | settings),
         )
     tls = parser.add_argument_group("TLS", _TLS_NOTE)
     for option, text in _TLS:
         tls.add_argument(option, type=parse_path, metavar="FILE", help=text)
+    parser.add_argument(
+        "--engine",
+        default="auto",
+        choices=("auto", "local", "spark"),
+        help="run the lanes on this machine, or on Spark; default: auto, on Spark only with its "
+        "options or with URIs",
+    )
     parser.add_argument("--dry-run", action="store_true", help="plan the load, but send nothing")
-
-
-def _describe(field: str, text: str) -> dict[str, Any]:
-    """Return argparse's settings for a field of the plan; without a default, it is required."""
-    default = _DEFAULTS[field]
-    if default is msgspec.NODEFAULT:
-        return {"dest": field, "help": text, "required": True}
-    shown = "" if default in (None, "") else "; default %(default)s"
-    return {"dest": field, "help": text + shown, "default": default}
 
 
 def make_plan(parsed: argparse.Namespace, *, is_local: bool) -> LoadPlan:
@@ -87,8 +75,13 @@ def make_plan(parsed: argparse.Namespace, *, is_local: bool) -> LoadPlan:
     """
     if parsed.token_file is not None and parsed.only_print:
         parsed.refuse("--token-file: not with --print, which would leave the token in a file")
+    fields = {name: value for name, value in vars(parsed).items() if name in _DEFAULTS}
+    for name in ("events", *TLS_FILES):
+        if fields[name] is not None:
+            fields[name] = resolve_input(fields[name], is_local=is_local)
+    fields["out"] = resolve_output(parsed.out, is_local=is_local, overwrite=parsed.overwrite)
     try:
-        plan = _plan(parsed, is_local=is_local)
+        plan = LoadPlan(**fields, run_id=uuid.uuid4().hex, token=_token(parsed.token_file))
         check_plan(plan)
         if is_local:
             new_context(plan)
@@ -96,15 +89,6 @@ def make_plan(parsed: argparse.Namespace, *, is_local: bool) -> LoadPlan:
         parsed.refuse(str(error))
         raise
     return plan
-
-
-def _plan(parsed: argparse.Namespace, *, is_local: bool) -> LoadPlan:
-    fields = {name: value for name, value in vars(parsed).items() if name in _DEFAULTS}
-    for name in ("events", *TLS_FILES):
-        if fields[name] is not None:
-            fields[name] = resolve_input(fields[name], is_local=is_local)
-    fields["out"] = resolve_output(parsed.out, is_local=is_local, overwrite=parsed.overwrite)
-    return LoadPlan(**fields, run_id=uuid.uuid4().hex, token=_token(parsed.token_file))
 
 
 def _token(path: str | None) -> str | None:

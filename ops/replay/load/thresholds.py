@@ -4,7 +4,8 @@
 
     thresholds = threshold *( "," threshold )
     threshold  = ( "p50" | "p90" | "p99" | "p99.9" | "max" ) ( "<" | "<=" ) duration
-               | ( "mismatch" | "errors" | "dropped" ) "=" "0"
+               | "outage" ( "<" | "<=" ) duration     ; the longest time without a connection
+               | ( "mismatch" | "errors" | "dropped" | "lost" ) "=" "0"
                | "rate" ">=" number            ; answered questions per second
     duration   = number ( "us" | "ms" | "s" )
 
@@ -23,14 +24,17 @@ from authorizerd.replay.load.errors import LoadError
 
 PERCENTILES: Final = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99.9": 99.9, "max": 100.0}
 RATE: Final = "rate"
+OUTAGE: Final = "outage"
+RECONNECTING: Final = (OUTAGE, "lost")
+"""The figures of a load that connects again."""
 
 _UNITS_NS: Final = {"us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 _NUMBER: Final = "([0-9]+(?:[.][0-9]+)?)"
 _SHAPES: Final = tuple(
     re.compile(shape)
     for shape in (
-        rf"(p50|p90|p99|p99[.]9|max)\s*(<=?)\s*{_NUMBER}\s*(us|ms|s)",
-        r"(mismatch|errors|dropped)\s*(=)\s*(0)()",
+        rf"(p50|p90|p99|p99[.]9|max|outage)\s*(<=?)\s*{_NUMBER}\s*(us|ms|s)",
+        r"(mismatch|errors|dropped|lost)\s*(=)\s*(0)()",
         rf"(rate)\s*(>=)\s*{_NUMBER}()",
     )
 )
@@ -58,7 +62,7 @@ class Verdict(msgspec.Struct, frozen=True):
         """The measured value with its unit."""
         if self.measured is None:
             return "nothing"
-        is_time = self.threshold.startswith(("p", "max"))
+        is_time = self.threshold.startswith(("p", "max", OUTAGE))
         unit = " ms" if is_time else "/s" if self.threshold.startswith(RATE) else ""
         return f"{self.measured:.6g}{unit}"
 
@@ -78,8 +82,8 @@ def _parse(text: str) -> Threshold:
             figure, comparison, number, unit = found.groups()
             return Threshold(text, figure, comparison, float(number) * _UNITS_NS.get(unit, 1))
     raise LoadError(
-        f"threshold {text!r}: expected p50, p90, p99, p99.9 or max below a time (p99<5ms, max<=1s),"
-        " or mismatch=0, errors=0, dropped=0, or rate>=N"
+        f"threshold {text!r}: expected p50, p90, p99, p99.9, max or outage below a time (p99<5ms,"
+        " max<=1s), or mismatch=0, errors=0, dropped=0, lost=0, or rate>=N"
     )
 
 
@@ -88,5 +92,5 @@ def judge(threshold: Threshold, measured: float | None) -> Verdict:
     if measured is None:
         return Verdict(threshold.text, None, False)
     passed = _COMPARE[threshold.comparison](measured, threshold.limit)
-    shown = measured / 1e6 if threshold.figure in PERCENTILES else measured
+    shown = measured / 1e6 if threshold.figure in (*PERCENTILES, OUTAGE) else measured
     return Verdict(threshold.text, shown, passed)

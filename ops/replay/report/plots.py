@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from authorizerd.replay.load.lanes.histogram import last_of
+from authorizerd.replay.load.lanes.tally import last_of
 from authorizerd.replay.load.report import LoadReport, Percentiles, SecondReport
 from authorizerd.replay.text import format_count
 

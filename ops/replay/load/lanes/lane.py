@@ -2,7 +2,9 @@
 
 **Invariant:** in an open loop, the schedule never moves. If the target holds up a frame, the frame
 is late, and its latency still counts from when it was due. A frame that is too late is dropped, and
-its latency is the time that it has waited. In a closed loop, a frame is due when it is sent.
+its latency is the time that it has waited. In a closed loop, a frame is due when it is sent. If a
+connection breaks and another one replaces it, the lane first asks again what was in flight: such a
+question's latency still counts from when it was due, and so includes the outage.
 
 The *send lag* is the delay that the generator itself causes: the time from when a frame is due
 until it is sent, minus the time during which the lane could only wait for the target to answer or
@@ -18,18 +20,24 @@ from typing import Final, Protocol
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.replay.load.errors import LoadError
 from authorizerd.replay.load.lanes.connection import reason_of
-from authorizerd.replay.load.lanes.surfaces import Answer, Surface
 from authorizerd.replay.load.lanes.tally import Sent, Tally
 from authorizerd.replay.load.plan.frames import Frame
+from authorizerd.replay.load.surfaces import Answer, Surface
 from authorizerd.replay.plans import LoadPlan
 
 DROP_AFTER_NS: Final = 10_000_000_000
 ANSWER_NS_MAX: Final = 30_000_000_000
+RETRY_NS: Final = 10_000_000
+RETRY_NS_MAX: Final = 200_000_000
+"""The delay after a failed attempt to connect again doubles up to this."""
 _FAR_NS: Final = 3_600_000_000_000
 
 
 class Line(Protocol):
     """A connection with a clock: see ``connection.SocketLine``."""
+
+    def reopen(self, seconds: float) -> Surface: ...
+    def pause(self, span_ns: int) -> None: ...
 
     def now_ns(self) -> int: ...
     def send(self, data: bytes | memoryview) -> int: ...
@@ -86,27 +94,66 @@ class Lane:
         # An open loop needs no end: its plan has no later frames.
         self._end_ns = None if plan.is_open or plan.ends_s is None else int(plan.ends_s * 1e9)
         self._drop_after_ns = drop_after_ns
+        self._reconnect_s = plan.reconnect_s
+        self._give_up_ns: int | None = None
         self._tally = tally
         self._next = next(frames, None)
         self._in_flight: deque[Sent] = deque()
+        self._to_ask_again: deque[Sent] = deque()
         self._unsent = memoryview(b"")
         self._blocked = BlockedTime()
 
     def run(self) -> None:
         """Send all frames and receive the answers; the tally records an early end."""
         try:
-            self._send_what_is_due()
-            while not self._is_done():  # also True if the time is up and nothing is pending
-                self._wait()
-                self._send_what_is_due()
+            while True:
+                try:
+                    self._send_what_is_due()
+                    if self._is_done():  # also True if the time is up and nothing is pending
+                        break
+                    self._wait()
+                except OSError as error:
+                    self._reconnect(error)
         except (LoadError, DecodeError, OSError) as error:
             self._tally.result.ended = reason_of(error)
-        for sent in self._in_flight:
+        for sent in (*self._in_flight, *self._to_ask_again):
             self._tally.record_unanswered(sent, self._line.now_ns())
         self._tally.result.finished_ns = self._line.now_ns()
 
+    def _reconnect(self, broken: Exception) -> None:
+        """Connect again, and let what is in flight be asked again.
+
+        Raises:
+            LoadError: the target has not answered in time since the connection broke first.
+        """
+        if self._reconnect_s is None:
+            raise broken
+        begin_ns, delay_ns, reason = self._line.now_ns(), RETRY_NS, reason_of(broken)
+        if self._give_up_ns is None:
+            self._give_up_ns = begin_ns + int(self._reconnect_s * 1e9)
+        else:  # it accepts connections, but answers no questions
+            self._line.pause(RETRY_NS_MAX)
+        while True:
+            left_ns = self._give_up_ns - self._line.now_ns()
+            if left_ns <= 0:
+                raise LoadError(f"{reason}, and no answer within {self._reconnect_s:g} s")
+            try:
+                self._surface = self._line.reopen(left_ns / 1e9)
+                break
+            except LoadError as error:
+                reason = f"{reason_of(broken)}; {error}"
+            self._line.pause(min(delay_ns, left_ns))
+            delay_ns = min(2 * delay_ns, RETRY_NS_MAX)
+        now_ns = self._line.now_ns()
+        lost = sum(len(sent.frame.recorded) for sent in self._in_flight)
+        self._tally.record_outage(begin_ns, now_ns, lost, reason_of(broken))
+        self._blocked.add(begin_ns, now_ns)
+        self._to_ask_again.extendleft(reversed(self._in_flight))
+        self._in_flight.clear()
+        self._unsent = memoryview(b"")
+
     def _is_done(self) -> bool:
-        return self._next is None and not self._in_flight and not self._unsent
+        return self._next is None and not (self._in_flight or self._unsent or self._to_ask_again)
 
     @property
     def _is_blocked(self) -> bool:
@@ -117,6 +164,9 @@ class Lane:
         # Send the rest of the last frame first: frames must not be interleaved.
         if self._unsent:
             self._flush()
+        while self._to_ask_again and not self._is_blocked:
+            sent = self._to_ask_again.popleft()
+            self._transmit(Sent(sent.frame, sent.due_ns, now_ns))
         if self._end_ns is not None and now_ns >= self._end_ns:
             self._next = None
         while (frame := self._next) is not None:
@@ -137,10 +187,13 @@ class Lane:
     def _send(self, frame: Frame, due_ns: int, now_ns: int) -> None:
         held_up_ns = self._blocked.since(due_ns)
         sent = Sent(frame, due_ns, now_ns)
+        self._tally.record_sent(sent, held_up_ns)
+        self._transmit(sent)
+
+    def _transmit(self, sent: Sent) -> None:
         # Before the bytes leave: if the send fails, the frame counts as unanswered.
         self._in_flight.append(sent)
-        self._tally.record_sent(sent, held_up_ns)
-        self._unsent = memoryview(self._surface.request(frame.body))
+        self._unsent = memoryview(self._surface.request(sent.frame.body))
         self._flush()
 
     def _flush(self) -> None:
@@ -159,7 +212,7 @@ class Lane:
         elif self._in_flight:
             waited_ns = now_ns - self._in_flight[0].sent_ns
             if waited_ns >= ANSWER_NS_MAX:
-                raise LoadError(f"no answer for {waited_ns / 1e9:.0f} s")
+                raise ConnectionError(f"no answer for {waited_ns / 1e9:.0f} s")
 
     def _wake_ns(self, now_ns: int) -> int:
         wake_ns = now_ns + _FAR_NS
@@ -178,7 +231,7 @@ class Lane:
         if data is None:
             return
         if not data:
-            raise LoadError("the target closed the connection")
+            raise ConnectionError("the target closed the connection")
         now_ns = self._line.now_ns()
         self._surface.receive_data(data)
         while (answer := self._surface.next_answer()) is not None:
@@ -200,4 +253,5 @@ class Lane:
             )
         # Only after the checks: a frame with an invalid answer counts as unanswered.
         self._in_flight.popleft()
+        self._give_up_ns = None
         self._tally.record_answer(sent, answer, now_ns)

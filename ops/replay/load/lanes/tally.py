@@ -1,29 +1,92 @@
 """Count a lane's questions, latencies, and the answers that differ from the record.
 
 **Invariant:** every question that was sent is counted once: as answered, an error or unanswered.
-Latencies and rates exclude the warm-up; counts and comparisons include it.
+Latencies and rates exclude the warm-up; counts and comparisons include it. A percentile of a
+histogram is never below the exact one, exceeds it by less than the share ``RELATIVE_ERROR``, and
+does not depend on how the samples were distributed over merged histograms.
+
+Source: the buckets of HdrHistogram: 128 for each power of two, and one for each ns below 256 ns.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Final
 
 import msgspec
 
 from authorizerd.protocol.decisions.stream import ALLOWED, DENIED, NOT_READY
-from authorizerd.replay.load.lanes.histogram import Histogram
-from authorizerd.replay.load.lanes.surfaces import NOT_READY_ERRORS, Answer
 from authorizerd.replay.load.plan.frames import Frame, LaneDigest
-from authorizerd.replay.load.plan.questions import question_at
+from authorizerd.replay.load.surfaces import NOT_READY_ERRORS, SURFACES, Answer
 from authorizerd.replay.plans import LoadPlan
 
+_LINEAR_BITS: Final = 7
+_LINEAR: Final = 1 << _LINEAR_BITS
+
+RELATIVE_ERROR: Final = 1 / _LINEAR
+"""Maximum error of a percentile, as a share of the exact value."""
 NOT_READY_QUESTION: Final = "not ready"
 NOT_VALID: Final = "not a valid question"
 NS_PER_S: Final = 1_000_000_000
-COUNTS: Final = (
-    "sent", "answered", "not_ready", "unanswered", "dropped", "late", "warm_up", "mismatches"
-)  # fmt: skip
-"""The fields of a ``LaneResult`` that are sums over its questions."""
+OUTAGES_LISTED_MAX: Final = 1000
+
+
+def bucket_of(value_ns: int) -> int:
+    """Return the bucket of a duration; a negative duration is in bucket 0."""
+    if value_ns <= 0:
+        return 0
+    shift = value_ns.bit_length() - _LINEAR_BITS - 1
+    return value_ns if shift <= 0 else (shift << _LINEAR_BITS) + (value_ns >> shift)
+
+
+def last_of(bucket: int) -> int:
+    """Return the largest duration of ``bucket``, in nanoseconds."""
+    shift = max(0, (bucket >> _LINEAR_BITS) - 1)
+    return ((bucket - (shift << _LINEAR_BITS) + 1) << shift) - 1
+
+
+class Histogram(msgspec.Struct, array_like=True):
+    """Counts by bucket, and the exact largest sample."""
+
+    counts: dict[int, int] = {}
+    max_ns: int = 0
+
+    @property
+    def samples(self) -> int:
+        return sum(self.counts.values())
+
+    def record(self, value_ns: int, count: int = 1) -> None:
+        """Add ``count`` samples of one duration."""
+        bucket = bucket_of(value_ns)
+        self.counts[bucket] = self.counts.get(bucket, 0) + count
+        if value_ns > self.max_ns:
+            self.max_ns = value_ns
+
+    def merge(self, other: Histogram) -> None:
+        """Add the samples of ``other``."""
+        for bucket, count in other.counts.items():
+            self.counts[bucket] = self.counts.get(bucket, 0) + count
+        self.max_ns = max(self.max_ns, other.max_ns)
+
+    def percentile_ns(self, percent: float) -> int | None:
+        """Return a duration that ``percent`` of the samples do not exceed; None without samples.
+
+        Source: the nearest rank, so that 100 is the largest sample.
+        """
+        left = self.samples * percent / 100
+        for bucket, count in sorted(self.counts.items()):
+            left -= count
+            if left <= 1e-9:  # the rank is a whole number, apart from rounding errors
+                return min(last_of(bucket), self.max_ns)
+        return self.max_ns if self.counts else None
+
+
+def merge_all(histograms: Iterable[Histogram]) -> Histogram:
+    """Return the histogram of all samples."""
+    total = Histogram()
+    for histogram in histograms:
+        total.merge(histogram)
+    return total
 
 
 class Sent(msgspec.Struct, frozen=True, gc=False):
@@ -44,6 +107,19 @@ class Mismatch(msgspec.Struct, frozen=True):
     at_ms: float
 
 
+class Outage(msgspec.Struct, frozen=True):
+    """A time without a connection, in seconds from the load's start.
+
+    ``lost`` counts the questions whose answers were lost with the connection.
+    """
+
+    lane: int
+    begin_s: float
+    seconds: float
+    lost: int
+    reason: str
+
+
 class Second(msgspec.Struct, array_like=True):
     """One second of the load: the questions due in it, and the questions answered in it.
 
@@ -55,7 +131,26 @@ class Second(msgspec.Struct, array_like=True):
     latency: Histogram = msgspec.field(default_factory=Histogram)
 
 
-class LaneResult(msgspec.Struct, kw_only=True):
+class Counts(msgspec.Struct, kw_only=True):
+    """Numbers of questions, and of ``reconnects``.
+
+    ``warm_up`` counts those that latencies and rates exclude, ``lost`` those whose answers were
+    lost with a connection, which were asked again.
+    """
+
+    sent: int = 0
+    answered: int = 0
+    not_ready: int = 0
+    unanswered: int = 0
+    dropped: int = 0
+    late: int = 0
+    warm_up: int = 0
+    mismatches: int = 0
+    reconnects: int = 0
+    lost: int = 0
+
+
+class LaneResult(Counts, kw_only=True):
     """The result of one task; times count from the load's start."""
 
     planned: LaneDigest
@@ -65,16 +160,11 @@ class LaneResult(msgspec.Struct, kw_only=True):
     """Delay from the agreed start to the lane's own start, by the lane's clock."""
     refused: str | None = None
     """Why the lane sent nothing; None if the load began."""
-    sent: int = 0
-    answered: int = 0
     errors: dict[str, int] = {}
-    not_ready: int = 0
-    unanswered: int = 0
-    dropped: int = 0
-    late: int = 0
-    warm_up: int = 0
-    mismatches: int = 0
     first_mismatches: list[Mismatch] = []
+    outages: list[Outage] = []
+    """The first ``OUTAGES_LISTED_MAX``."""
+    longest_outage_s: float = 0.0
     first_offset: int = -1
     last_offset: int = -1
     corrected: Histogram = msgspec.field(default_factory=Histogram)
@@ -92,7 +182,7 @@ class Tally:
 
     def __init__(self, planned: LaneDigest, plan: LoadPlan) -> None:
         self.result = LaneResult(planned=planned)
-        self._surface = plan.surface
+        self._question_at = SURFACES[plan.surface].question_at
         self._warm_up_ns = int(plan.warm_up_s * 1e9)
         self._listed_max = plan.mismatches_listed_max
 
@@ -143,6 +233,16 @@ class Tally:
         self.result.service.record(now_ns - sent.sent_ns, questions)
         self._second(now_ns).served += served
 
+    def record_outage(self, begin_ns: int, end_ns: int, lost: int, reason: str) -> None:
+        """Add a time without a connection, whose questions in flight are asked again."""
+        result, seconds = self.result, (end_ns - begin_ns) / 1e9
+        result.reconnects += 1
+        result.lost += lost
+        result.longest_outage_s = max(result.longest_outage_s, seconds)
+        if len(result.outages) < OUTAGES_LISTED_MAX:
+            outage = Outage(result.planned.lane, begin_ns / 1e9, seconds, lost, reason)
+            result.outages.append(outage)
+
     def _offer(self, due_ns: int, questions: int) -> bool:
         """Count questions that are due; return False during the warm-up."""
         if due_ns < self._warm_up_ns:
@@ -171,7 +271,7 @@ class Tally:
         if len(self.result.first_mismatches) < self._listed_max:
             self.result.first_mismatches.append(
                 Mismatch(
-                    question=question_at(self._surface, frame.body, position),
+                    question=self._question_at(frame.body, position),
                     recorded=frame.recorded[position] == ALLOWED,
                     answered=answer.decisions[position] == ALLOWED,
                     offset=answer.offset,
@@ -189,8 +289,7 @@ class Tally:
         self._second(due_ns).latency.record(now_ns - due_ns, questions)
 
     def _second(self, at_ns: int) -> Second:
-        number = at_ns // NS_PER_S
-        found = self.result.timeline.get(number)
-        if found is None:
-            found = self.result.timeline[number] = Second()
-        return found
+        number, timeline = at_ns // NS_PER_S, self.result.timeline
+        if number not in timeline:
+            timeline[number] = Second()
+        return timeline[number]

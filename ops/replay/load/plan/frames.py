@@ -1,4 +1,4 @@
-"""Pack the questions of a lane into frames, in its task: repeat them, time them, write them.
+"""Pack the questions of a lane into frames, in its own process: repeat them, time them, write them.
 
 A lane's frames are in one file: for each, a line of its sizes, its body and its recorded answers.
 
@@ -11,19 +11,22 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 import msgspec
 
-from authorizerd.replay.load.plan.pacing import US_PER_S, Pacing
-from authorizerd.replay.load.plan.questions import ENCODE_BODY, FRAME_BYTES_MAX
+from authorizerd.replay.load.plan.pacing import US_PER_S, Schedule
+from authorizerd.replay.load.surfaces import SURFACES
 from authorizerd.replay.plans import LoadPlan
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 LINGER_US: Final = 1000
+FRAME_BYTES_MAX: Final = 100_000
+"""Maximum size of a frame's questions, below the daemon's default limit."""
 _COLUMNS: Final = ("number", "elapsed_ms", "allowed", "question")
 
 
@@ -44,7 +47,7 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
     recorded: bytes
 
 
-class LaneDigest(msgspec.Struct, frozen=True, kw_only=True):
+class LaneDigest(msgspec.Struct, frozen=True):
     """The size of one lane of a plan, and the hash of its frames."""
 
     lane: int
@@ -55,12 +58,7 @@ class LaneDigest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def pack_lane(
-    plan: LoadPlan,
-    pacing: Pacing,
-    rounds: int,
-    lane: int,
-    batches: Iterable[pa.RecordBatch],
-    file: BinaryIO,
+    plan: LoadPlan, schedule: Schedule, lane: int, batches: Iterable[pa.RecordBatch], file: BinaryIO
 ) -> LaneDigest:
     """Write the frames of a lane to ``file``, and return its digest. Blocks.
 
@@ -71,7 +69,7 @@ def pack_lane(
         OSError: a temporary file cannot be written.
     """
     # In a closed loop, all questions are due at 0, so only ``batch`` and size end a frame.
-    timed = _timed(plan, pacing, repeat_batches(batches, rounds))
+    timed = _time_questions(plan, schedule, repeat_batches(batches, schedule.rounds))
     return write_frames(lane, frames_of(timed, plan.surface, plan.batch, LINGER_US), file)
 
 
@@ -85,37 +83,50 @@ def temporary_file() -> BinaryIO:
     return TemporaryFile(dir=folder or None)
 
 
+def write_batches(batches: Iterable[pa.RecordBatch], file: BinaryIO) -> None:
+    """Write batches with the same columns to a new file."""
+    from pyarrow import ipc  # here, because the report of a load needs only the types above
+
+    writer = None
+    for batch in batches:
+        writer = writer or ipc.new_stream(file, batch.schema)
+        writer.write_batch(batch)
+    if writer is not None:
+        writer.close()
+
+
+def read_batches(file: BinaryIO) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a file, from its beginning."""
+    from pyarrow import ipc
+
+    file.seek(0, os.SEEK_END)
+    if file.tell():
+        file.seek(0)
+        yield from ipc.open_stream(file)
+
+
 def repeat_batches(
     batches: Iterable[pa.RecordBatch], rounds: int
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Write the batches to a temporary file; yield them in each round, with its number from 0."""
-    from pyarrow import ipc  # here, because the report of a load needs only the types above
-
     with temporary_file() as file:
-        writer = None
-        for batch in batches:
-            writer = writer or ipc.new_stream(file, batch.schema)
-            writer.write_batch(batch)
-        if writer is None:
-            return
-        writer.close()
+        write_batches(batches, file)
         for number in range(rounds):
-            file.seek(0)
-            for batch in ipc.open_stream(file):
+            for batch in read_batches(file):
                 yield number, batch
 
 
-def _timed(
-    plan: LoadPlan, pacing: Pacing, batches: Iterable[tuple[int, pa.RecordBatch]]
+def _time_questions(
+    plan: LoadPlan, schedule: Schedule, batches: Iterable[tuple[int, pa.RecordBatch]]
 ) -> Iterator[TimedQuestion]:
     """Yield the questions of a lane that are due before the load's end."""
     end_us = None if plan.ends_s is None else plan.ends_s * US_PER_S
     for round_number, batch in batches:
-        before = round_number * pacing.events
+        before = round_number * schedule.events
         for number, elapsed_ms, allowed, question in zip(
             *(batch.column(name).to_pylist() for name in _COLUMNS), strict=True
         ):
-            due_us = pacing.due_us(before + number, elapsed_ms) if plan.is_open else 0
+            due_us = schedule.due_us(before + number, elapsed_ms) if plan.is_open else 0
             # Due times never decrease within a lane, so all later questions are too late as well.
             if due_us is None or (end_us is not None and due_us >= end_us):
                 return
@@ -130,27 +141,24 @@ def frames_of(
     A frame is due with its first question. The others are sent early, by less than ``linger_us``:
     if the frame waited for its last question, latencies would include that wait.
     """
+    encode_body = SURFACES[surface].encode_body
     waiting: list[TimedQuestion] = []
     size = number = 0
-    for question in questions:
+    for question in chain(questions, [None]):
         if waiting and (
-            len(waiting) >= batch
+            question is None
+            or len(waiting) >= batch
             or question.due_us - waiting[0].due_us >= linger_us
             or size + len(question.question) > FRAME_BYTES_MAX
         ):
-            yield _frame(number, waiting, surface)
+            body = encode_body(number, [each.question for each in waiting])
+            recorded = bytes(each.allowed for each in waiting)
+            yield Frame(number, waiting[0].due_us, body, recorded)
             number += 1
             waiting, size = [], 0
-        waiting.append(question)
-        size += len(question.question)
-    if waiting:
-        yield _frame(number, waiting, surface)
-
-
-def _frame(number: int, questions: list[TimedQuestion], surface: str) -> Frame:
-    body = ENCODE_BODY[surface](number, [question.question for question in questions])
-    recorded = bytes(question.allowed for question in questions)
-    return Frame(number, questions[0].due_us, body, recorded)
+        if question is not None:
+            waiting.append(question)
+            size += len(question.question)
 
 
 def write_frames(lane: int, frames: Iterable[Frame], file: BinaryIO) -> LaneDigest:
@@ -168,13 +176,7 @@ def write_frames(lane: int, frames: Iterable[Frame], file: BinaryIO) -> LaneDige
         file.write(written)
         questions += len(frame.recorded)
         last_due_us = frame.due_us
-    return LaneDigest(
-        lane=lane,
-        digest=digest.hexdigest(),
-        frames=count,
-        questions=questions,
-        last_due_us=last_due_us,
-    )
+    return LaneDigest(lane, digest.hexdigest(), count, questions, last_due_us)
 
 
 def read_frames(file: BinaryIO) -> Iterator[Frame]:

@@ -14,9 +14,12 @@ from bisect import bisect_left
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from authorizerd.replay.load.errors import LoadError
+from authorizerd.replay.plans import LoadPlan
 
+QUESTIONS_MAX: Final = 200_000_000
 US_PER_S: Final = 1_000_000
 _RATE_MIN: Final = 1e-3
 _RATE_MAX: Final = 1e9
@@ -43,16 +46,19 @@ class Segment(msgspec.Struct, frozen=True):
         return 2 * questions / (self.start_rate + root) if questions else 0.0
 
 
-class Pacing(msgspec.Struct, frozen=True, kw_only=True):
-    """The schedule of a load. Without ``segments``, recorded times are divided by ``speed``.
+class Schedule(msgspec.Struct, frozen=True, kw_only=True):
+    """When to ask the questions. Without ``segments``, recorded times are divided by ``speed``.
 
-    The next round of the record begins ``period_ms`` of recorded time after the one before it.
+    The next of all ``rounds`` of the record begins ``period_ms`` of recorded time after the one
+    before it. ``not_asked`` counts the events that cannot be asked, by reason.
     """
 
     events: int
     period_ms: float
     speed: float = 1.0
     segments: tuple[Segment, ...] = ()
+    rounds: int = 1
+    not_asked: dict[str, int] = {}
 
     def due_us(self, number: int, elapsed_ms: float) -> int | None:
         """Return when a question is due, in microseconds from the start; None if never.
@@ -86,6 +92,32 @@ class Pacing(msgspec.Struct, frozen=True, kw_only=True):
             left -= segment.questions
         last_rate = self.segments[-1].end_rate
         return begun + left / last_rate if last_rate else None
+
+
+def make_schedule(
+    plan: LoadPlan, questions: int, elapsed_ms: int | None, not_asked: dict[str, int]
+) -> Schedule:
+    """Return the schedule of a record; the next round begins a mean gap after its end.
+
+    Raises:
+        LoadError: there are no questions, or too many.
+    """
+    if elapsed_ms is None or not questions:
+        found = not_asked or "there are no events"
+        raise LoadError(f"events: {plan.events}: no event can be asked ({found})")
+    schedule = Schedule(
+        events=questions,
+        period_ms=elapsed_ms + max(1.0, elapsed_ms / max(1, questions - 1)),
+        speed=plan.speed,
+        segments=parse_profile(plan.profile, plan.rate),
+        not_asked=not_asked,
+    )
+    rounds = plan.loop or schedule.rounds_for(plan.ends_s or 0)
+    if rounds * questions > QUESTIONS_MAX:
+        raise LoadError(
+            f"{rounds} rounds of {questions} questions exceed the limit of {QUESTIONS_MAX}"
+        )
+    return replace(schedule, rounds=rounds)
 
 
 def parse_profile(text: str, rate: float | None) -> tuple[Segment, ...]:

@@ -6,21 +6,20 @@ from hypothesis import strategies as st
 from authorizerd.protocol.decisions.stream import encode_answer
 from authorizerd.replay.load.lanes.tally import LaneResult
 from authorizerd.replay.load.plan.frames import LaneDigest
-from authorizerd.replay.load.report import LoadReport, exit_code
-from authorizerd.replay.load.results import planned_report, with_results
-from authorizerd.replay.load.summary import fault_lines, summary_lines
+from authorizerd.replay.load.plan.pacing import Schedule
+from authorizerd.replay.load.report import LoadReport, exit_code, planned_report, with_results
+from authorizerd.replay.load.running import fault_lines, summary_lines
 from authorizerd.replay.plans import LoadPlan
 from authorizerd.replay.text import encode_json
-from tests.ops.replay.load.lanes.virtual_target import S, VirtualTarget, frames_each, run_lane
+from tests.ops.replay.load.lanes.virtual_target import MS, S, VirtualTarget, frames_each, run_lane
 
 LANES = [
     LaneDigest(lane=lane, digest="", frames=2000, questions=2000, last_due_us=1_999_000)
     for lane in (1, 0)
 ]
 PLAN = LoadPlan(events="in", out="out", target="h:1", run_id="run-1", mismatches_listed_max=2)
-PLANNED = planned_report(
-    PLAN, [LaneResult(planned=lane) for lane in LANES], events=4000, rounds=1, not_asked={}
-)
+SCHEDULE = Schedule(events=4000, period_ms=2000)
+PLANNED = planned_report(PLAN, SCHEDULE, [LaneResult(planned=lane) for lane in LANES])
 
 
 def judged(*results: LaneResult, fail_on: str = "", warm_up_s: float = 0.0) -> LoadReport:
@@ -82,6 +81,27 @@ def test_lost_target_is_reported_with_its_time() -> None:
     assert "was lost at 2023-11-14T22:13:21.000Z: the target closed" in next(fault_lines(report))
 
 
+def test_outages_are_listed_and_judged() -> None:
+    broken = VirtualTarget(dies_at=S, returns_at=S + S // 2, service_ns=4 * MS)
+    lanes = [
+        run_lane(target, frames_each(1000, 2000), reconnect_s=5.0)
+        for target in (VirtualTarget(), broken)
+    ]
+    report = judged(*lanes, fail_on="outage<100ms,outage<=1s,lost=0,dropped=0")
+    assert report.valid
+    assert [verdict.passed for verdict in report.thresholds] == [False, True, False, True]
+    assert (report.reconnects, report.answered) == (1, 4000)
+    (outage,) = report.outages
+    assert outage.seconds == report.longest_outage_s == pytest.approx(0.6, abs=0.2)
+    failed, lost = fault_lines(report)
+    assert failed.startswith("threshold outage<100ms failed: measured ")
+    assert failed.endswith(" ms")
+    assert lost == f"threshold lost=0 failed: measured {report.lost}"
+    reconnecting = msgspec.structs.replace(PLAN, reconnect_s=5.0).settings
+    shown = summary_lines(msgspec.structs.replace(report, settings=reconnecting))
+    assert any(line.startswith("reconnects 1, longest outage 0.") for line in shown)
+
+
 def test_differing_answers_are_counted_and_listed() -> None:
     answers = {number: encode_answer(number, 0, 9, b"\0") for number in (3, 4, 5)}
     report = judged(lane(0, VirtualTarget(answers=answers)), fail_on="mismatch=0")
@@ -113,11 +133,17 @@ def test_answer_without_a_decision_is_an_error() -> None:
     st.integers(0, 3 * S),
     st.integers(0, 3 * S),
     st.none() | st.integers(0, 3 * S),
+    st.none() | st.integers(0, 4 * S),
     st.integers(1, 20),
 )
-def test_counts_add_up(stall: int, length: int, dies_at: int | None, depth: int) -> None:
-    target = VirtualTarget(stalls=((stall, stall + length),), dies_at=dies_at)
-    result = run_lane(target, frames_each(20_000, 100), depth=depth, drop_after_ns=S)
+def test_counts_add_up(
+    stall: int, length: int, dies_at: int | None, returns_at: int | None, depth: int
+) -> None:
+    target = VirtualTarget(
+        stalls=((stall, stall + length),), dies_at=dies_at, returns_at=returns_at
+    )
+    frames = frames_each(20_000, 100)
+    result = run_lane(target, frames, depth=depth, drop_after_ns=S, reconnect_s=returns_at and 2.0)
     assert result.sent == result.answered + sum(result.errors.values()) + result.unanswered
     assert result.sent + result.dropped <= 100
     assert result.ended is not None or result.sent + result.dropped == 100

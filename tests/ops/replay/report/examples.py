@@ -8,9 +8,8 @@ import msgspec
 from authorizerd.replay.ingest.report import Ingested
 from authorizerd.replay.judging.report import Count, JudgedBy
 from authorizerd.replay.load import report
-from authorizerd.replay.load.lanes.histogram import Histogram
-from authorizerd.replay.load.lanes.tally import Mismatch
-from authorizerd.replay.load.results import percentiles
+from authorizerd.replay.load.lanes.tally import Histogram, Mismatch, Outage
+from authorizerd.replay.load.report import percentiles
 from authorizerd.replay.load.thresholds import Verdict
 from authorizerd.replay.plans import LoadPlan
 from authorizerd.replay.text import encode_json
@@ -115,10 +114,10 @@ def load(name: str = "daemon:8183") -> report.LoadReport:
     for latency_us in range(1, 100):
         histogram.record(latency_us * 1000)
     measured = percentiles(histogram)
-    plan = LoadPlan(events=name, out=name, target=name, run_id=name, profile=name)
+    plan = LoadPlan(events=name, out=name, target=name, run_id=name, profile=name, reconnect_s=30.0)
     return report.LoadReport(
         run_id=name, target=name, surface=name, mode=name, dry_run=False,
-        settings=report.LoadSettings.of(plan),
+        settings=plan.settings,
         plan=report.PlanReport(
             hash="sha256:plan", events=100, not_asked={f"reason {name}": 1}, rounds=1,
             questions=99, frames=9, lanes=[50, 49], planned_s=3.0,
@@ -131,6 +130,8 @@ def load(name: str = "daemon:8183") -> report.LoadReport:
         timeline=[report.SecondReport(second, 33, 33, 0.05, 0.09, 0.1) for second in range(3)],
         thresholds=[Verdict("p99<5ms", 0.098, True)],
         death=report.Death(at=name, after_s=2.5, lane=1, reason=name),
+        reconnects=1, lost=8, longest_outage_s=0.5,
+        outages=[Outage(lane=1, begin_s=1.5, seconds=0.5, lost=8, reason=name)],
     )  # fmt: skip
 
 

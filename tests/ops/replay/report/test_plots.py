@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from authorizerd.replay.load.lanes.histogram import Histogram
-from authorizerd.replay.load.report import LoadReport, Percentiles, SecondReport
-from authorizerd.replay.load.results import percentiles
+from authorizerd.replay.load.lanes.tally import Histogram
+from authorizerd.replay.load.report import LoadReport, Percentiles, SecondReport, percentiles
 from authorizerd.replay.report import plots, rendering
 from authorizerd.replay.report.plots import Axis, Curve, Plot, Point, linear_axis, log_axis
 from tests.ops.replay.report import examples

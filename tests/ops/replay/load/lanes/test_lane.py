@@ -4,8 +4,8 @@ from hypothesis import strategies as st
 
 from authorizerd.protocol.decisions.stream import encode_answer
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from authorizerd.replay.load.lanes.histogram import Histogram
 from authorizerd.replay.load.lanes.lane import BlockedTime
+from authorizerd.replay.load.lanes.tally import Histogram
 from tests.ops.replay.load.lanes.virtual_target import MS, S, VirtualTarget, frames_each, run_lane
 
 STALL = ((2 * S, 2 * S + S // 2),)
@@ -86,6 +86,62 @@ def test_lost_target_ends_the_lane() -> None:
     assert result.sent == result.answered + result.unanswered
     assert (result.unanswered, result.sent) == (1, 401)
     assert result.corrected.samples == result.sent
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_outage_is_in_the_latency_of_its_questions(is_open: bool) -> None:
+    target = VirtualTarget(dies_at=S + MS // 2, returns_at=2 * S, service_ns=4 * MS)
+    frames = frames_each(1000 if is_open else 0, 1000)
+    result = run_lane(target, frames, reconnect_s=5.0, is_open=is_open)
+    assert (result.answered, result.sent, result.unanswered, result.dropped) == (1000, 1000, 0, 0)
+    assert (result.ended, result.reconnects) == (None, 1)
+    (outage,) = result.outages
+    assert (outage.begin_s, outage.reason) == (1.0005, "the target closed the connection")
+    assert 1 < outage.seconds == result.longest_outage_s < 1.3
+    assert 0 < outage.lost == result.lost <= 8
+    asked = [number for _, number in target.came]
+    assert len(asked) == 1000 + result.lost
+    again = asked[-1] - 999 + next(at for at, number in enumerate(asked) if number in asked[:at])
+    assert asked == [*range(again), *range(again - result.lost, 1000)], "asked again, in order"
+    assert result.corrected.max_ns > S
+    assert result.service.max_ns < S
+    # The delay is the target's, and not one of the generator.
+    assert result.send_lag.max_ns < MS
+    assert target.attempts < 20
+
+
+def test_each_outage_has_the_whole_limit() -> None:
+    target = VirtualTarget(dies_at=S, returns_at=S + S // 2, dies_again_at=4 * S)
+    result = run_lane(target, frames_each(1000, 5000), reconnect_s=2.0)
+    assert (result.answered, result.reconnects, result.ended) == (5000, 2, None)
+
+
+def test_frame_that_was_sent_in_part_is_sent_again() -> None:
+    back = S + S // 2
+    target = VirtualTarget(dies_at=S, returns_at=back, dies_again_at=back + 20 * MS, room=10)
+    result = run_lane(target, frames_each(1000, 1500), reconnect_s=5.0)
+    assert (result.answered, result.reconnects, result.lost) == (1500, 2, 2)
+
+
+def test_target_that_never_returns_ends_the_lane() -> None:
+    target = VirtualTarget(dies_at=S + MS // 2, service_ns=4 * MS)
+    result = run_lane(target, frames_each(1000, 5000), reconnect_s=2.0)
+    assert result.ended == (
+        "the target closed the connection; Connection refused, and no answer within 2 s"
+    )
+    assert 3 * S <= result.finished_ns < 3 * S + 300 * MS
+    assert result.sent == result.answered + result.unanswered
+    assert (result.reconnects, result.outages) == (0, [])
+
+
+def test_target_that_connects_but_never_answers_ends_the_lane() -> None:
+    """Otherwise, a question that ends the target would be asked again for ever."""
+    target = VirtualTarget(stalls=((S, 10_000 * S),), returns_at=0)
+    result = run_lane(target, frames_each(100_000, 20), reconnect_s=40.0, depth=100)
+    assert {outage.reason for outage in result.outages} == {"no answer for 30 s"}
+    assert result.lost == 10 * 2
+    assert result.ended == "no answer for 30 s, and no answer within 40 s"
+    assert (result.answered, result.unanswered) == (10, 10)
 
 
 def test_silent_target_ends_the_lane() -> None:

@@ -10,11 +10,11 @@ from authorizerd.protocol.decisions.stream import (
     encode_hello,
 )
 from authorizerd.protocol.kafka.error_codes import ErrorCode
+from authorizerd.replay.load.errors import LoadError
 from authorizerd.replay.load.lanes.lane import Lane
-from authorizerd.replay.load.lanes.surfaces import StreamSurface
 from authorizerd.replay.load.lanes.tally import LaneResult, Tally
 from authorizerd.replay.load.plan.frames import Frame, LaneDigest, TimedQuestion, frames_of
-from authorizerd.replay.load.plan.questions import STREAM, RecordedQuestion, stream_question
+from authorizerd.replay.load.surfaces import STREAM, RecordedQuestion, StreamSurface, Surface
 from authorizerd.replay.plans import LoadPlan
 
 MS = 1_000_000
@@ -28,29 +28,51 @@ class VirtualTarget:
     Args:
         stalls: (from, until): answers due in this time are sent at its end.
         dies_at: time at which it closes the connection, without further answers.
+        returns_at: time from which it accepts a new connection; None for never.
+        dies_again_at: time at which it closes that one; it accepts the next one at once.
         pauses: (from, for): the generator's first send after ``from`` takes ``for``.
         room: maximum number of bytes per send, refilled by each wait; None for no limit.
     """
 
     def __init__(
         self, *, service_ns: int = MS // 10, stalls: tuple[tuple[int, int], ...] = (),
-        dies_at: int | None = None, pauses: tuple[tuple[int, int], ...] = (),
-        room: int | None = None, answers: dict[int, bytes] | None = None,
+        dies_at: int | None = None, returns_at: int | None = None,
+        dies_again_at: int | None = None,
+        pauses: tuple[tuple[int, int], ...] = (), room: int | None = None,
+        answers: dict[int, bytes] | None = None,
     ) -> None:  # fmt: skip
         self.came: list[tuple[int, int]] = []
         self._now_ns = 0
         self._service_ns = service_ns
         self._stalls = stalls
         self._dies_at = dies_at
+        self._returns_at = returns_at
+        self._dies_again_at = dies_again_at
+        self.attempts = 0
         self._pauses = deque(pauses)
         self._room = room
         self._left = room
         self._given = answers or {}
+        self._accept()
+
+    def _accept(self) -> None:
         self._connection = StreamServerConnection(1 << 20)
         self._connection.receive_data(_HELLO)
         self._connection.next_frame()
         self._answers: deque[tuple[int, bytes]] = deque()
         self._busy_until_ns = 0
+
+    def reopen(self, seconds: float) -> Surface:
+        self.attempts += 1
+        self._now_ns += MS
+        if self._returns_at is None or self._now_ns < self._returns_at:
+            raise LoadError("Connection refused")
+        self._dies_at, self._dies_again_at = self._dies_again_at, None
+        self._accept()
+        return new_surface()
+
+    def pause(self, span_ns: int) -> None:
+        self._now_ns += span_ns
 
     def now_ns(self) -> int:
         return self._now_ns
@@ -106,7 +128,16 @@ class VirtualTarget:
         return self._dies_at is not None and at_ns >= self._dies_at
 
 
-QUESTION = stream_question(RecordedQuestion("User:a", None, "READ", "TOPIC", "orders"))
+QUESTION = StreamSurface.encode_question(
+    RecordedQuestion("User:a", None, "READ", "TOPIC", "orders")
+)
+
+
+def new_surface() -> StreamSurface:
+    """Return a surface that the target has greeted."""
+    surface = StreamSurface("h:1", None)
+    surface.receive_data(encode_hello(ErrorCode.NONE, 7))
+    return surface
 
 
 def frames_each(every_us: int, count: int, *, batch: int = 1) -> list[Frame]:
@@ -119,15 +150,14 @@ def frames_each(every_us: int, count: int, *, batch: int = 1) -> list[Frame]:
 def run_lane(
     target: VirtualTarget, frames: Sequence[Frame], *, depth: int = 8, is_open: bool = True,
     warm_up_ns: int = 0, end_ns: int | None = None, drop_after_ns: int = 10_000_000_000,
-    listed_max: int = 10,
+    listed_max: int = 10, reconnect_s: float | None = None,
 ) -> LaneResult:  # fmt: skip
     plan = LoadPlan(
         events="", out="", target="h:1", run_id="1", mode="open" if is_open else "closed",
         depth=depth, warm_up_s=warm_up_ns / 1e9, mismatches_listed_max=listed_max,
+        reconnect_s=reconnect_s,
         duration_s=None if end_ns is None else (end_ns - warm_up_ns) / 1e9,
     )  # fmt: skip
     tally = Tally(LaneDigest(lane=0, digest=""), plan)
-    surface = StreamSurface(None)
-    surface.receive_data(encode_hello(ErrorCode.NONE, 7))
-    Lane(iter(frames), surface, target, plan, tally, drop_after_ns=drop_after_ns).run()
+    Lane(iter(frames), new_surface(), target, plan, tally, drop_after_ns=drop_after_ns).run()
     return tally.result

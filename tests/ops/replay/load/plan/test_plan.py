@@ -1,8 +1,11 @@
 """The plan of a load: its questions, their order and pace, and the frames that carry them."""
 
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from io import BytesIO
 from pathlib import Path
+from random import Random
 
 import msgspec
 import pyarrow as pa
@@ -17,6 +20,7 @@ from authorizerd.protocol.decisions.stream import (
     StreamServerConnection,
 )
 from authorizerd.replay.load.errors import LoadError
+from authorizerd.replay.load.plan import ordering
 from authorizerd.replay.load.plan.frames import (
     Frame,
     LaneDigest,
@@ -27,22 +31,22 @@ from authorizerd.replay.load.plan.frames import (
     repeat_batches,
     write_frames,
 )
-from authorizerd.replay.load.plan.ordering import Stretch, Walk, lay_out
-from authorizerd.replay.load.plan.pacing import Pacing, parse_profile
-from authorizerd.replay.load.plan.questions import (
-    ENCODE_BODY,
-    ENCODE_QUESTION,
+from authorizerd.replay.load.plan.ordering import BY_TIME, Spread, number_questions, sort_batches
+from authorizerd.replay.load.plan.pacing import Schedule, make_schedule, parse_profile
+from authorizerd.replay.load.surfaces import (
     HTTP,
     STREAM,
+    HttpSurface,
     RecordedQuestion,
-    question_at,
+    StreamSurface,
     reason_not_asked,
 )
-from authorizerd.replay.load.plan.spread import spread
+from authorizerd.replay.plans import LoadPlan
 from tests.support.fixture_types import MonkeyPatch
 
 NIL = b"\xc0"
 LINGER_US = 1000
+PLAN = LoadPlan(events="", out="", target="h:1", run_id="1")
 
 
 @given(st.lists(st.tuples(st.integers(0, 1500), st.booleans()), max_size=60), st.integers(1, 8))
@@ -66,19 +70,13 @@ def test_frames_contain_every_question_in_order(gaps: list[tuple[int, bool]], ba
 
 
 def test_frame_stays_below_the_daemons_limit() -> None:
-    long = ENCODE_QUESTION[STREAM](RecordedQuestion("User:a", None, "READ", "TOPIC", "x" * 32000))
+    long = StreamSurface.encode_question(
+        RecordedQuestion("User:a", None, "READ", "TOPIC", "x" * 32000)
+    )
     frames = list(frames_of([TimedQuestion(0, True, long)] * 7, STREAM, 64, LINGER_US))
     assert [len(frame.recorded) for frame in frames] == [3, 3, 1]
     assert max(len(frame.body) for frame in frames) < 131072
-    assert question_at(STREAM, frames[0].body, 2)[0] == "User:a"
-
-
-def digest_of(*frames: Frame, lane: int = 0) -> LaneDigest:
-    return write_frames(lane, frames, BytesIO())
-
-
-def hash_of(*frames: Frame) -> str:
-    return plan_hash([digest_of(*frames)])
+    assert StreamSurface.question_at(frames[0].body, 2)[0] == "User:a"
 
 
 @given(st.lists(st.tuples(st.integers(0, 2**45), st.binary(), st.binary()), max_size=5))
@@ -92,80 +90,80 @@ def test_frames_are_read_as_they_were_written(written: list[tuple[int, bytes, by
     assert digest.last_due_us == (frames[-1].due_us if frames else 0)
 
 
-def test_every_change_changes_the_hash() -> None:
+def test_hash_depends_on_frames_and_lanes_but_not_on_the_order_of_lanes() -> None:
+    def digest_of(*frames: Frame, lane: int = 0) -> LaneDigest:
+        return write_frames(lane, frames, BytesIO())
+
     one, other = Frame(0, 0, b"a", b"\1"), Frame(1, 5, b"b", b"\0")
-    plans = [
+    lanes = [
         (one, other), (other, one), (one,), (one, Frame(1, 6, b"b", b"\0")),
         (one, Frame(1, 5, b"c", b"\0")), (one, Frame(1, 5, b"b", b"\1")),
     ]  # fmt: skip
-    assert len({hash_of(*frames) for frames in plans}) == len(plans)
-    assert hash_of(one, other) == hash_of(one, other)
-
-
-def test_hash_does_not_depend_on_the_order_of_lanes() -> None:
-    first = digest_of(Frame(0, 0, b"a", b"\1"))
-    lanes = [first, digest_of(lane=1)]
-    assert plan_hash(lanes) == plan_hash(lanes[::-1])
-    assert plan_hash(lanes) != plan_hash([digest_of(), msgspec.structs.replace(first, lane=1)])
+    plans = [[digest_of(*frames)] for frames in lanes]
+    plans += [[digest_of(one), digest_of(lane=1)], [digest_of(), digest_of(one, lane=1)]]
+    assert len({plan_hash(digests) for digests in plans}) == len(plans)
+    assert [plan_hash(digests[::-1]) for digests in plans] == [*map(plan_hash, plans)]
 
 
 @given(
-    st.lists(st.lists(st.integers(0, 500), max_size=6), max_size=5), st.none() | st.integers(1, 100)
+    st.lists(st.tuples(st.integers(0, 500), st.booleans()), min_size=1),
+    st.none() | st.integers(1, 100),
+    st.integers(1, 4),
 )
-def test_parts_give_the_positions_of_one_pass(gaps: list[list[int]], cap: int | None) -> None:
-    parts: list[list[int]] = []
-    expected: list[tuple[int, int]] = []
-    at_ms, elapsed_ms = 1000, 0
-    for part_gaps in gaps:
-        parts.append([])
-        for gap in part_gaps:
-            if expected:
-                at_ms += gap
-                elapsed_ms += gap if cap is None else min(gap, cap)
-            expected.append((len(expected), elapsed_ms))
-            parts[-1].append(at_ms)
-    positions = [list(walk(times, cap)) for times in parts]
-    layout = lay_out(reversed(list(stretches_of(parts, positions))), cap)
-    found = [
-        (place.number + number, place.elapsed_ms + elapsed)
-        for place in layout.places
-        for number, elapsed in positions[place.part]
-    ]
-    assert found == expected
-    assert layout.events == len(expected)
-    assert layout.period_ms > elapsed_ms
+def test_questions_have_the_positions_of_one_pass(
+    gaps: list[tuple[int, bool]], cap_ms: int | None, batch: int
+) -> None:
+    """Events that are not asked have no position; their gaps count."""
+    expected: list[tuple[int | None, int | None]] = []
+    times, at_ms, last_ms, number, elapsed_ms = [], 1000, None, 0, 0
+    for gap, is_asked in gaps:
+        at_ms += gap
+        times.append(at_ms)
+        if is_asked:
+            passed = 0 if last_ms is None else at_ms - last_ms
+            elapsed_ms += passed if cap_ms is None else min(passed, cap_ms)
+            last_ms = at_ms
+        expected.append((number, elapsed_ms) if is_asked else (None, None))
+        number += is_asked
+    reasons = [None if is_asked else "why" for _, is_asked in gaps]
+    encoded = pa.table(
+        {"at_ms": pa.array(times, pa.int64()), "reason": pa.array(reasons, pa.string())}
+    )
+    cap_s = None if cap_ms is None else cap_ms / 1000
+    numbered = [*number_questions(cap_s, encoded.to_batches(batch))]
+    rows = pa.Table.from_batches(numbered).select(["number", "elapsed_ms"]).to_pylist()
+    assert [(row["number"], row["elapsed_ms"]) for row in rows] == expected
 
 
-def walk(times: list[int], cap: int | None) -> Iterator[tuple[int, int]]:
-    """Yield the positions of a part's times, in batches of two, as Arrow does with larger ones."""
-    walking = Walk(cap)
-    for begin in range(0, len(times) + 1, 2):
-        batch = walking.step(pa.array(times[begin : begin + 2], pa.int64()))
-        yield from zip(*(column.to_pylist() for column in batch), strict=True)
-
-
-def stretches_of(
-    parts: list[list[int]], positions: list[list[tuple[int, int]]]
-) -> Iterator[Stretch]:
-    for part, (times, found) in enumerate(zip(parts, positions, strict=True)):
-        if times:
-            yield Stretch(part, len(times), times[0], times[-1], found[-1][1])
+@given(
+    st.lists(st.tuples(*[st.integers(0, 3)] * 3)), st.integers(1, 4), st.sampled_from([1, 10**9])
+)
+def test_events_are_sorted_in_any_parts(
+    rows: list[tuple[int, int, int]], batch: int, sort_bytes: int
+) -> None:
+    columns = [pa.array(column, pa.int64()) for column in zip(*rows, strict=True)]
+    table = pa.table(columns or [pa.array([], pa.int64())] * 3, names=BY_TIME)
+    with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
+        patch.setattr(ordering, "SORT_BYTES", sort_bytes)
+        patch.setattr(ordering, "BATCH_ROWS", 1)
+        found = [*sort_batches(table.to_batches(batch), stack)]
+    assert [tuple(row.values()) for each in found for row in each.to_pylist()] == sorted(rows)
 
 
 def test_next_round_begins_a_mean_gap_after_the_last_event() -> None:
-    assert lay_out([Stretch(0, 3, 0, 200, 200)], None).period_ms == 300
+    assert make_schedule(PLAN, 3, 200, {}).period_ms == 300
 
 
 RATES = st.just(0.0) | st.floats(0.001, 1e5)
 SECONDS = st.floats(0.01, 1e3)
 
 
-def paced(profile: str, rate: float | None = None, events: int = 10) -> Pacing:
-    return Pacing(events=events, period_ms=100.0, segments=parse_profile(profile, rate))
+def paced(profile: str, rate: float | None = None, events: int = 10) -> Schedule:
+    return Schedule(events=events, period_ms=100.0, segments=parse_profile(profile, rate))
 
 
 def test_recorded_times_are_divided_by_the_speed() -> None:
-    pacing = Pacing(events=3, period_ms=60.0, speed=2.0)
+    pacing = Schedule(events=3, period_ms=60.0, speed=2.0)
     assert [pacing.due_us(0, 0), pacing.due_us(2, 40)] == [0, 20_000]
     assert [pacing.due_us(3, 0), pacing.due_us(8, 40)] == [30_000, 80_000]
 
@@ -179,7 +177,7 @@ def test_recorded_times_are_divided_by_the_speed() -> None:
      [0, 900_000, 3_000_000, 4_000_000, 5_000_000]),
 ])  # fmt: skip
 def test_questions_are_due_by_the_profile(
-    pacing: Pacing, numbers: tuple[int, ...], due_us: list[int]
+    pacing: Schedule, numbers: tuple[int, ...], due_us: list[int]
 ) -> None:
     assert [pacing.due_us(number, 77) for number in numbers] == due_us
 
@@ -287,7 +285,9 @@ GOOD = RecordedQuestion("User:a", "10.0.0.1", "READ", "TOPIC", "orders")
 
 @given(st.lists(QUESTIONS, min_size=1, max_size=5), st.integers(0, 2**40))
 def test_daemon_reads_a_stream_body(questions: list[RecordedQuestion], number: int) -> None:
-    body = ENCODE_BODY[STREAM](number, [ENCODE_QUESTION[STREAM](each) for each in questions])
+    body = StreamSurface.encode_body(
+        number, [StreamSurface.encode_question(each) for each in questions]
+    )
     connection = StreamServerConnection(1 << 20)
     connection.receive_data(b"\0\0\0\x08\x92\xa5hello\x01" + body)
     connection.next_frame()
@@ -299,15 +299,15 @@ def test_daemon_reads_a_stream_body(questions: list[RecordedQuestion], number: i
         (q.principal, q.host, *code, q.resource_name)
         for q, code in zip(questions, codes, strict=True)
     ]
-    assert question_at(STREAM, body, len(questions) - 1) == list(asked.questions[-1])
+    assert StreamSurface.question_at(body, len(questions) - 1) == list(asked.questions[-1])
 
 
 @given(st.lists(QUESTIONS, min_size=1, max_size=5))
 def test_http_body_contains_the_questions(questions: list[RecordedQuestion]) -> None:
-    body = ENCODE_BODY[HTTP](0, [ENCODE_QUESTION[HTTP](each) for each in questions])
+    body = HttpSurface.encode_body(0, [HttpSurface.encode_question(each) for each in questions])
     assert len(msgspec.json.decode(body)["evaluations"]) == len(questions)
     last = questions[-1]
-    assert question_at(HTTP, body, len(questions) - 1) == [*msgspec.structs.astuple(last)][:5]
+    assert HttpSurface.question_at(body, len(questions) - 1) == [*msgspec.structs.astuple(last)][:5]
 
 
 @pytest.mark.parametrize(("changed", "reason"), [
@@ -335,23 +335,23 @@ def test_http_accepts_only_users() -> None:
 @given(
     st.dictionaries(st.text("abc", min_size=1, max_size=3), st.integers(1, 1000), min_size=1),
     st.integers(1, 5),
+    st.integers(1, 5),
     st.randoms(),
 )
-def test_principal_has_one_lane_in_any_order(
-    counts: dict[str, int], lanes: int, random: st.DataObject
+def test_principals_are_spread_evenly_in_any_order(
+    counts: dict[str, int], lanes: int, placed_max: int, random: Random
 ) -> None:
-    shuffled = list(counts.items())
-    random.shuffle(shuffled)  # type: ignore[attr-defined]
-    placed = spread(counts.items(), lanes)
-    assert spread(shuffled, lanes) == placed
-    assert sorted(name for name, _ in placed) == sorted(counts)
-    assert {lane for _, lane in placed} <= set(range(lanes))
-
-
-@given(st.lists(st.integers(1, 1000), min_size=1), st.integers(1, 5))
-def test_lanes_are_balanced(counts: list[int], lanes: int) -> None:
-    named = {f"User:{number}": count for number, count in enumerate(counts)}
-    loads = [0] * lanes
-    for name, lane in spread(named.items(), lanes):
-        loads[lane] += named[name]
-    assert max(loads) <= sum(loads) / lanes + max(counts)
+    """Beyond the most frequent ones, lanes do not depend on the counts at all."""
+    shuffled = random.sample([*counts.items()], len(counts))
+    spread = Spread(shuffled, lanes)
+    loads = Counter(dict.fromkeys(range(lanes), 0))
+    for name, count in counts.items():
+        loads[spread.lane_of(name)] += count
+    assert len(loads) == lanes
+    assert max(loads.values()) <= sum(counts.values()) / lanes + max(counts.values())
+    frequent = sorted(counts, key=lambda name: (-counts[name], name))[:placed_max]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ordering, "PLACED_MAX", placed_max)
+        few = Spread(shuffled, lanes)
+        same = Spread([(name, counts[name]) for name in frequent], lanes)
+    assert [few.lane_of(name) for name in counts] == [same.lane_of(name) for name in counts]

@@ -1,6 +1,7 @@
-"""The client side of a surface, without a socket: encode requests and decode answers.
+"""The surfaces of a target, without a socket: encode questions and requests, and decode answers.
 
-**Invariant:** an answer can be read in only one way. An unreadable answer ends the lane.
+**Invariant:** an event that cannot be asked has a reason, and is counted under it. An answer can be
+read in only one way; an unreadable one ends the lane.
 """
 
 from __future__ import annotations
@@ -10,30 +11,66 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from authorizerd.acl.hosts import host_address
+from authorizerd.acl.model import PatternType
 from authorizerd.protocol.decisions.stream import (
     ALLOWED,
     DENIED,
     INVALID,
+    OPERATION_OF,
+    RESOURCE_TYPE_OF,
     STREAM_VERSION,
     StreamClientConnection,
 )
+from authorizerd.protocol.framing import frame
 from authorizerd.protocol.kafka.error_codes import ErrorCode
+from authorizerd.replay.judging.asking import unasked_reason
 from authorizerd.replay.load.errors import LoadError
-from authorizerd.replay.load.plan.questions import (
-    RecordedQuestion,
-    http_body,
-    http_question,
-    stream_body,
-    stream_question,
-)
 
+STREAM: Final = "stream"
+HTTP: Final = "http"
+BATCH_MAX: Final = 1000
+"""Maximum number of questions in one request: the AuthZEN endpoint's limit."""
+USER: Final = "User:"
+"""The only type of principal that AuthZEN requests have."""
 NOT_READY_ERRORS: Final = frozenset(
     {f"{ErrorCode.AUTHORIZER_NOT_READY.value} {ErrorCode.AUTHORIZER_NOT_READY.name}", "HTTP 503"}
 )
 _ERROR_NAMES: Final = {error.value: error.name for error in ErrorCode}
 _ANSWER_BYTES_MAX: Final = 16 * 1024 * 1024
-_PROBE: Final = RecordedQuestion("User:ANONYMOUS", None, "DESCRIBE", "CLUSTER", "kafka-cluster")
 _NO_OFFSET: Final = -1
+_pack: Final = msgspec.msgpack.Encoder().encode
+_json: Final = msgspec.json.Encoder().encode
+
+
+class RecordedQuestion(msgspec.Struct, frozen=True, gc=False):
+    """The question of an event: ``judging.asking.QUESTION_FIELDS``, and ``pattern_type``."""
+
+    principal: str
+    host: str | None
+    operation: str
+    resource_type: str
+    resource_name: str
+    pattern_type: str = PatternType.LITERAL.name
+
+
+def reason_not_asked(question: RecordedQuestion, surface: str) -> str | None:
+    """Return why ACLs cannot decide ``question``, or ``surface`` rejects it; None if neither."""
+    undecidable = unasked_reason(question)
+    if undecidable is not None:
+        return undecidable.value
+    if ":" not in question.principal:
+        return "principal without a type"
+    if surface == HTTP and not question.principal.startswith(USER):
+        return "principal type is not User (HTTP)"
+    if not question.resource_name:
+        return "empty resource name"
+    if question.host is not None and host_address(question.host) is None:
+        return "host is not an IP address"
+    return None
+
+
+_PROBE: Final = RecordedQuestion("User:ANONYMOUS", None, "DESCRIBE", "CLUSTER", "kafka-cluster")
 
 
 class Answer(msgspec.Struct, frozen=True, gc=False):
@@ -51,14 +88,33 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
 class StreamSurface:
     """One connection to the decision stream: a hello and one question, then the load."""
 
-    def __init__(self, token: str | None) -> None:
+    def __init__(self, host: str, token: str | None) -> None:
         self._connection = StreamClientConnection(_ANSWER_BYTES_MAX)
         self._token = token
         self._is_greeted = False
 
+    @staticmethod
+    def encode_question(question: RecordedQuestion) -> bytes:
+        """Return one question of a frame, as an efficient client writes it."""
+        operation = OPERATION_OF[question.operation]
+        kind = RESOURCE_TYPE_OF[question.resource_type]
+        asked = (question.principal, question.host, operation, kind, question.resource_name)
+        return _pack(asked)
+
+    @staticmethod
+    def encode_body(number: int, questions: list[bytes]) -> bytes:
+        """Return the planned body of a frame; ``number`` is its correlation ID."""
+        return frame(_pack((number, [msgspec.Raw(question) for question in questions])))
+
+    @staticmethod
+    def question_at(body: bytes, position: int) -> list[object]:
+        """Return the five fields of a question in a planned body, for a report."""
+        _, questions = msgspec.msgpack.decode(body[4:], type=tuple[int, list[list[object]]])
+        return questions[position]
+
     def greeting(self) -> bytes:
         """Return the first bytes of a connection, which contain one question."""
-        probe = stream_body(0, [stream_question(_PROBE)])
+        probe = self.encode_body(0, [self.encode_question(_PROBE)])
         return self._connection.hello(self._token) + probe
 
     def request(self, body: bytes) -> bytes:
@@ -147,10 +203,37 @@ class HttpSurface:
         ).encode()
         self._received = bytearray()
 
+    @staticmethod
+    def encode_question(question: RecordedQuestion) -> bytes:
+        evaluation: dict[str, object] = {
+            "subject": {"type": "user", "id": question.principal.removeprefix(USER)},
+            "action": {"name": question.operation},
+            "resource": {"type": question.resource_type, "id": question.resource_name},
+        }
+        if question.host is not None:
+            evaluation["context"] = {"host": question.host}
+        return _json(evaluation)
+
+    @staticmethod
+    def encode_body(number: int, questions: list[bytes]) -> bytes:
+        return b'{"evaluations":[' + b",".join(questions) + b"]}"
+
+    @staticmethod
+    def question_at(body: bytes, position: int) -> list[object]:
+        evaluation = msgspec.json.decode(body)["evaluations"][position]
+        return [
+            USER + evaluation["subject"]["id"],
+            evaluation.get("context", {}).get("host"),
+            evaluation["action"]["name"],
+            evaluation["resource"]["type"],
+            evaluation["resource"]["id"],
+        ]
+
     def greeting(self) -> bytes:
-        return self.request(http_body(0, [http_question(_PROBE)]))
+        return self.request(self.encode_body(0, [self.encode_question(_PROBE)]))
 
     def request(self, body: bytes) -> bytes:
+        """Return a whole request; a planned body must not contain the token."""
         return b"%b%d\r\n\r\n%b" % (self._head, len(body), body)
 
     def receive_data(self, data: bytes) -> None:
@@ -176,6 +259,7 @@ class HttpSurface:
 
 Surface: TypeAlias = StreamSurface | HttpSurface
 """The protocol of one connection."""
+SURFACES: Final[dict[str, type[Surface]]] = {STREAM: StreamSurface, HTTP: HttpSurface}
 
 
 def _answered(status: int, body: bytes) -> Answer:
