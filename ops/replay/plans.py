@@ -36,7 +36,7 @@ class LineLayout(msgspec.Struct, frozen=True, kw_only=True):
 class IngestPlan(msgspec.Struct, frozen=True, kw_only=True, tag="ingest"):
     """The plan of ``ingest``.
 
-    ``inputs`` are paths, globs or URIs.
+    ``inputs`` are paths, globs or URIs. ``delta`` creates the Delta logs of the table.
     """
 
     inputs: tuple[str, ...]
@@ -45,6 +45,7 @@ class IngestPlan(msgspec.Struct, frozen=True, kw_only=True, tag="ingest"):
     layout: LineLayout = LineLayout()
     bad_ratio_max: float = 0.01
     overwrite: bool = False
+    delta: bool = False
 
     @property
     def sources(self) -> tuple[str, ...]:

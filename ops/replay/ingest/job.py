@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 import sys
 from collections.abc import Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from authorizerd.acl.audit.recorded.times import find_zone
-from authorizerd.replay.ingest.commit import Commit, Input, Run
+from authorizerd.replay.ingest.commit import Commit, Input, Run, TableError
 from authorizerd.replay.ingest.committing import (
     COMMITS_KEPT,
     check_commits,
@@ -28,6 +28,7 @@ from authorizerd.replay.ingest.committing import (
     write_totals,
 )
 from authorizerd.replay.ingest.contents import Shared, match_contents
+from authorizerd.replay.ingest.delta import update_delta
 from authorizerd.replay.ingest.inputs import check_apart, check_sources, find_inputs, sort_inputs
 from authorizerd.replay.ingest.report import (
     DAMAGED,
@@ -41,7 +42,7 @@ from authorizerd.replay.ingest.rows import read_rows
 from authorizerd.replay.ingest.runs import Runs, RunSummary
 from authorizerd.replay.ingest.schemas import TUPLE
 from authorizerd.replay.ingest.sums import split_tuples, sum_by_rule, sum_tuples
-from authorizerd.replay.ingest.table import Table, find_table, read_events
+from authorizerd.replay.ingest.table import Table, find_table, list_data_files, read_events
 from authorizerd.replay.ingest.topics import (
     NewRecords,
     find_records,
@@ -53,6 +54,7 @@ from authorizerd.replay.plans import IngestPlan
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.failures import SPARK_ERRORS
 from authorizerd.replay.spark.listing import escape_glob
+from authorizerd.replay.spark.storage import open_storage
 from authorizerd.replay.spark.topics import RECORDS_DELETED, tells_of_loss
 
 _FILES_NAMED_MAX: Final = 10
@@ -93,7 +95,7 @@ def run(spark: SparkSession, plan: IngestPlan) -> int:
     records = [new for new in topics if not new.is_recorded]
     if not files and not records:
         table.check()
-        write_totals(spark, plan.out, before)
+        _write_derived(spark, plan, before)
         count = len(found) + len(topics)
         inputs = "the input" if count == 1 else f"all of the {count:,} inputs"
         print(f"nothing new: the table already has {inputs}")
@@ -107,10 +109,20 @@ def run(spark: SparkSession, plan: IngestPlan) -> int:
         print(error, file=sys.stderr)
         return EXIT_FAULT
     create_commit(spark, plan.out, commit)
-    write_totals(spark, plan.out, commit)
+    _write_derived(spark, plan, commit)
     remove_unneeded(spark, plan.out, commit, kept=1 if plan.overwrite else COMMITS_KEPT)
     _print(summary, shared, commit)
     return EXIT_DONE
+
+
+def _write_derived(spark: SparkSession, plan: IngestPlan, commit: Commit) -> None:
+    """Write what other tools read of the newest commit."""
+    write_totals(spark, plan.out, commit)
+    try:
+        storage, list_files = open_storage(spark, plan.out), partial(list_data_files, spark)
+        update_delta(storage, plan.out, list_files, is_wanted=plan.delta)
+    except TableError as error:
+        raise JobError(f"--out: {error}") from error
 
 
 class _Ingest:

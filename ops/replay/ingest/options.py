@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Final, get_args
 
+from msgspec.structs import replace
+
 from authorizerd.acl.audit.recorded.event import LineFormat
 from authorizerd.acl.audit.recorded.times import find_zone
 from authorizerd.cli.program.flag_values import parse_ratio
@@ -46,6 +48,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=parse_file,
         metavar="FILE",
         help="for a kafka:// input: Kafka's client properties, for TLS and authentication",
+    )
+    parser.add_argument(
+        "--delta",
+        action="store_true",
+        help="let engines such as Trino read the table as Delta, from now on",
     )
     add_reading_arguments(parser)
 
@@ -143,7 +150,7 @@ def make_plan(parsed: argparse.Namespace, *, is_local: bool) -> IngestPlan:
     inputs = tuple(resolve_input(text, is_local=is_local) for text in files)
     # The job checks the directory's content: an existing table gets more events.
     out = resolve_output(parsed.out, is_local=is_local, overwrite=True)
-    return make_ingest_plan(parsed, inputs, out, topics)
+    return replace(make_ingest_plan(parsed, inputs, out, topics), delta=parsed.delta)
 
 
 def make_logs_plan(parsed: argparse.Namespace) -> IngestPlan:

@@ -11,6 +11,7 @@ from functools import cached_property
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
 
 from authorizerd.replay.ingest.commit import (
     PARTS,
@@ -21,6 +22,7 @@ from authorizerd.replay.ingest.commit import (
     list_commits,
     read_newest_commit,
 )
+from authorizerd.replay.ingest.delta import DataFile
 from authorizerd.replay.ingest.report import Ingested, add_up
 from authorizerd.replay.ingest.schemas import EVENTS_SCHEMA, TUPLES_SCHEMA
 from authorizerd.replay.spark.errors import JobError
@@ -159,3 +161,11 @@ def read_events(spark: SparkSession, uri: str, runs: Sequence[str]) -> DataFrame
         return spark.createDataFrame([], schema)
     reading = spark.read.option("basePath", f"{uri}/events").schema(schema)
     return reading.parquet(*(escape_glob(f"{uri}/events/run={run}") for run in runs))
+
+
+def list_data_files(spark: SparkSession, folder: str) -> list[DataFile]:
+    """List the Parquet files that have rows, in a directory of a run; reads only their footers."""
+    about = ("_metadata.file_path", "_metadata.file_size")
+    modified_ms = sql.unix_millis("_metadata.file_modification_time")
+    files = spark.read.parquet(escape_glob(folder)).groupBy(*about, modified_ms).count()
+    return [DataFile._make(file) for file in files.collect()]
