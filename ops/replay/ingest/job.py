@@ -40,8 +40,7 @@ from authorizerd.replay.ingest.report import (
 )
 from authorizerd.replay.ingest.rows import read_rows
 from authorizerd.replay.ingest.runs import Runs, RunSummary
-from authorizerd.replay.ingest.schemas import TUPLE
-from authorizerd.replay.ingest.sums import split_tuples, sum_by_rule, sum_tuples
+from authorizerd.replay.ingest.sums import make_parts, split_tuples, sum_tuples
 from authorizerd.replay.ingest.table import Table, find_table, list_data_files, read_events
 from authorizerd.replay.ingest.topics import (
     NewRecords,
@@ -219,7 +218,7 @@ class _Ingest:
         if ingested.events:
             if run not in self._tuples:
                 events = read_events(self._spark, self._plan.out, [run])
-                self._tuples[run] = self._write_tuples(run, sum_by_rule(events))
+                self._tuples[run] = self._write_tuples(run, make_parts(events))
             tuples_run, tuples = run, self._tuples[run].number
         if ingested.lines:
             ingested = replace(ingested, tuples=tuples)
@@ -246,7 +245,7 @@ class _Ingest:
         """Write the tuples of the table and of ``added``, and return their counts."""
         out = self._plan.out
         earlier = split_tuples(Table(self._spark, out, self._before).tuples())
-        merged = sum_tuples(added.unionByName(earlier).repartition(*TUPLE))
+        merged = sum_tuples(added.unionByName(earlier))
         merged.write.parquet(f"{out}/tuples/run={run}")
         events = sql.col("allowed_events") + sql.col("denied_events")
         figures = sql.count(sql.lit(1)), sql.coalesce(sql.sum(events), sql.lit(0))

@@ -91,7 +91,7 @@ class Runs:
             return None
         places = Places(folder / "events" / f"run={run}", folder / "set_aside" / f"run={run}")
         tasks = plan_tasks(inputs, self._spark.sparkContext.defaultParallelism)
-        return write_run(self._spark, tasks, places, layout)
+        return write_run(self._spark, tasks, places, layout).persist()
 
     def is_scattered(self, summary: RunSummary) -> bool:
         """Return True if the run has too many files for its number of events and days."""
