@@ -18,13 +18,14 @@ from msgspec.structs import replace
 from authorizerd.replay.ingest import delta
 from authorizerd.replay.ingest.commit import Commit, Run, TableError, encode_commit, name_commit
 from authorizerd.replay.ingest.delta import list_local_files, update_delta
+from authorizerd.replay.ingest.report import add_up
 from authorizerd.replay.plain_files import LocalFiles
 from tests.ops.replay.ingest.delta_reader import read_delta
-from tests.ops.replay.ingest.test_commits import NOTHING
 from tests.support.sizes import size
 
 DAYS: Final = ("2026-11-21", "2026-11-22", "2026-11-23")
 COMMITS_KEPT: Final = 3
+NOTHING: Final = add_up([], 0)
 
 Rows = set[tuple[str, ...]]
 """The run and the day of each event, and the run of the tuples."""
