@@ -165,9 +165,9 @@ def test_reader_sees_the_newest_commit(
             history.check(is_complete=fault != "killed")
         history.update()
         history.check(is_complete=True)
-        before = sorted(history.table.glob("*/_delta_log/*"))
+        names = sorted(history.table.glob("*/_delta_log/*"))
         history.update()
-        assert sorted(history.table.glob("*/_delta_log/*")) == before, "nothing is new"
+        assert sorted(history.table.glob("*/_delta_log/*")) == names, "nothing is new"
 
 
 def test_log_keeps_its_size(tmp_path: Path) -> None:
