@@ -37,6 +37,7 @@ class IngestPlan(msgspec.Struct, frozen=True, kw_only=True, tag="ingest"):
     """The plan of ``ingest``.
 
     ``inputs`` are paths, globs or URIs. Events before ``first_day`` (YYYY-MM-DD, in UTC) expire.
+    ``delta`` creates the Delta logs of the table.
     """
 
     inputs: tuple[str, ...]
@@ -46,6 +47,7 @@ class IngestPlan(msgspec.Struct, frozen=True, kw_only=True, tag="ingest"):
     bad_ratio_max: float = 0.01
     first_day: str | None = None
     overwrite: bool = False
+    delta: bool = False
 
     @property
     def sources(self) -> tuple[str, ...]:

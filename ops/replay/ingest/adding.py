@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 import sys
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
@@ -17,7 +17,15 @@ from typing import Final, NamedTuple, Protocol
 from msgspec.structs import replace
 
 from authorizerd.acl.audit.recorded.times import find_zone
-from authorizerd.replay.ingest.commit import PARTS, Commit, Content, Input, Run, list_commits
+from authorizerd.replay.ingest.commit import (
+    PARTS,
+    Commit,
+    Content,
+    Input,
+    Run,
+    TableError,
+    list_commits,
+)
 from authorizerd.replay.ingest.committing import (
     COMMITS_KEPT,
     check_commits,
@@ -28,6 +36,7 @@ from authorizerd.replay.ingest.committing import (
     write_totals,
 )
 from authorizerd.replay.ingest.contents import First, Shared, match_contents
+from authorizerd.replay.ingest.delta import DataFile, update_delta
 from authorizerd.replay.ingest.expiry import expire, find_cut, find_kept
 from authorizerd.replay.ingest.inputs import check_apart, check_sources
 from authorizerd.replay.ingest.logs import merge_logs, name_log
@@ -126,6 +135,9 @@ class Runs(Protocol):
     def write_kept(self, name: str, kept: Sequence[Run]) -> TupleCount:
         """Write the tuples of what has not expired of live runs, as those of a new run."""
 
+    def list_files(self, folder: str, /) -> Iterable[DataFile]:
+        """List the Parquet files in a run's directory and below."""
+
     def group_kept(self, run: Run) -> Sequence[Group]:
         """Return what has not expired of the events of a live run, by level."""
 
@@ -154,7 +166,7 @@ def add(plan: IngestPlan, runs: Runs) -> int:
     records = [new for new in topics if not new.is_recorded]
     if not files and not records:
         runs.check(before)
-        write_totals(storage, plan.out, before)
+        _write_derived(plan, runs, before)
         count = len(found) + len(topics)
         inputs = "the input" if count == 1 else f"all of the {count:,} inputs"
         print(f"nothing new: the table already has {inputs}")
@@ -176,11 +188,20 @@ def add(plan: IngestPlan, runs: Runs) -> int:
             raise conflict(plan.out, before.number + 1) from error
         raise
     create_commit(storage, plan.out, commit, runs.folder)
-    write_totals(storage, plan.out, commit)
+    _write_derived(plan, runs, commit)
     remove_unneeded(storage, plan.out, commit, kept=1 if plan.overwrite else COMMITS_KEPT)
     _print(summary, shared, commit)
     _expire(plan, runs, commit)
     return EXIT_DONE
+
+
+def _write_derived(plan: IngestPlan, runs: Runs, commit: Commit) -> None:
+    """Write what other tools read of the newest commit."""
+    write_totals(runs.storage, plan.out, commit)
+    try:
+        update_delta(runs.storage, plan.out, runs.list_files, is_wanted=plan.delta)
+    except TableError as error:
+        raise JobError(f"--out: {error}") from error
 
 
 def _expire(plan: IngestPlan, runs: Runs, commit: Commit) -> None:
@@ -202,7 +223,7 @@ def _expire(plan: IngestPlan, runs: Runs, commit: Commit) -> None:
             f"found {events}: restore the missing files, or run ingest with --overwrite"
         )
     create_commit(runs.storage, plan.out, after, runs.folder)
-    write_totals(runs.storage, plan.out, after)
+    _write_derived(plan, runs, after)
     remove_unneeded(runs.storage, plan.out, after, kept=COMMITS_KEPT)
     expired = commit.ingested.events - events
     print(f"{expired} events before {plan.first_day} expired: {summary_line(after.ingested)}")

@@ -57,6 +57,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DAYS",
         help="then remove events from the table that are older than this number of days",
     )
+    parser.add_argument(
+        "--delta",
+        action="store_true",
+        help="let engines such as Trino read the table as Delta, from now on",
+    )
     add_engine_argument(parser, "where to read: this machine's processes (local) or Spark")
     add_reading_arguments(parser)
 
@@ -156,7 +161,7 @@ def make_plan(parsed: argparse.Namespace, *, is_local: bool) -> IngestPlan:
     inputs = tuple(resolve_input(text, is_local=is_local) for text in files)
     # The job checks the directory's content: an existing table gets more events.
     out = resolve_output(parsed.out, is_local=is_local, overwrite=True)
-    plan = make_ingest_plan(parsed, inputs, out, topics)
+    plan = replace(make_ingest_plan(parsed, inputs, out, topics), delta=parsed.delta)
     if parsed.expire is None:
         return plan
     first_day = datetime.now(UTC).date() - timedelta(days=parsed.expire)

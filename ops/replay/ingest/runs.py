@@ -16,15 +16,22 @@ from pyspark.sql import functions as sql
 from authorizerd.replay.ingest.adding import TupleCount, Written
 from authorizerd.replay.ingest.commit import NO_ROWS, Commit, Content, Input, Run
 from authorizerd.replay.ingest.contents import First, add_digests
+from authorizerd.replay.ingest.delta import DataFile
 from authorizerd.replay.ingest.inputs import TABLE_FILE, collect, describe, sort_inputs
 from authorizerd.replay.ingest.local_files import find_files, needs_hadoop
 from authorizerd.replay.ingest.parse.hashes import RowHashes
 from authorizerd.replay.ingest.records import NewRecords, Offsets
 from authorizerd.replay.ingest.rows import read_rows
-from authorizerd.replay.ingest.schemas import ASIDE_SCHEMA, EVENT_COLUMNS, TUPLE
+from authorizerd.replay.ingest.schemas import ASIDE_SCHEMA, EVENT_COLUMNS
 from authorizerd.replay.ingest.summary import BLANK, Group, group_of_level
-from authorizerd.replay.ingest.sums import split_tuples, sum_by_rule, sum_tuples
-from authorizerd.replay.ingest.table import Table, open_table, read_events, read_runs
+from authorizerd.replay.ingest.sums import make_parts, split_tuples, sum_tuples
+from authorizerd.replay.ingest.table import (
+    Table,
+    list_data_files,
+    open_table,
+    read_events,
+    read_runs,
+)
 from authorizerd.replay.ingest.topics import find_records, read_new_rows
 from authorizerd.replay.plans import LineLayout
 from authorizerd.replay.spark.errors import JobError
@@ -52,6 +59,9 @@ class SparkRuns:
 
     def check(self, commit: Commit) -> None:
         Table(self._spark, self._table, commit).check()
+
+    def list_files(self, folder: str, /) -> list[DataFile]:
+        return list_data_files(self._spark, folder)
 
     def find_inputs(self, inputs: Sequence[str]) -> tuple[Input, ...]:
         return find_inputs(self._spark, inputs)
@@ -111,12 +121,12 @@ class SparkRuns:
         return First(add_digests(digest, tuple(last.digest)), last.ends, head)
 
     def write_tuples(self, run: str, before: Commit) -> TupleCount:
-        parts = sum_by_rule(read_events(self._spark, self._table, [run]))
+        parts = make_parts(read_events(self._spark, self._table, [run]))
         earlier = split_tuples(Table(self._spark, self._table, before).tuples())
         return self._write_tuples(run, parts.unionByName(earlier))
 
     def write_kept(self, name: str, kept: Sequence[Run]) -> TupleCount:
-        return self._write_tuples(name, sum_by_rule(read_runs(self._spark, self._table, kept)))
+        return self._write_tuples(name, make_parts(read_runs(self._spark, self._table, kept)))
 
     def group_kept(self, run: Run) -> list[Group]:
         figures = (
@@ -129,7 +139,8 @@ class SparkRuns:
         return [group_of_level(*row) for row in events.groupBy("level").agg(*figures).collect()]
 
     def _write_tuples(self, run: str, parts: DataFrame) -> TupleCount:
-        merged = sum_tuples(parts.repartition(*TUPLE))
+        # Sorted, the files are smaller.
+        merged = sum_tuples(parts).sortWithinPartitions("principal", "resource_name")
         merged.write.parquet(self._uri("tuples", run))
         events = sql.col("allowed_events") + sql.col("denied_events")
         figures = sql.count(sql.lit(1)), sql.coalesce(sql.sum(events), sql.lit(0))

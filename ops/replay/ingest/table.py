@@ -20,6 +20,7 @@ from authorizerd.replay.ingest.commit import (
     check_complete,
     read_newest_commit,
 )
+from authorizerd.replay.ingest.delta import DataFile
 from authorizerd.replay.ingest.report import Ingested
 from authorizerd.replay.ingest.schemas import EVENTS_SCHEMA, TUPLES_SCHEMA
 from authorizerd.replay.spark.errors import JobError
@@ -142,3 +143,11 @@ def read_events(spark: SparkSession, uri: str, runs: Sequence[str]) -> DataFrame
         return spark.createDataFrame([], schema)
     reading = spark.read.option("basePath", f"{uri}/events").schema(schema)
     return reading.parquet(*(escape_glob(f"{uri}/events/run={run}") for run in runs))
+
+
+def list_data_files(spark: SparkSession, folder: str) -> list[DataFile]:
+    """List the Parquet files that have rows, in a directory of a run; reads only their footers."""
+    about = ("_metadata.file_path", "_metadata.file_size")
+    modified_ms = sql.unix_millis("_metadata.file_modification_time")
+    files = spark.read.parquet(escape_glob(folder)).groupBy(*about, modified_ms).count()
+    return [DataFile._make(file) for file in files.collect()]

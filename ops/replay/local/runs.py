@@ -18,6 +18,7 @@ from pyarrow import dataset, parquet
 from authorizerd.replay.ingest.adding import TupleCount, Written, add
 from authorizerd.replay.ingest.commit import Commit, Content, Input, Run, TableError
 from authorizerd.replay.ingest.contents import First
+from authorizerd.replay.ingest.delta import DataFile, list_local_files
 from authorizerd.replay.ingest.inputs import collect, describe, sort_inputs
 from authorizerd.replay.ingest.local_files import find_files, needs_hadoop
 from authorizerd.replay.ingest.parse.hashes import RowHashes, halve
@@ -64,6 +65,9 @@ class LocalRuns:
             read_tuples(self.folder, commit)
         except TableError as error:
             raise JobError(f"--out: {error}") from error
+
+    def list_files(self, folder: str, /) -> Iterator[DataFile]:
+        return list_local_files(folder)
 
     def find_inputs(self, inputs: Sequence[str]) -> tuple[Input, ...]:
         return find_inputs(inputs)

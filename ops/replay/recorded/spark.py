@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from authorizerd.replay.ingest.schemas import describe_columns
-from authorizerd.replay.ingest.sums import sum_by_rule, sum_tuples
+from authorizerd.replay.ingest.sums import make_parts, sum_tuples
 from authorizerd.replay.ingest.table import open_table
 from authorizerd.replay.recorded.arrow import column_of, make_batch, read_rows, schema_of
 from authorizerd.replay.recorded.rows import FIGURES, Find, Row, Rows, key_size_of, sum_parts
@@ -137,4 +137,4 @@ def sum_events(events: DataFrame, since_ms: int) -> DataFrame:
     # without a condition on ``day``, the files of every day.
     begins = sql.timestamp_millis(sql.lit(since_ms))
     within = events.where((sql.col("day") >= begins.cast("date")) & (sql.col("at") >= begins))
-    return sum_tuples(sum_by_rule(within))
+    return sum_tuples(make_parts(within))

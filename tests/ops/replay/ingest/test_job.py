@@ -27,6 +27,7 @@ from authorizerd.replay.local.runs import ingest as ingest_here
 from authorizerd.replay.plans import IngestPlan, LineLayout
 from authorizerd.replay.spark.errors import JobError
 from tests.ops.replay import recorded_events
+from tests.ops.replay.ingest.delta_reader import read_delta
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -180,13 +181,18 @@ def test_overwrite_replaces_all_days(spark: SparkSession, tmp_path: Path) -> Non
     try:
         for name in ("a", "b"):
             log = tmp_path / f"{name}.log"
-            figures = ingest(spark, tmp_path / "out", log, overwrite=True)
+            figures = ingest(spark, tmp_path / "out", log, overwrite=True, delta=name == "a")
             assert (figures.events, figures.tuples) == (1, 1)
+            for part in ("events", "tuples"):
+                ((file, values),) = read_delta(tmp_path / "out" / part).files.items()
+                (row,) = parquet.read_table(file, partitioning=None).to_pylist()
+                assert row["resource_name"] == name
+                assert values.get("day") in (None, str(row.get("at"))[:10])
     finally:
         spark.conf.unset(mode)
     assert rows("resource_name", tmp_path / "out" / "events") == [("b",)]
     for part in ("events", "tuples", "set_aside", "commits"):
-        assert len(list((tmp_path / "out" / part).glob("[!.]*"))) == 1, "older ones are removed"
+        assert len(list((tmp_path / "out" / part).glob("[!._]*"))) == 1, "older ones are removed"
     (tmp_path / "out" / "ingest.json").unlink()
     assert ingest(spark, tmp_path / "again", tmp_path / "out" / "events").events == 1
     shutil.rmtree(tmp_path / "out" / "commits")

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import random
-from datetime import UTC, datetime
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import pyarrow
 import pytest
 
 from authorizerd.acl.audit.recorded.event import LINE_BYTES_MAX, Event, Reason
 from authorizerd.acl.audit.recorded.line import parse_line
 from authorizerd.acl.audit.recorded.times import find_zone
 from authorizerd.replay.plans import LineLayout
+from authorizerd.replay.recorded.arrow import make_batch, read_rows, schema_of
+from authorizerd.replay.recorded.tuples import Part, RecordedTuple, merge_tuples
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,35 +61,34 @@ def test_spark_passes_unchanged_bytes_to_the_parser(spark: SparkSession, field: 
     assert [row["reason"] for row in rows[-3:]] == [*ends, Reason.TOO_LONG]
 
 
-Part = tuple[object, ...]
-
-
-def random_part(chosen: random.Random) -> Part:
+def random_part(chosen: random.Random, seconds: Sequence[int]) -> Part:
     """Return a part whose names, rules and times often equal those of others."""
-    names = (f"User:{chosen.choice('ab')}", chosen.choice(["10.0.0.1", None]), "READ", "TOPIC")
-    first, last = sorted(chosen.choices(range(3), k=2))
-    return (
-        *(*names, chosen.choice("xy"), "LITERAL", chosen.random() < 0.5),
-        *(chosen.choice(["rule 1", "rule 2", None]), chosen.randint(1, 5)),
-        *(datetime.fromtimestamp(first, UTC), datetime.fromtimestamp(last, UTC)),
+    first, last = sorted(chosen.choices(seconds, k=2))
+    return Part(
+        *(f"User:{chosen.choice('ab')}", chosen.choice(["10.0.0.1", None]), "READ", "TOPIC"),
+        *(chosen.choice("xy"), "LITERAL", chosen.random() < 0.5),
+        *(chosen.choice([None, *(f"rule {number}" for number in range(40))]), chosen.randint(1, 5)),
+        *(first * 1000, last * 1000),
     )
 
 
-def test_tuples_split_and_summed_with_other_parts_are_those_of_all(spark: SparkSession) -> None:
-    from authorizerd.replay.ingest.schemas import SUMS_SCHEMA
-    from authorizerd.replay.ingest.sums import split_tuples, sum_tuples
+# With the longest span, the number of the latest part exceeds 64 bits.
+@pytest.mark.parametrize(("seconds", "sent_max"), [
+    (range(3), 100), ((-62_135_000_000, 253_402_000_000), 0),
+])  # fmt: skip
+def test_tuples_split_and_summed_with_other_parts_are_those_of_all(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, seconds: Sequence[int], sent_max: int
+) -> None:
+    from authorizerd.replay.ingest import sums
 
+    monkeypatch.setattr(sums, "_RULES_SENT_MAX", sent_max)
     chosen = random.Random(20)
-    parts = [random_part(chosen) for _ in range(200)]
+    parts = [random_part(chosen, seconds) for _ in range(200)]
     first, second = (
-        spark.createDataFrame(some, SUMS_SCHEMA) for some in (parts[:120], parts[120:])
+        spark.createDataFrame(pyarrow.Table.from_batches([make_batch(some, Part)]))
+        for some in (parts[:120], parts[120:])
     )
-    merged = sum_tuples(split_tuples(sum_tuples(first)).unionByName(second))
-    at_once = sum_tuples(first.unionByName(second))
-    assert sorted(merged.collect(), key=str) == sorted(at_once.collect(), key=str)
-    events = {row.asDict()["principal"]: 0 for row in at_once.collect()}
-    for row in merged.collect():
-        events[row.principal] += row.allowed_events + row.denied_events
-    assert events == {
-        name: sum(int(str(part[8])) for part in parts if part[0] == name) for name in events
-    }
+    merged = sums.sum_tuples(sums.split_tuples(sums.sum_tuples(first)).unionByName(second))
+    batches = merged.select(*schema_of(RecordedTuple).names).toArrow().to_batches()
+    found = [row for batch in batches for row in read_rows(batch, RecordedTuple)]
+    assert sorted(found, key=str) == sorted(merge_tuples(parts), key=str)
