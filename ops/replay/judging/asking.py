@@ -1,14 +1,14 @@
 """Which recorded tuples a set of ACLs can decide, and the codes of their names.
 
-**Invariant:** ``unasked_reason`` is the only place with this rule: every command that judges or
-asks uses it.
+**Invariant:** ``unasked_reason`` and ``can_decide_all`` are the only places with this rule, and
+agree: every command that judges or asks uses them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from authorizerd.acl.model import (
     OPERATIONS,
@@ -85,3 +85,18 @@ def unasked_reason(recorded: Recorded) -> Unasked | None:
     if recorded.resource_type not in RESOURCE_TYPE_CODES:
         return Unasked.RESOURCE_TYPE
     return None
+
+
+def can_decide_all(distinct: Callable[[str], Collection[Any]]) -> bool:
+    """Return True if ACLs can decide every request whose fields have these values.
+
+    Args:
+        distinct: returns the values of a field. ``unasked_reason`` looks at each field alone.
+    """
+    return (
+        {None, WILDCARD_PRINCIPAL}.isdisjoint(distinct("principal"))
+        and None not in distinct("resource_name")
+        and {_LITERAL}.issuperset(distinct("pattern_type"))
+        and OPERATION_CODES.keys() >= {*distinct("operation")}
+        and RESOURCE_TYPE_CODES.keys() >= {*distinct("resource_type")}
+    )

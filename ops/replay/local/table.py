@@ -27,7 +27,7 @@ from authorizerd.replay.judging.index import collector_off
 from authorizerd.replay.local.engine import LocalEngine
 from authorizerd.replay.local.errors import NeedsSparkError, TrafficError
 from authorizerd.replay.local.sums import TUPLES, merge_parts, sum_file
-from authorizerd.replay.recorded.arrow import make_batch, read_rows
+from authorizerd.replay.recorded.arrow import BatchRows, make_batch, read_rows
 from authorizerd.replay.recorded.rows import Find, LocalRows, Row, Rows, by_frequency
 from authorizerd.replay.recorded.tuples import RecordedTuple
 from authorizerd.replay.text import format_time
@@ -73,13 +73,13 @@ class TableEngine(LocalEngine):
         """
         try:
             if since_ms is None:
-                return LocalRows(self._tuples)
+                return BatchRows(self._tuples.to_batches(), RecordedTuple)
             files = self._find_events(format_time(since_ms)[:10])
             parts = []
             for file in files:
                 with _naming(file):
                     parts.append(sum_file(file, since_ms))
-            return LocalRows(list_tuples(merge_parts(parts)))
+            return BatchRows(merge_parts(parts).to_batches(), RecordedTuple)
         except TableError as error:
             raise TrafficError(f"--events: {error}") from error
 
@@ -92,7 +92,7 @@ class TableEngine(LocalEngine):
             TrafficError: the file cannot be written.
         """
         assert isinstance(tuples, LocalRows), "they are of this engine"
-        rows = sorted(find(tuples), key=lambda row: (row[0], by_frequency(row)))
+        rows = sorted(tuples.find(find), key=lambda row: (row[0], by_frequency(row)))
         folder = self._out / name
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -104,13 +104,13 @@ class TableEngine(LocalEngine):
         return LocalRows(rows)
 
     @cached_property
-    def _tuples(self) -> list[RecordedTuple]:
+    def _tuples(self) -> pa.Table:
         """Return the tuples of all events.
 
         Raises:
             TableError: some are missing.
         """
-        return list_tuples(read_tuples(self._folder, self._commit))
+        return read_tuples(self._folder, self._commit)
 
     def _find_events(self, first_day: str) -> list[Path]:
         """Return the event files from a day on.

@@ -9,7 +9,8 @@ rows in the same order: one row per key, sorted by key, with None first and text
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from operator import add
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
@@ -19,6 +20,34 @@ T = TypeVar("T")
 R = TypeVar("R", bound=Row)
 T_co = TypeVar("T_co", covariant=True)
 Find: TypeAlias = Callable[[Iterable[T]], Iterable[R]]
+
+
+class Columns(Protocol):
+    """Rows as columns, which are fast to read."""
+
+    def values(self, name: str) -> Sequence[Any]:
+        """Return the values of all rows in a column."""
+        ...
+
+    def distinct(self, name: str) -> Collection[Any]:
+        """Return the values that a column may have, each once."""
+        ...
+
+
+@dataclass(frozen=True)
+class SelectiveFind(Generic[T, R]):
+    """A function for rows that yields nothing for most of them.
+
+    ``select`` returns the numbers of the rows that ``find`` needs, or None if it needs all. Rows in
+    columns are made only for these.
+    """
+
+    find: Find[T, R]
+    select: Callable[[Columns], Sequence[int] | None]
+
+    def __call__(self, rows: Iterable[T]) -> Iterable[R]:
+        return self.find(rows)
+
 
 FIGURES: Final[dict[str, Callable[[int, int], int]]] = {
     "events": add,
@@ -51,29 +80,33 @@ class LocalRows(Generic[T]):
     def __iter__(self) -> Iterator[T]:
         return iter(self._rows)
 
+    def find(self, find: Find[T, R], /) -> Iterable[R]:
+        """Return what ``find`` yields."""
+        return find(self._rows)
+
     def sum(self, find: Find[T, R], kind: type[R], /) -> Iterator[R]:
         """Yield the sums of what ``find`` yields."""
-        (sums,) = sum_parts(find(self._rows), kind, keys_max=sys.maxsize)
+        (sums,) = sum_parts(self.find(find), kind, keys_max=sys.maxsize)
         return iter(sorted(sums, key=key_of))
 
 
 def sum_parts(rows: Iterable[R], kind: type[R], *, keys_max: int = KEYS_MAX) -> Iterator[list[R]]:
     """Yield sums of rows, at most ``keys_max`` at a time, unordered; the last list may be empty."""
     key_size = key_size_of(kind)
-    merges = [FIGURES[name] for name in kind._fields[key_size:]]
-    sums: dict[tuple[object, ...], R] = {}
+    merges = [(place, FIGURES[kind._fields[place]]) for place in range(key_size, len(kind._fields))]
+    sums: dict[tuple[object, ...], list[Any]] = {}
     for row in rows:
         key = row[:key_size]
         so_far = sums.get(key)
         if so_far is None:
             if len(sums) >= keys_max:
-                yield list(sums.values())
+                yield list(map(kind._make, sums.values()))
                 sums.clear()
-            sums[key] = row
+            sums[key] = list(row)
         else:
-            figures = zip(merges, so_far[key_size:], row[key_size:], strict=True)
-            sums[key] = kind(*key, *(merge(one, other) for merge, one, other in figures))
-    yield list(sums.values())
+            for place, merge in merges:
+                so_far[place] = merge(so_far[place], row[place])
+    yield list(map(kind._make, sums.values()))
 
 
 def key_size_of(kind: type[Row]) -> int:

@@ -17,7 +17,13 @@ from pyspark.sql import functions as sql
 from authorizerd.replay.ingest.schemas import describe_columns
 from authorizerd.replay.ingest.sums import make_parts, sum_tuples
 from authorizerd.replay.ingest.table import open_table
-from authorizerd.replay.recorded.arrow import column_of, make_batch, read_rows, schema_of
+from authorizerd.replay.recorded.arrow import (
+    column_of,
+    find_in_batches,
+    make_batch,
+    read_rows,
+    schema_of,
+)
 from authorizerd.replay.recorded.rows import FIGURES, Find, Row, Rows, key_size_of, sum_parts
 from authorizerd.replay.recorded.tuples import RecordedTuple
 from authorizerd.replay.spark.description import describe
@@ -75,8 +81,7 @@ class SparkRows(Generic[T]):
 def _work(
     find: Find[T, R], split: Split[R], source: type[T], kind: type[R], batches: Batches
 ) -> Iterator[pa.RecordBatch]:
-    rows = chain.from_iterable(read_rows(batch, source) for batch in batches)
-    for chunk in split(find(rows)):
+    for chunk in split(find_in_batches(batches, source, find)):
         yield make_batch(chunk, kind)
 
 

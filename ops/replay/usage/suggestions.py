@@ -28,7 +28,8 @@ from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.errors import UsageError
 from authorizerd.replay.judging.asking import unasked_reason
 from authorizerd.replay.judging.index import AclIndex
-from authorizerd.replay.recorded.rows import Rows
+from authorizerd.replay.recorded.rows import Rows, SelectiveFind
+from authorizerd.replay.recorded.selecting import select_changed
 from authorizerd.replay.recorded.tuples import RecordedTuple
 from authorizerd.replay.text import format_count
 from authorizerd.replay.usage.uses import NO_ACL, AclUsage, is_wide
@@ -177,7 +178,11 @@ def compare(tuples: Rows[RecordedTuple], before: AclIndex, other: AclSet) -> dic
 
     The key is None for answers that differ for another reason.
     """
-    find = partial(find_differences, before=before, after=AclIndex.of(other))
+    after = AclIndex.of(other)
+    find = SelectiveFind(
+        partial(find_differences, before=before, after=after),
+        partial(select_changed, candidate=after, baseline=before),
+    )
     return {
         None if number == NO_ACL else before.acls[number]: _describe(number, some)
         for number, some in groupby(tuples.sum(find, Difference), key=attrgetter("number"))

@@ -27,7 +27,8 @@ from authorizerd.replay.judging.report import Count, JudgedBy
 from authorizerd.replay.messages import EXIT_DENIED, EXIT_DONE, EXIT_NO_EVIDENCE
 from authorizerd.replay.plans import WhatIfPlan
 from authorizerd.replay.recorded.agreement import Judged, find_judged
-from authorizerd.replay.recorded.rows import Rows, by_frequency
+from authorizerd.replay.recorded.rows import Rows, SelectiveFind, by_frequency
+from authorizerd.replay.recorded.selecting import select_changed, select_excluded
 from authorizerd.replay.recorded.tuples import Engine, RecordedTuple, Source, find_begin
 from authorizerd.replay.text import encode_json, format_time, parse_time
 from authorizerd.replay.whatif.report import (
@@ -127,10 +128,14 @@ def write_report(plan: WhatIfPlan, engine: Engine) -> WhatIf:
     return report
 
 
-def change_finder(plan: WhatIfPlan) -> partial[Iterator[Change]]:
+def change_finder(plan: WhatIfPlan) -> SelectiveFind[RecordedTuple, Change]:
     """Return the function that finds the changes of a plan."""
+    candidate = AclIndex.of(plan.candidate)
     baseline = None if plan.baseline is None else AclIndex.of(plan.baseline)
-    return partial(find_changes, candidate=AclIndex.of(plan.candidate), baseline=baseline)
+    return SelectiveFind(
+        partial(find_changes, candidate=candidate, baseline=baseline),
+        partial(select_changed, candidate=candidate, baseline=baseline),
+    )
 
 
 def read_window(plan: WhatIfPlan, source: Source) -> Rows[RecordedTuple]:
@@ -269,7 +274,11 @@ def count_excluded(
 
     The reasons are sorted.
     """
-    find = partial(find_excluded, super_users=settings.super_users)
+    super_users = settings.super_users
+    find = SelectiveFind(
+        partial(find_excluded, super_users=super_users),
+        partial(select_excluded, super_users=super_users),
+    )
     allowed, counts = 0, dict[str, Count]()
     for each in tuples.sum(find, Excluded):
         allowed += each.events if each.allowed else 0
