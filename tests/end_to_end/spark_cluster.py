@@ -49,7 +49,7 @@ class SparkCluster:
 
 
 @contextmanager
-def running_cluster(folder: Path) -> Iterator[SparkCluster]:
+def running_cluster(folder: Path, memory: str = "1g") -> Iterator[SparkCluster]:
     """Run a master and two workers with one core each; end all of them afterwards."""
     environment = {
         "PATH": os.environ["PATH"],
@@ -67,7 +67,7 @@ def running_cluster(folder: Path) -> Iterator[SparkCluster]:
 
         master = _read_address(start("master", "master.Master", "--host", "127.0.0.1", *FREE_PORTS))
         for name in ("one", "two"):
-            sizes = ("--cores", "1", "--memory", "1g", "--work-dir", str(folder / name))
+            sizes = ("--cores", "1", "--memory", memory, "--work-dir", str(folder / name))
             start(name, "worker.Worker", "--host", "127.0.0.1", *FREE_PORTS, *sizes, master)
         yield SparkCluster(
             master=master,
