@@ -78,7 +78,7 @@ spark-%: setup-dev .venv-spark-%/.setup
 test-fast: setup-dev
 	$(BIN)/pytest $(PARALLEL) -m "not slow"
 
-# Compare both engines of replay on random sets of ACLs: SETS of them with few Spark jobs, and JOBS with whole jobs.
+# Compare both engines of replay, and an oracle, on random sets of ACLs: SETS of them with few Spark jobs, and JOBS with whole jobs.
 # Needs Java 17.
 engines: setup-dev
 	REPLAY_SETS=$(or $(SETS),200) REPLAY_JOBS=$(or $(JOBS),5) \

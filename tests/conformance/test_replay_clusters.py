@@ -6,6 +6,7 @@ The workers' Python has only three modules. Results must equal those without Spa
 import json
 import lzma
 import os
+import random
 import re
 import shutil
 import signal
@@ -16,9 +17,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from authorizerd.replay.submit.prerequisites import find_spark_home
+from authorizerd.replay.usage.report import named
+from authorizerd.replay.whatif.report import decode_whatif
 from tests.end_to_end.spark_cluster import (
     CLUSTER_SETTINGS,
     LOAD_SETTINGS,
@@ -26,6 +31,9 @@ from tests.end_to_end.spark_cluster import (
     running_cluster,
     running_connect,
 )
+from tests.ops.replay.local.judged import check_whatif, set_of
+from tests.ops.replay.local.random_runs import random_set, write_random_logs
+from tests.oracles.recorded import read_logs, whatif_code
 from tests.support.daemon_process import DaemonProcess, running, wait_until
 from tests.support.programs import run_program
 
@@ -198,6 +206,47 @@ def test_airflow_runs_the_documented_task(
     assert "Error code is: 3" in said
     result = Path("whatif/whatif.json")
     assert (tmp_path / result).read_text() == (inputs / result).read_text()
+
+
+def test_oracle_finds_what_the_cluster_finds_of_random_sets(
+    cluster: SparkCluster, tmp_path: Path, seed: int
+) -> None:
+    """Each set takes a command on the cluster; REPLAY_CLUSTER_SETS=50 tries more."""
+    words = (
+        *("--master", cluster.master, "--python", str(cluster.python)),
+        *("--conf", "spark.executor.memory=512m", "--conf", "spark.driver.host=127.0.0.1"),
+    )
+    drawn = random.Random(seed)
+    write_random_logs(drawn, tmp_path / "logs")
+    asked = read_logs(tmp_path / "logs")
+    table = ("--events", str(tmp_path / "table"))
+    ingest = ("--input", str(tmp_path / "logs"), "--out", table[1], "--max-bad-ratio", "0.5")
+    ran = run_here([*REPLAY, "ingest", *ingest, *words], tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    for number in range(int(os.environ.get("REPLAY_CLUSTER_SETS", "2"))):
+        candidate, baseline = random_set(drawn), random_set(drawn) if number % 2 else None
+        options = ["--super-users", ";".join(candidate.super_users or ())]
+        options += ["--allow-everyone-if-no-acl-found"] * bool(
+            candidate.allow_everyone_if_no_acl_found
+        )
+        if len(candidate.releases) == 1:
+            options += ["--kafka-release", str(candidate.releases[0])]
+        for option, acl_set in (("--acls", candidate), ("--baseline-acls", baseline)):
+            if acl_set is not None:
+                file = tmp_path / f"{option}-{number}.json"
+                acls = [named(item.acl) for item in acl_set.acls]
+                file.write_bytes(msgspec.json.encode({"acls": acls}))
+                options += [option, str(file)]
+        if baseline is not None:
+            baseline = replace(candidate, acls=baseline.acls)
+        out = ("--out", str(tmp_path / f"whatif-{number}"))
+        ran = run_here(
+            [*REPLAY, "whatif", *table, *options, *out, "--engine", "spark", *words], tmp_path
+        )
+        before = None if baseline is None else set_of(baseline)
+        assert ran.returncode == whatif_code(asked, set_of(candidate), before), ran.stderr
+        report = decode_whatif(read_result(Path(out[1], "whatif.json")))
+        check_whatif(report, asked, candidate, baseline)
 
 
 def test_connect_runs_all_jobs_and_ends_them_with_the_command(

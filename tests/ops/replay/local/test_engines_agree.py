@@ -1,5 +1,7 @@
 """The results of ``--logs`` and of ``--events`` without Spark are a Spark job's, byte for byte.
 
+An oracle that shares no code with them finds the same in the logs.
+
 Whole jobs take Spark several seconds for each set of ACLs, so few sets are tried with them, and
 many with pooled sums. ``make engines`` tries more of both.
 """
@@ -33,8 +35,11 @@ from authorizerd.replay.usage.report import decode_usage
 from authorizerd.replay.whatif import evaluation as whatif
 from authorizerd.replay.whatif.evaluation import Change, change_finder, make_report
 from authorizerd.replay.whatif.report import WhatIf
+from tests.ops.replay.local import judged
 from tests.ops.replay.local.pooled import PooledRows, PooledSource, Pools
 from tests.ops.replay.local.random_runs import BEGINS_MS, DAY_MS, random_set, write_random_logs
+from tests.oracles import recorded
+from tests.oracles.recorded import read_logs, whatif_code
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -171,12 +176,14 @@ def evaluate_usage(plan: UsagePlan, source: Source) -> tuple[str, str]:
 def test_many_random_sets_are_evaluated_alike(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(agreement, "DISAGREEING_SHARE_MAX", 1)  # random sets contradict the record
+    for module, name in ((agreement, "DISAGREEING_SHARE_MAX"), (recorded, "SHARE_MAX")):
+        monkeypatch.setattr(module, name, 1)  # random sets contradict the record
     drawn = random.Random(20)
     logs = []
     for number in range(POOLED_LOGS):
         write_random_logs(drawn, tmp_path / f"logs-{number}")
         logs.append(ingest(spark, tmp_path / f"logs-{number}", tmp_path / f"events-{number}"))
+    asked = [read_logs(Path(each.inputs[0])) for each in logs]
     sources = [(LogEngine(each, ""), TableEngine(each.out, "")) for each in logs]
     whatifs, usages = [], []
     for number in range(SETS):
@@ -205,10 +212,16 @@ def test_many_random_sets_are_evaluated_alike(
         for source in sources[place]:
             changes = LocalRows(list(change_finder(plan)(source.tuples())))
             assert encode_json(report_of(plan, source, changes)) == encode_json(report)
+        judged.check_whatif(report, asked[place], plan.candidate, plan.baseline)
+        before = None if plan.baseline is None else judged.set_of(plan.baseline)
+        code = whatif_code(asked[place], judged.set_of(plan.candidate), before)
+        assert whatif.print_summary(plan, report) == code
     results = pools.run([partial(evaluate_usage, each, on_spark[place]) for place, each in usages])
     for (place, usage_plan), result in zip(usages, results, strict=True):
         for source in sources[place]:
             assert evaluate_usage(usage_plan, source) == result
+        if result[1]:
+            judged.check_usage(decode_usage(result[0]), asked[place], usage_plan.acls)
     assert sum(bool(commands) for _, commands in results) > SETS // 2
     assert sum(bool(each.newly_denied.tuples) for each in reports) > SETS // 2
     spark.catalog.clearCache()
