@@ -1,8 +1,8 @@
 """Oracle: what a record proves about ACLs, from the text of logs to the exit code.
 
 It shares no code with the product: it has its own expression for lines, judges every event by a
-scan of all ACLs, and counts with plain dictionaries. An ACL is a tuple of its fields, with Kafka's
-codes: resource type, name, pattern type, principal, host, operation, permission.
+scan of all ACLs, and counts with plain dictionaries. An ACL is a tuple of texts: principal, host,
+operation, permission, resource type, resource name, pattern type.
 """
 
 import gzip
@@ -15,7 +15,7 @@ from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any, Final
 
-AclFields = tuple[int, str, int, str, str, int, int]
+AclFields = tuple[str, str, str, str, str, str, str]
 Key = tuple[str, str | None, str, str, str, str]
 """Principal, host, operation, resource type, resource name, pattern type."""
 
@@ -25,14 +25,14 @@ _LINE: Final = re.compile(
     r"on resource = (\w+):(LITERAL|PREFIXED):(.+?)( for request = \w+ with resourceRefCount = "
     r"\d+ based on rule \w+ \(kafka\.authorizer\.logger\))?"
 )
-_TYPES: Final = {"TOPIC": 2, "GROUP": 3, "CLUSTER": 4, "TRANSACTIONAL_ID": 5}
-_NAMES: Final = (
-    "ALL READ WRITE CREATE DELETE ALTER DESCRIBE CLUSTER_ACTION DESCRIBE_CONFIGS ALTER_CONFIGS "
-    "IDEMPOTENT_WRITE"
-)
-_OPERATIONS: Final = {name: code for code, name in enumerate(_NAMES.split(), 2)}
-_DENY, _ALLOW, _LITERAL, _PREFIXED, _ALL = 2, 3, 3, 4, 2
-_IMPLIED: Final = {8: {3, 4, 6, 7}, 10: {11}}
+_OPERATIONS: Final = {
+    "ALL", "READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "CLUSTER_ACTION",
+    "DESCRIBE_CONFIGS", "ALTER_CONFIGS", "IDEMPOTENT_WRITE",
+}  # fmt: skip
+_IMPLIED: Final = {
+    "DESCRIBE": {"READ", "WRITE", "DELETE", "ALTER"},
+    "DESCRIBE_CONFIGS": {"ALTER_CONFIGS"},
+}
 
 
 @dataclass
@@ -76,7 +76,7 @@ class Set:
         found = [acl for acl in self.acls if _matches(acl, key)]
         speaking = [acl for acl in found if _speaks(acl, key, reads_ranges)]
         if speaking:
-            return all(acl[6] == _ALLOW for acl in speaking)
+            return all(acl[3] == "ALLOW" for acl in speaking)
         return self.is_open and not found
 
     def matching(self, key: Key) -> list[AclFields]:
@@ -86,23 +86,20 @@ class Set:
 
 
 def _matches(acl: AclFields, key: Key) -> bool:
-    kind, name, pattern, *_ = acl
-    if kind != _TYPES[key[3]]:
-        return False
-    if pattern == _PREFIXED:
-        return key[4].startswith(name)
-    return name == key[4] or (name == "*" and not key[4].startswith("*"))
+    *_, kind, name, pattern = acl
+    if pattern == "PREFIXED":
+        return kind == key[3] and key[4].startswith(name)
+    return kind == key[3] and (name == key[4] or (name == "*" and not key[4].startswith("*")))
 
 
 def _speaks(acl: AclFields, key: Key, reads_ranges: bool) -> bool:
-    *_, principal, host, operation, permission = acl
-    asked = _OPERATIONS[key[2]]
-    implied = _IMPLIED.get(asked, set()) if permission == _ALLOW else set()
-    if principal not in (key[0], "User:*") or operation not in {_ALL, asked} | implied:
+    principal, host, operation, permission, *_ = acl
+    asked, allows = key[2], permission == "ALLOW"
+    operations = {"ALL", asked} | (_IMPLIED.get(asked, set()) if allows else set())
+    if principal not in (key[0], "User:*") or operation not in operations:
         return False
     if key[1] is None:  # an unknown host: whatever may deny it does
-        is_range = "/" in host
-        return host == "*" or (permission == _DENY and (reads_ranges or not is_range))
+        return host == "*" or (not allows and (reads_ranges or "/" not in host))
     if reads_ranges and "/" in host:
         return ip_address(key[1]) in ip_network(host)
     return host in ("*", key[1])
@@ -203,8 +200,8 @@ def find_uses(asked: Mapping[Key, Asked], acls: Set) -> dict[AclFields, Use]:
         if why_unasked(key) or key[0] in acls.super_users:
             continue
         matching = acls.matching(key)
-        for permission, times in ((_ALLOW, one.allowed), (_DENY, one.denied)):
-            deciding = [acl for acl in matching if acl[6] == permission] if times else []
+        for permission, times in (("ALLOW", one.allowed), ("DENY", one.denied)):
+            deciding = [acl for acl in matching if acl[3] == permission] if times else []
             for acl in deciding:
                 use = uses.setdefault(acl, Use())
                 (use.alone if len(deciding) == 1 else use.with_others).append(len(times))

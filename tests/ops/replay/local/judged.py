@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
+from msgspec.structs import astuple
 
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.text import format_time
-from authorizerd.replay.usage.report import UsageReport
+from authorizerd.replay.usage.report import UsageReport, named
 from authorizerd.replay.whatif.report import Changed, WhatIf
 from tests.oracles.recorded import (
     AclFields,
@@ -21,29 +21,13 @@ from tests.oracles.recorded import (
     why_unasked,
 )
 
-_CODES = {
-    "resource_type": ("", "", "TOPIC", "GROUP", "CLUSTER"),
-    "pattern_type": ("", "", "", "LITERAL", "PREFIXED"),
-    "operation": ("", "", "ALL", "READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE",
-                  "CLUSTER_ACTION", "DESCRIBE_CONFIGS", "ALTER_CONFIGS", "IDEMPOTENT_WRITE"),
-    "permission_type": ("", "", "DENY", "ALLOW"),
-}  # fmt: skip
-
 
 def set_of(acl_set: AclSet, acls: Sequence[AclFields] | None = None) -> Set:
     """Return the oracle's form of a set, or of other ACLs with its settings."""
     if acls is None:
-        acls = [msgspec.structs.astuple(item.acl) for item in acl_set.acls]
+        acls = [astuple(named(item.acl)) for item in acl_set.acls]
     is_open = acl_set.allow_everyone_if_no_acl_found or False
     return Set(acls, acl_set.super_users or (), is_open, [str(one) for one in acl_set.releases])
-
-
-def _fields_of(named: Any) -> AclFields:  # noqa: ANN401 - a NamedAcl of a report
-    codes = {name: texts.index(getattr(named, name)) for name, texts in _CODES.items()}
-    return (
-        codes["resource_type"], named.resource_name, codes["pattern_type"], named.principal,
-        named.host, codes["operation"], codes["permission_type"],
-    )  # fmt: skip
 
 
 def check_whatif(
@@ -86,7 +70,7 @@ def _check_changed(found: Changed, changes: Mapping[Key, Sequence[int]]) -> None
             for name, counted in count((part(key), size) for key, size in sizes.items()).items()
         ]
         expected.sort(key=lambda row: (-row[-2], -row[-1], row[:-2]))
-        assert [msgspec.structs.astuple(group) for group in groups] == expected
+        assert [astuple(group) for group in groups] == expected
     details = [
         (one.principal, one.host, one.operation, one.resource_type, one.resource_name, one.events,
          one.first_at, one.last_at)
@@ -113,24 +97,24 @@ def check_usage(report: UsageReport, asked: Mapping[Key, Asked], acls: AclSet) -
     _check_unasked(report.not_evaluated, within)
     assert report.disagreeing.events == count_agreement(within, own)[0]
     uses = find_uses(within, own)
-    added = {msgspec.structs.astuple(item.acl): item.added_ms for item in acls.acls}
+    added = {astuple(named(item.acl)): item.added_ms for item in acls.acls}
     used = {acl: use for acl, use in uses.items() if use.last_ms >= (added[acl] or 0)}
-    found = {_fields_of(each.acl): each for each in report.used}
+    found = {astuple(each.acl): each for each in report.used}
     assert found.keys() == used.keys()
     for acl, each in found.items():
         use = used[acl]
-        is_wide = acl[6] == 3 and (acl[2] == 4 or acl[1] == "*")
+        is_wide = acl[3] == "ALLOW" and (acl[6] == "PREFIXED" or acl[5] == "*")
         for counted, events in ((each.alone, use.alone), (each.with_others, use.with_others)):
             assert (counted.events, counted.tuples) == (sum(events), len(events))
         assert each.names == (len(use.names) if is_wide else None)
         assert each.last_used_at == format_time(use.last_ms)
-    unused = {_fields_of(each.acl) for each in report.unused}
-    others = {_fields_of(each.acl) for some in report.not_judged.values() for each in some}
+    unused = {astuple(each.acl) for each in report.unused}
+    others = {astuple(each.acl) for some in report.not_judged.values() for each in some}
     assert unused | others == added.keys() - used.keys()
     assert not unused & others
-    removed = {_fields_of(each) for each in report.suggestions.removals}
-    narrowed = {_fields_of(each.acl): each.narrower for each in report.suggestions.narrowings}
+    removed = {astuple(each) for each in report.suggestions.removals}
+    narrowed = {astuple(each.acl): each.narrower for each in report.suggestions.narrowings}
     after = [acl for acl in own.acls if acl not in removed and acl not in narrowed]
-    after += [_fields_of(each) for some in narrowed.values() for each in some]
+    after += [astuple(each) for some in narrowed.values() for each in some]
     changes = find_changes(within, set_of(acls, after), own)
     assert changes == {"newly_denied": {}, "newly_allowed": {}}
