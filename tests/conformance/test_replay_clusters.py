@@ -17,12 +17,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
 from authorizerd.replay.submit.prerequisites import find_spark_home
-from authorizerd.replay.usage.report import named
 from authorizerd.replay.whatif.report import decode_whatif
 from tests.end_to_end.spark_cluster import (
     CLUSTER_SETTINGS,
@@ -35,6 +33,7 @@ from tests.ops.replay.local.judged import check_whatif, set_of
 from tests.ops.replay.local.random_runs import random_set, write_random_logs
 from tests.oracles.recorded import read_logs, whatif_code
 from tests.support.daemon_process import DaemonProcess, running, wait_until
+from tests.support.log_files import added, write_log
 from tests.support.programs import run_program
 
 LINES = 13_518  # in the broker's audit log
@@ -233,10 +232,10 @@ def test_oracle_finds_what_the_cluster_finds_of_random_sets(
             options += ["--kafka-release", str(candidate.releases[0])]
         for option, acl_set in (("--acls", candidate), ("--baseline-acls", baseline)):
             if acl_set is not None:
-                file = tmp_path / f"{option}-{number}.json"
-                acls = [named(item.acl) for item in acl_set.acls]
-                file.write_bytes(msgspec.json.encode({"acls": acls}))
-                options += [option, str(file)]
+                # A log, since documents of ACLs reject some of these.
+                log = tmp_path / f"{option}-{number}"
+                write_log(log, [added(place, item.acl) for place, item in enumerate(acl_set.acls)])
+                options += [option, str(log)]
         if baseline is not None:
             baseline = replace(candidate, acls=baseline.acls)
         out = ("--out", str(tmp_path / f"whatif-{number}"))
