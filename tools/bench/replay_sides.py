@@ -137,7 +137,7 @@ def make_sides(place: Path, cluster: SparkCluster | None) -> dict[str, tuple[Sid
     sides["on a cluster of two workers"] = (
         _replay(place, "cluster", *words, "--python", cluster.python),
         Side(
-            "a PySpark job of 80 lines",
+            "a PySpark job",
             [*submit, "ingest", pyspark, logs],
             [*submit, "whatif", pyspark, place / "acls.tsv"],
             partial(_read_counts, pyspark),
