@@ -190,7 +190,12 @@ def whatif_code(asked: Mapping[Key, Asked], candidate: Set, baseline: Set | None
         differing, judged = count_agreement(asked, baseline)
         if differing > SHARE_MAX * judged:
             return 3
-    return 0 if any(one.allowed for one in asked.values()) else 5
+    allowed = (
+        one.allowed
+        for key, one in asked.items()
+        if not why_unasked(key) and key[0] not in candidate.super_users
+    )
+    return 0 if any(allowed) else 5
 
 
 def find_uses(asked: Mapping[Key, Asked], acls: Set) -> dict[AclFields, Use]:
