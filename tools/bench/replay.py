@@ -216,8 +216,8 @@ def _measure_load(run: Run) -> Iterator[Row]:
                 pace = ["--mode", "closed", "--loop", str(_CLOSED_ROUNDS)]
             words: list[str | Path] = [
                 "--events", table, "--out", out, "--target", daemon.decision_stream, *pace,
-                "--lanes", str(CORES), "--batch", "64", "--depth", "8", "--warmup", "1",
-                "--duration", "4", "--max-send-lag", "1000",
+                "--lanes", str(CORES), "--batch", "64", "--depth", "8",
+                "--warmup", run.pick("1", "0"), "--duration", "4", "--max-send-lag", "1000",
             ]  # fmt: skip
             times = time_job([*command, "load", *words], place / "load.log")
             used = cpu_seconds(daemon.process_id) - before
