@@ -14,6 +14,8 @@ import os
 import re
 import secrets
 import shutil
+from collections.abc import Iterable
+from glob import escape
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -22,6 +24,7 @@ from authorizerd.replay.text import write_file
 TEXT_BYTES_MAX: Final = 256 * 1024 * 1024
 FILE_URI: Final = re.compile(r"(?s)file:(?://[^/]*)?(.*)")
 """The path is not encoded: Hadoop does not decode ``%20``, and ``?`` and ``#`` are part of it."""
+_ASIDE: Final = re.compile(r"(?s)\.(.+)\.[0-9a-f]{8}")
 _NO_SYNC: Final = {errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 """Errors of ``fsync`` on file systems that cannot sync a directory."""
 _NO_LINKS: Final = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
@@ -50,7 +53,11 @@ class Storage(Protocol):
         """Raise JobError if ``create`` cannot be one step there."""
 
     def create(self, uri: str, data: bytes) -> bool:
-        """Create a file and its directory. Return False if the file exists."""
+        """Create a file and its directory. Return False if it exists with other content.
+
+        Equal content is this caller's own: an attempt whose answer was lost is repeated. The files
+        of a directory are created in the order of their names.
+        """
 
     def replace(self, uri: str, data: bytes) -> None:
         """Write or replace a file, and create its directory."""
@@ -87,14 +94,14 @@ class LocalFiles:
     def create(self, uri: str, data: bytes) -> bool:
         path = _path(uri)
         path.parent.mkdir(parents=True, exist_ok=True)
-        aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        aside = path.with_name(name_aside(path.name))
         try:
             aside.write_bytes(data)
             sync(aside)
             os.link(aside, path)
-        except FileExistsError:
-            return False
         except OSError as error:
+            if path.exists():  # perhaps another run has also removed ``aside``, see ``find_asides``
+                return self.read(uri) == data
             if error.errno not in _NO_LINKS:
                 raise
             raise OSError(
@@ -104,6 +111,8 @@ class LocalFiles:
             ) from error
         finally:
             aside.unlink(missing_ok=True)
+        for name in find_asides(os.listdir(path.parent), path.name):
+            path.with_name(name).unlink(missing_ok=True)
         sync(path.parent)
         return True
 
@@ -112,7 +121,14 @@ class LocalFiles:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():  # as earlier versions wrote it on Spark
             shutil.rmtree(path)
-        write_file(path, data.decode())
+        try:
+            write_file(path, data.decode())
+        except FileNotFoundError:
+            # Another run has just written the file, and removed what it took for left behind.
+            if not path.exists():
+                raise
+        for left in path.parent.glob(f"_{escape(path.name)}.*.being-written"):
+            left.unlink(missing_ok=True)
         # Hadoop's checksum of the earlier content would make its readers fail.
         path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
 
@@ -126,6 +142,20 @@ class LocalFiles:
     def is_occupied(self, uri: str) -> bool:
         path = _path(uri)
         return path.exists() and (not path.is_dir() or any(path.iterdir()))
+
+
+def name_aside(name: str) -> str:
+    """Return a new name for the content of a file that ``create`` has not created yet."""
+    return f".{name}.{secrets.token_hex(4)}"
+
+
+def find_asides(names: Iterable[str], last: str) -> list[str]:
+    """Return what killed runs left: names from ``name_aside`` of ``last`` and of earlier files.
+
+    The file ``last`` exists, so no run can create it or an earlier one any more.
+    """
+    found = (_ASIDE.fullmatch(name) for name in names)
+    return [match[0] for match in found if match and match[1] <= last]
 
 
 def _path(uri: str) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import secrets
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from stat import S_IMODE
@@ -57,8 +57,8 @@ def write_file(path: Path, text: str) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    # The name contains the process id, because two processes may write the file at once.
-    aside = path.with_name(f"_{path.name}.{os.getpid()}.being-written")
+    # The name is random, because two processes, also of two machines, may write the file at once.
+    aside = path.with_name(f"_{path.name}.{secrets.token_hex(4)}.being-written")
     try:
         aside.touch(S_IMODE(path.stat().st_mode) if path.exists() else 0o666)
         aside.write_text(text, encoding="utf-8")

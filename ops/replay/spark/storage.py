@@ -8,7 +8,6 @@ the server's machine works on the files of that machine.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -22,7 +21,9 @@ from authorizerd.replay.plain_files import (
     LocalFiles,
     Storage,
     check_size,
+    find_asides,
     find_part,
+    name_aside,
 )
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.failures import SPARK_ERRORS
@@ -34,6 +35,7 @@ _RENAMES: Final = ("hdfs",)
 _CONDITIONAL: Final = ("s3a",)
 """The schemes where a file can be created under the condition that it does not exist."""
 _IF_NEW: Final = "fs.option.create.conditional.overwrite"
+_SIGNS_OF_RENAMED: Final = ("FileAlreadyExistsException", "FileNotFoundException")
 _SIGNS_OF_CONFLICT: Final = ("AlreadyExists", "PreconditionFailed", "Status Code: 412")
 
 
@@ -84,6 +86,22 @@ class HadoopFiles:
                 f"--out: {uri}: a commit cannot be created in one step on {scheme}, so two runs "
                 f"could damage the table: use one of {known}"
             )
+        # Another run may remove the file of an attempt, because it takes it for left behind.
+        if scheme in _CONDITIONAL and not any(self._is_condition_met(uri) for _ in range(3)):
+            raise JobError(
+                f"--out: {uri}: expected a store that creates an object only if it does not exist "
+                "(If-None-Match), found one that replaced it: two runs could damage the table. "
+                "Update the store, or use another one"
+            )
+
+    def _is_condition_met(self, uri: str) -> bool:
+        """Create an object twice, and return True if this fails the second time."""
+        with naming(uri):
+            files, path = self._open(uri)
+            place = self._below(path.getParent(), name_aside(path.getName()))
+            created = [self._create_if_new(files, place, b"probe") for _ in range(2)]
+            files.delete(place, False)
+        return created == [True, False]
 
     def create(self, uri: str, data: bytes) -> bool:
         scheme, resolved = self._resolve(uri)
@@ -92,13 +110,14 @@ class HadoopFiles:
         with naming(uri):
             files, path = self._open(uri)
             if scheme in _CONDITIONAL:
-                return self._create_if_new(files, path, data)
-            aside = self._below(path.getParent(), f".{path.getName()}.{secrets.token_hex(4)}")
-            self._write(files, aside, data)
-            try:
-                return self._rename(aside, path)
-            finally:
-                files.delete(aside, False)
+                is_created = self._create_if_new(files, path, data)
+            else:
+                aside = self._below(path.getParent(), name_aside(path.getName()))
+                self._write(files, aside, data)
+                is_created = self._rename(aside, path)
+            for name in find_asides(self.names(str(path.getParent())), path.getName()):
+                files.delete(self._below(path.getParent(), name), False)
+        return is_created or self.read(uri) == data
 
     def replace(self, uri: str, data: bytes) -> None:
         scheme, resolved = self._resolve(uri)
@@ -158,7 +177,8 @@ class HadoopFiles:
         try:
             context.rename(source, target, options)
         except SPARK_ERRORS as error:
-            if "FileAlreadyExistsException" not in str(error):
+            # Perhaps another run has created the target, and removed the source as left behind.
+            if not any(sign in str(error) for sign in _SIGNS_OF_RENAMED):
                 raise
             return False
         return True

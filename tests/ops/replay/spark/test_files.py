@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -51,12 +54,44 @@ def test_a_file_is_created_once(files: Storage, folder: Path) -> None:
             files.check_creates(uri)
         return
     files.check_creates(uri)
-    assert files.create(uri, b"first\n")
+    for number in (1, 2):  # what killed processes left, and what another one is writing
+        files.replace(f"file:{folder}/commits/.0000000{number}.json.0a1b2c3d", b"half")
+    for _ in range(2):  # an attempt whose answer was lost is repeated
+        assert files.create(uri, b"first\n")
     assert not files.create(uri, b"second\n")
     assert files.read(uri) == b"first\n"
-    assert files.names(f"file:{folder}/commits") == ["00000001.json"]
+    names = files.names(f"file:{folder}/commits")
+    assert sorted(names) == [".00000002.json.0a1b2c3d", "00000001.json"]
     files.remove(f"file:{folder}")
     assert not folder.exists()
+
+
+def test_what_a_killed_process_left_is_removed_with_the_next_text(tmp_path: Path) -> None:
+    for name in ("_ingest.json.0a1b2c3d.being-written", "_ingest.json.77.being-written", "b"):
+        (tmp_path / name).touch()
+    LocalFiles().replace(f"{tmp_path}/ingest.json", b"{}")
+    assert sorted(LocalFiles().names(str(tmp_path))) == ["b", "ingest.json"]
+
+
+@pytest.mark.parametrize("kind", ["create", "replace"])
+@pytest.mark.parametrize("is_written", [True, False])
+def test_content_that_another_process_took_for_left_behind_is_missed_only_with_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, is_written: bool
+) -> None:
+    """The other process has just written the same file."""
+
+    def lose(source: Path, target: Path) -> None:
+        Path(source).unlink()
+        if is_written:
+            Path(target).write_text("other")
+        raise FileNotFoundError(errno.ENOENT, "gone", str(source))
+
+    for function in ("link", "replace"):
+        monkeypatch.setattr(os, function, lose)
+    uri = tmp_path / "commits/00000001.json"
+    with nullcontext() if is_written else pytest.raises(FileNotFoundError):
+        assert not getattr(LocalFiles(), kind)(str(uri), b"own")
+    assert not is_written or uri.read_text() == "other"
 
 
 @pytest.mark.parametrize("files", ["LocalFiles", "HadoopFiles", "ServerFiles"], indirect=True)
@@ -91,7 +126,8 @@ def test_a_rename_that_replaces_nothing_creates_a_file_on_hdfs(
     place = f"file:{tmp_path}/commits/00000001.json"
     resolve = files._resolve
     monkeypatch.setattr(files, "_resolve", lambda uri: ("hdfs", resolve(uri)[1]))
-    assert files.create(place, b"first")
+    for _ in range(2):
+        assert files.create(place, b"first")
     assert not files.create(place, b"second")
     assert [path.name for path in (tmp_path / "commits").glob("[!.]*")] == ["00000001.json"]
     assert files.read(place) == b"first"
@@ -119,6 +155,28 @@ def test_a_file_system_without_such_a_step_is_refused(
     monkeypatch.setattr(files, "_resolve", lambda uri: ("abfs", uri))
     with pytest.raises(JobError, match=r"cannot be created in one step on abfs.*: use one of file"):
         files.check_creates(str(tmp_path))
+
+
+@pytest.mark.parametrize("is_ignored", [False, True])
+def test_a_store_that_ignores_the_condition_of_a_request_is_refused(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_ignored: bool
+) -> None:
+    from authorizerd.replay.spark import storage
+
+    files = storage.HadoopFiles(spark)
+    monkeypatch.setattr(files, "_resolve", lambda uri: ("s3a", uri))
+
+    def put(hadoop: Any, path: Any, data: bytes) -> bool:  # noqa: ANN401 - Hadoop's
+        if hadoop.exists(path) and not is_ignored:
+            return False
+        files._write(hadoop, path, data)
+        return True
+
+    monkeypatch.setattr(files, "_create_if_new", put)
+    refusal = pytest.raises(JobError, match=r"\(If-None-Match\), found one that replaced it")
+    with refusal if is_ignored else nullcontext():
+        files.check_creates(f"file:{tmp_path}/commits/00000001.json")
+    assert list((tmp_path / "commits").iterdir()) == []
 
 
 @pytest.mark.parametrize("files", ["LocalFiles", "HadoopFiles", "SparkFiles"], indirect=True)
