@@ -179,6 +179,7 @@ def add(plan: IngestPlan, runs: Runs) -> int:
     try:
         summary, shared = ingest.write()
         commit = ingest.make_commit(summary, shared)
+        create_commit(storage, plan.out, commit, runs.folder)
     except NotAcceptedError as error:
         print(error, file=sys.stderr)
         return EXIT_FAULT
@@ -187,7 +188,6 @@ def add(plan: IngestPlan, runs: Runs) -> int:
         if max(list_commits(storage, plan.out), default=0) > before.number:
             raise conflict(plan.out, before.number + 1) from error
         raise
-    create_commit(storage, plan.out, commit, runs.folder)
     _write_derived(plan, runs, commit)
     remove_unneeded(storage, plan.out, commit, kept=1 if plan.overwrite else COMMITS_KEPT)
     _print(summary, shared, commit)

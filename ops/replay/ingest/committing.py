@@ -135,7 +135,10 @@ def remove_unneeded(storage: Storage, table: str, commit: Commit, *, kept: int) 
     names = sorted(map(name_commit, find_numbers(storage.names(f"{table}/commits"))), reverse=True)
     for name in names[kept:]:
         storage.remove(f"{table}/commits/{name}")
-    commits = [decode_commit(storage.read(f"{table}/commits/{name}")) for name in names[:kept]]
+    commits = []
+    for name in names[:kept]:
+        with suppress(FileNotFoundError):  # a later ingest has just removed it
+            commits.append(decode_commit(storage.read(f"{table}/commits/{name}")))
     runs = {run.id for each in commits for run in each.runs}
     for part in PARTS:
         needed = {each.tuples_run for each in commits} if part == "tuples" else runs

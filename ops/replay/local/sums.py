@@ -43,8 +43,7 @@ TUPLES: Final = pa.schema(
 """The columns of tuples."""
 _MERGED: Final = 16
 """The number of batches whose sums are merged at once: this costs little, and bounds memory."""
-_NO_RULE: Final = ""
-"""Stands for a missing rule in sums; no rule is empty."""
+_FIGURES: Final = ("allowed", "events", "first_at", "last_at")
 
 
 class TextSums:
@@ -70,7 +69,7 @@ class TextSums:
         ``first_at`` and ``last_at``.
         """
         sums = self._merge() if self._parts else _NO_SUMS
-        values = self.texts.look_up(sums["number"].combine_chunks())
+        values = self.texts.name(sums["number"].combine_chunks())
         texts = pa.Table.from_batches([values])
         for name in ("events", "first_at", "last_at"):
             texts = texts.append_column(name, sums[name])
@@ -121,30 +120,51 @@ def sum_file(file: Path, since_ms: int | None = None) -> pa.Table:
 
 def merge_parts(parts: Iterable[pa.Table]) -> pa.Table:
     """Return each tuple once, with the figures of its allowed and of its denied events."""
-    rows = pa.concat_tables([PARTS.empty_table(), *parts]).combine_chunks()
-    rule = pc.fill_null(rows["rule"], _NO_RULE)
-    rows = rows.set_column(rows.column_names.index("rule"), "rule", rule)
+    # Numbers in place of texts, of which few are distinct.
+    rows = pa.concat_tables([_encode(PARTS.empty_table()), *map(_encode, parts)])
+    rows = rows.unify_dictionaries().combine_chunks()
+    texts, numbers = {}, {}
+    for name in (*TUPLE, "rule"):
+        coded = rows[name].combine_chunks()
+        texts[name], numbers[name] = coded.dictionary, coded.indices
+    # The number of a rule is its place in the order of the texts; 0 stands for none.
+    texts["rule"], ranks = texts["rule"].sort(), pc.rank(texts["rule"], tiebreaker="dense")
+    numbers["rule"] = pc.fill_null(ranks.take(numbers["rule"]), 0)
     # In this order, the last rule of an answer is that of its last event.
-    rows = rows.sort_by([("last_at", "ascending"), ("rule", "ascending")])
+    order = pc.sort_indices(
+        pa.table([rows["last_at"], numbers["rule"]], ["at", "rule"]),
+        [("at", "ascending"), ("rule", "ascending")],
+    )
+    rows = pa.table(numbers | {name: rows[name] for name in _FIGURES}).take(order)
     figures: list[tuple[str, str]] = []
     columns = {name: rows[name] for name in TUPLE}
     for answer, value in _ANSWERS:
         is_answer = pc.equal(rows["allowed"], value)
-        for name, function in (("events", "sum"), ("first_at", "min"), ("last_at", "max")):
+        for name, function in (
+            ("events", "sum"), ("first_at", "min"), ("last_at", "max"), ("rule", "last")
+        ):  # fmt: skip
             columns[f"{answer}_{name}"] = pc.if_else(is_answer, rows[name], None)
             figures.append((f"{answer}_{name}", function))
-        columns[f"{answer}_rule"] = pc.if_else(is_answer, rows["rule"], None)
-        figures.append((f"{answer}_rule", "last"))
     sums = pa.table(columns).group_by(list(TUPLE), use_threads=False).aggregate(figures)
-    merged = {name: sums[name] for name in TUPLE}
+    merged = {name: texts[name].take(sums[name]) for name in TUPLE}
     for name, function in figures:
         column = sums[f"{name}_{function}"]
         if name.endswith("_events"):
             column = pc.fill_null(column, 0)
         elif name.endswith("_rule"):
-            column = pc.if_else(pc.equal(column, _NO_RULE), None, column)
+            places = pc.subtract(column.cast(pa.int64()), 1)
+            column = texts["rule"].take(pc.if_else(pc.less(places, 0), None, places))
         merged[name] = column
     return pa.table(merged).select(TUPLES.names).cast(TUPLES)
+
+
+def _encode(part: pa.Table) -> pa.Table:
+    """Return a part with dictionary arrays in place of texts."""
+    columns = (
+        column.dictionary_encode() if column.type == pa.string() else column
+        for column in part.select(PARTS.names).columns
+    )
+    return pa.table(list(columns), PARTS.names)
 
 
 def split_tuples(tuples: pa.Table) -> list[pa.Table]:

@@ -272,10 +272,17 @@ class Texts:
     def look_up(self, numbers: pyarrow.Int64Array) -> pyarrow.RecordBatch:
         """Return the columns of an event without its time; ``reason`` is the last one."""
         codes = self._codes.take(numbers)
+        values = map(_Column.decode, self._columns, codes.columns)
+        return pyarrow.record_batch(list(values), schema=_VALUES)
+
+    def name(self, numbers: pyarrow.Int64Array) -> pyarrow.RecordBatch:
+        """Return the same with a dictionary array for each column of texts."""
+        codes = self._codes.take(numbers)
         values = [
-            column.decode(code) for column, code in zip(self._columns, codes.columns, strict=True)
+            column.name(code) if field.type == pyarrow.string() else column.decode(code)
+            for column, code, field in zip(self._columns, codes.columns, _VALUES, strict=True)
         ]
-        return pyarrow.record_batch(values, schema=_VALUES)
+        return pyarrow.record_batch(values, names=_VALUES.names)
 
 
 class _Column:
@@ -304,6 +311,14 @@ class _Column:
     def decode(self, codes: pyarrow.Int32Array) -> pyarrow.Array:
         """Return the value of each code."""
         return self._values.take(codes)
+
+    def name(self, codes: pyarrow.Int32Array) -> pyarrow.DictionaryArray:
+        """Return the value of each code as a dictionary array, which takes little memory."""
+        none = self._codes.get(None)
+        if none is not None:
+            codes = compute.if_else(compute.equal(codes, none), None, codes)
+            codes = compute.subtract(codes, compute.greater(codes, none).cast(pyarrow.int32()))
+        return pyarrow.DictionaryArray.from_arrays(codes, self._values.drop_null())
 
     def hashes_of(self, codes: pyarrow.Int32Array) -> pyarrow.UInt64Array:
         """Return the hash of each value."""

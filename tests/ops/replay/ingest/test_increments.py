@@ -437,6 +437,14 @@ def test_number_of_old_commits_is_bounded(tmp_path: Path) -> None:
         create_commit(storage, table, commit, tmp_path)
         remove_unneeded(storage, table, commit, kept=5)
     (tmp_path / "events" / "run=00000008-ab").mkdir()  # may still commit
+
+    class Raced(LocalFiles):
+        """Another ingest removes a commit between its listing and its reading."""
+
+        def names(self, folder: str) -> list[str]:
+            return [*super().names(folder), *["00000002.json"] * folder.endswith("commits")]
+
+    remove_unneeded(Raced(), table, commit, kept=6)
     remove_unneeded(storage, table, commit, kept=5)
     assert list_commits(LocalFiles(), str(tmp_path)) == [7, 6, 5, 4, 3]
     kept = {f"run={number:08d}-ab" for number in range(3, 8)}
