@@ -24,7 +24,7 @@ from authorizerd.replay.ingest.commit import (
     Input,
     Run,
     TableError,
-    list_commits,
+    find_newest_commit,
 )
 from authorizerd.replay.ingest.committing import (
     COMMITS_KEPT,
@@ -176,6 +176,7 @@ def add(plan: IngestPlan, runs: Runs) -> int:
     partitions = (f"{new.name}/{partition}" for new in topics for partition in new.ends)
     names = [*(file.uri for file in found), *partitions]
     ingest = _Ingest(runs, plan, before, files, records, names)
+    commit: Commit | None = None
     try:
         summary, shared = ingest.write()
         commit = ingest.make_commit(summary, shared)
@@ -185,7 +186,8 @@ def add(plan: IngestPlan, runs: Runs) -> int:
         return EXIT_FAULT
     except Exception as error:
         # The next commit of another ingest also removes the files of this one.
-        if max(list_commits(storage, plan.out), default=0) > before.number:
+        newest = find_newest_commit(storage, plan.out)
+        if newest is not None and newest.number > before.number and newest != commit:
             raise conflict(plan.out, before.number + 1) from error
         raise
     _write_derived(plan, runs, commit)
