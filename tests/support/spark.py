@@ -7,6 +7,18 @@ import pytest
 from authorizerd.replay.errors import SubmissionError
 from authorizerd.replay.submit.prerequisites import check_java, find_spark_home
 
+ENGINES = (
+    "local",
+    pytest.param(
+        "spark",
+        marks=[
+            pytest.mark.replay,
+            pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+        ],
+    ),
+)
+"""Parameters of a fixture that gets the fixture ``spark`` for the second one."""
+
 
 def require_spark() -> None:
     """Skip the test, or the module that calls this, if pyspark or its Java is missing."""

@@ -31,6 +31,7 @@ from tests.ops.replay.acl_sets import acl_set_of, topic_read
 from tests.ops.replay.recorded_events import KEY, START, Event, real_events, write_events
 from tests.support.fixture_types import Capture, MonkeyPatch
 from tests.support.sizes import IS_WHOLE
+from tests.support.spark import ENGINES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -129,7 +130,6 @@ class Ingests:
         return [sorted(engine.tuples(), key=str), *reports]
 
 
-ENGINES = ("local", "spark")
 on_both_engines = pytest.mark.parametrize("ingests", ENGINES, indirect=True)
 
 
@@ -367,7 +367,7 @@ def test_days_are_not_scattered_over_all_files(
         assert len(list(day.glob("*.parquet"))) == 1
 
 
-@pytest.mark.parametrize("ingests", ["spark"], indirect=True)
+@pytest.mark.parametrize("ingests", ENGINES[1:], indirect=True)
 def test_table_that_only_spark_can_reach_is_kept_alike(
     spark: SparkSession, ingests: Ingests, monkeypatch: MonkeyPatch
 ) -> None:
@@ -399,7 +399,8 @@ def test_table_that_only_spark_can_reach_is_kept_alike(
     ]  # fmt: skip
     assert read_newest(ingests.table) == opened.commit
     with pytest.raises(JobError, match="another ingest added commit 2"):
-        create_commit(storage.open_storage(spark, ""), str(ingests.table), opened.commit, None)
+        other = replace(opened.commit, salt=1)
+        create_commit(storage.open_storage(spark, ""), str(ingests.table), other, None)
     monkeypatch.undo()
     ingests.log(c__log=text_of(EVENTS[:1]))
     ingests.ingest()

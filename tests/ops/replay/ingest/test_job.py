@@ -28,6 +28,7 @@ from authorizerd.replay.plans import IngestPlan, LineLayout
 from authorizerd.replay.spark.errors import JobError
 from tests.ops.replay import recorded_events
 from tests.ops.replay.ingest.delta_reader import read_delta
+from tests.support.spark import ENGINES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,7 +64,7 @@ def refuse(spark: SparkSession | None, out: Path, *inputs: Path) -> None:
     assert run(spark, IngestPlan(inputs=tuple(map(str, inputs)), out=str(out))) == 1
 
 
-@pytest.fixture(params=["local", "spark"])
+@pytest.fixture(params=ENGINES)
 def engine(request: pytest.FixtureRequest) -> SparkSession | None:
     """Return the session on which logs are read; None for a run without Spark."""
     return request.getfixturevalue("spark") if request.param == "spark" else None
