@@ -398,8 +398,8 @@ def test_table_that_only_spark_can_reach_is_kept_alike(
         "commits", "events", "ingest.json", "set_aside", "tuples",
     ]  # fmt: skip
     assert read_newest(ingests.table) == opened.commit
+    other = replace(opened.commit, salt=1)
     with pytest.raises(JobError, match="another ingest added commit 2"):
-        other = replace(opened.commit, salt=1)
         create_commit(storage.open_storage(spark, ""), str(ingests.table), other, None)
     monkeypatch.undo()
     ingests.log(c__log=text_of(EVENTS[:1]))
