@@ -26,13 +26,13 @@ from authorizerd.management.review.owners import read_owners
 from authorizerd.metadata.past.history import read_history
 from authorizerd.metadata.past.past_log import read_past
 from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
+from authorizerd.replay.errors import TrafficError
 from authorizerd.replay.ingest.options import (
     add_reading_arguments,
     add_recorded_group,
     check_reading_arguments,
     make_ingest_plan,
 )
-from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.local.traffic import LogEngine
 from authorizerd.replay.options import PathError, resolve_input, resolve_output
 from authorizerd.replay.recorded.tuples import Source

@@ -166,7 +166,7 @@ def compare_traffic(
     Unknown super users are judged by the ACLs alone, so that no change is missed.
     """
     # Imported here, because plans without recorded traffic do not need it.
-    from authorizerd.replay.local.errors import TrafficError
+    from authorizerd.replay.errors import TrafficError
     from authorizerd.replay.local.evidence import judge_traffic, read_report
     from authorizerd.replay.local.traffic import read_traffic
     from authorizerd.replay.plans import IngestPlan, LineLayout

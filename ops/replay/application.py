@@ -149,9 +149,9 @@ def run_plan(spark: SparkSession, plan: Plan) -> int:
     Raises:
         JobError: a session of Spark Connect cannot run the job, or ``out`` is not empty.
     """
+    from authorizerd.replay.errors import JobError
     from authorizerd.replay.plans import FollowPlan
     from authorizerd.replay.spark.description import describe
-    from authorizerd.replay.spark.errors import JobError
     from authorizerd.replay.spark.files import is_occupied, remove
     from authorizerd.replay.spark.progress import printing_progress
     from authorizerd.replay.spark.session import is_remote

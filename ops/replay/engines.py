@@ -15,8 +15,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from authorizerd.replay.errors import NeedsSparkError, TrafficError
 from authorizerd.replay.ingest.options import make_logs_plan
-from authorizerd.replay.local.errors import NeedsSparkError, TrafficError
 from authorizerd.replay.local.files import estimate_bytes, find_logs
 from authorizerd.replay.local.traffic import LogEngine
 from authorizerd.replay.messages import EXIT_DONE, MESSAGE

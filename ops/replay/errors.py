@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from authorizerd.acl.text.printable import escape_unprintable
+
+USE_SPARK: Final = (
+    "use Spark: run authorizerd replay ingest and authorizerd replay whatif, and pass its "
+    "whatif.json with --traffic-report"
+)
 
 
 class ReplayError(Exception):
@@ -37,3 +44,27 @@ class SubmissionError(ReplayError):
 
 class UsageError(ReplayError):
     """The record, or the dates of the ACLs, do not support a claim."""
+
+
+class JobError(ReplayError):
+    """Unusable input, or a cluster that cannot run the job."""
+
+
+class LoadError(ReplayError):
+    """A load cannot run, or its target does not answer as the protocol requires."""
+
+
+class SendingError(ReplayError):
+    """A load failed after its start, so it is unknown how much was sent."""
+
+
+class TrafficError(ReplayError):
+    """Recorded traffic cannot be evaluated; the text names the file."""
+
+
+class NeedsSparkError(TrafficError):
+    """Spark can evaluate this recorded traffic, but one process cannot; ``reason`` says why."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"{reason}: {USE_SPARK}")
+        self.reason = reason

@@ -11,10 +11,10 @@ import duckdb
 import pytest
 from msgspec.structs import replace
 
+from authorizerd.replay.errors import JobError
 from authorizerd.replay.ingest.commit import read_newest
 from authorizerd.replay.local.table import TableEngine
 from authorizerd.replay.plans import IngestPlan, WhatIfPlan
-from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.topics import Topic, parse_topic
 from authorizerd.replay.whatif import evaluation as whatif
 from authorizerd.replay.whatif.report import WhatIf, decode_whatif

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple, Protocol
 from msgspec.structs import replace
 
 from authorizerd.acl.audit.recorded.times import find_zone
+from authorizerd.replay.errors import JobError
 from authorizerd.replay.ingest.commit import (
     PARTS,
     Commit,
@@ -54,7 +55,6 @@ from authorizerd.replay.ingest.summary import Group, RunSummary, summarize
 from authorizerd.replay.messages import EXIT_DONE, EXIT_FAULT
 from authorizerd.replay.plain_files import Storage
 from authorizerd.replay.plans import IngestPlan, LineLayout
-from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.topics import Topic
 
 _FILES_NAMED_MAX: Final = 10

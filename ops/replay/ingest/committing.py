@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from authorizerd.replay.errors import JobError
 from authorizerd.replay.ingest.commit import (
     PARTS,
     SCHEMA_VERSION,
@@ -27,7 +28,6 @@ from authorizerd.replay.ingest.commit import (
 )
 from authorizerd.replay.ingest.report import add_up
 from authorizerd.replay.plain_files import TEXT_BYTES_MAX, HalfWrittenError, Storage, sync
-from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.text import encode_json
 
 COMMITS_KEPT: Final = 5

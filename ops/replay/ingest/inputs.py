@@ -14,9 +14,9 @@ from typing import Final
 
 import msgspec
 
+from authorizerd.replay.errors import JobError
 from authorizerd.replay.ingest.commit import Input
 from authorizerd.replay.ingest.parse.logs import UNSUPPORTED_SUFFIXES, find_suffix
-from authorizerd.replay.spark.errors import JobError
 
 TABLE_FILE: Final = re.compile(
     r"(?s)(.*?)/(?:commits/[0-9]{8}\.json(?:/[^/]*)?"

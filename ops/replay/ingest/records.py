@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from authorizerd.replay.spark.errors import JobError
+from authorizerd.replay.errors import JobError
 from authorizerd.replay.topics import Topic, parse_topic
 
 Offsets = Mapping[str, Mapping[int, int]]

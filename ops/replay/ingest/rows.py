@@ -17,13 +17,13 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import BooleanType, StringType, TimestampType
 
 from authorizerd.acl.audit.recorded.event import LINE_BYTES_MAX, UNKNOWN_LEVEL, Reason
+from authorizerd.replay.errors import JobError
 from authorizerd.replay.ingest.inputs import Inputs
 from authorizerd.replay.ingest.packed import packed_files, packed_rows
 from authorizerd.replay.ingest.parse.columns import SCHEMA, EventHasher, EventReader
 from authorizerd.replay.ingest.parse.logs import read_log
 from authorizerd.replay.ingest.schemas import EVENT_COLUMNS, ROWS_SCHEMA, describe_columns
 from authorizerd.replay.plans import LineLayout
-from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.listing import escape_glob
 
 _REQUIRED: Final = ("at", "allowed", "principal", "operation", "resource_type", "resource_name")

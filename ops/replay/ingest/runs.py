@@ -13,6 +13,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Observation, Row, SparkSession
 from pyspark.sql import functions as sql
 
+from authorizerd.replay.errors import JobError
 from authorizerd.replay.ingest.adding import TupleCount, Written
 from authorizerd.replay.ingest.commit import NO_ROWS, Commit, Content, Input, Run
 from authorizerd.replay.ingest.contents import First, add_digests
@@ -34,7 +35,6 @@ from authorizerd.replay.ingest.table import (
 )
 from authorizerd.replay.ingest.topics import find_records, read_new_rows
 from authorizerd.replay.plans import LineLayout
-from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.failures import SPARK_ERRORS
 from authorizerd.replay.spark.listing import escape_glob, list_files, local_path
 from authorizerd.replay.spark.storage import open_storage

@@ -13,6 +13,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
+from authorizerd.replay.errors import JobError
 from authorizerd.replay.ingest.commit import (
     Commit,
     Run,
@@ -23,7 +24,6 @@ from authorizerd.replay.ingest.commit import (
 from authorizerd.replay.ingest.delta import DataFile
 from authorizerd.replay.ingest.report import Ingested
 from authorizerd.replay.ingest.schemas import EVENTS_SCHEMA, TUPLES_SCHEMA
-from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.listing import PATH_NOT_FOUND, escape_glob
 from authorizerd.replay.spark.storage import open_storage
 from authorizerd.replay.text import format_time

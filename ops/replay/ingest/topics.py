@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
+from authorizerd.replay.errors import JobError
 from authorizerd.replay.ingest.records import (
     NewRecords,
     Offsets,
@@ -15,7 +16,6 @@ from authorizerd.replay.ingest.records import (
 )
 from authorizerd.replay.ingest.rows import parse_lines
 from authorizerd.replay.plans import LineLayout
-from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.failures import SPARK_ERRORS
 from authorizerd.replay.spark.topics import explain, find_ends, read_records
 from authorizerd.replay.topics import Topic

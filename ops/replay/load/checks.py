@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from authorizerd.replay.load.errors import LoadError
+from authorizerd.replay.errors import LoadError
 from authorizerd.replay.load.lanes.connection import parse_target
 from authorizerd.replay.load.plan.pacing import parse_profile
 from authorizerd.replay.load.surfaces import BATCH_MAX, HTTP, STREAM

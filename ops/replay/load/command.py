@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from authorizerd.replay.load.errors import LoadError
+from authorizerd.replay.errors import LoadError
 from authorizerd.replay.load.lanes.connection import connect
 from authorizerd.replay.load.lanes.processes import LaneProcesses
 from authorizerd.replay.load.running import run_load

@@ -22,9 +22,9 @@ from pyspark import BarrierTaskContext, SparkFiles, TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
+from authorizerd.replay.errors import LoadError
 from authorizerd.replay.ingest.table import open_table
 from authorizerd.replay.load.checks import check_plan
-from authorizerd.replay.load.errors import LoadError
 from authorizerd.replay.load.lanes.connection import TLS_FILES, connect
 from authorizerd.replay.load.lanes.driving import run_lane
 from authorizerd.replay.load.lanes.tally import LaneResult

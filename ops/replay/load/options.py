@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
+from authorizerd.replay.errors import LoadError
 from authorizerd.replay.load.checks import CHOICES, OPTIONS, check_plan
-from authorizerd.replay.load.errors import LoadError
 from authorizerd.replay.load.lanes.connection import TLS_FILES, new_context
 from authorizerd.replay.options import parse_path, resolve_input, resolve_output
 from authorizerd.replay.plans import LoadPlan

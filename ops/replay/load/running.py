@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
-from authorizerd.replay.load.errors import LoadError
+from authorizerd.replay.errors import LoadError
 from authorizerd.replay.load.lanes.tally import LaneResult
 from authorizerd.replay.load.plan.pacing import Schedule
 from authorizerd.replay.load.report import (

@@ -24,8 +24,8 @@ from authorizerd.protocol.decisions.stream import (
 )
 from authorizerd.protocol.framing import frame
 from authorizerd.protocol.kafka.error_codes import ErrorCode
+from authorizerd.replay.errors import LoadError
 from authorizerd.replay.judging.asking import unasked_reason
-from authorizerd.replay.load.errors import LoadError
 
 STREAM: Final = "stream"
 HTTP: Final = "http"

@@ -20,7 +20,7 @@ from typing import Final
 
 import msgspec
 
-from authorizerd.replay.load.errors import LoadError
+from authorizerd.replay.errors import LoadError
 
 PERCENTILES: Final = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99.9": 99.9, "max": 100.0}
 RATE: Final = "rate"

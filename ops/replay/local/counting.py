@@ -21,16 +21,16 @@ import pyarrow.compute as pc
 
 from authorizerd.acl.audit.recorded.event import Reason
 from authorizerd.management.plan.traffic import TrafficFile
+from authorizerd.replay.errors import NeedsSparkError, TrafficError
 from authorizerd.replay.ingest.parse.columns import EventReader, split_blocks
 from authorizerd.replay.ingest.parse.logs import DamagedArchiveError
 from authorizerd.replay.ingest.report import Ingested, count_lines
-from authorizerd.replay.local.errors import NeedsSparkError, TrafficError
 from authorizerd.replay.local.files import LogReader
 from authorizerd.replay.local.parts import Part, plan_tasks
-from authorizerd.replay.local.processes import CORES, do_tasks
 from authorizerd.replay.local.sums import TextSums, merge_parts, select_parts
 from authorizerd.replay.local.table import TUPLES_MAX, list_tuples
 from authorizerd.replay.plans import IngestPlan, LineLayout
+from authorizerd.replay.processes import CORES, do_tasks
 from authorizerd.replay.recorded.tuples import RecordedTuple
 
 

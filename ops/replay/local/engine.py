@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from authorizerd.replay.local.errors import TrafficError
+from authorizerd.replay.errors import TrafficError
 from authorizerd.replay.text import write_file
 
 

@@ -29,13 +29,13 @@ from authorizerd.management.plan.traffic import (
 )
 from authorizerd.metadata.bounded_file import read_file
 from authorizerd.replay.acl_set import digest_of
+from authorizerd.replay.errors import TrafficError
 from authorizerd.replay.ingest.logs import describe_stopped
 from authorizerd.replay.ingest.report import NO_LINE_FIELD, Ingested, lacks_field
 from authorizerd.replay.judging.asking import RESOURCE_TYPE_CODES
 from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.judging.report import Count, JudgedBy, name_releases
 from authorizerd.replay.local.causes import ChangedAcls
-from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.local.traffic import Traffic
 from authorizerd.replay.recorded.agreement import describe_contradiction, find_judged
 from authorizerd.replay.recorded.rows import LocalRows, by_frequency

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from authorizerd.management.plan.traffic import TrafficFile
+from authorizerd.replay.errors import NeedsSparkError, TrafficError
 from authorizerd.replay.ingest.local_files import find_files, needs_hadoop
 from authorizerd.replay.ingest.parse.logs import (
     BLOCK_BYTES,
@@ -29,7 +30,6 @@ from authorizerd.replay.ingest.parse.logs import (
     find_suffix,
     read_log,
 )
-from authorizerd.replay.local.errors import NeedsSparkError, TrafficError
 from authorizerd.replay.options import is_uri
 
 FILES_MAX: Final = 10_000

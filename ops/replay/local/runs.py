@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import dataset, parquet
 
+from authorizerd.replay.errors import JobError, NeedsSparkError
 from authorizerd.replay.ingest.adding import TupleCount, Written, add
 from authorizerd.replay.ingest.commit import Commit, Content, Input, Run, TableError
 from authorizerd.replay.ingest.contents import First
@@ -24,9 +25,7 @@ from authorizerd.replay.ingest.local_files import find_files, needs_hadoop
 from authorizerd.replay.ingest.parse.hashes import RowHashes, halve
 from authorizerd.replay.ingest.records import NewRecords, Offsets
 from authorizerd.replay.ingest.summary import BLANK, Group, group_of_level, merge_groups
-from authorizerd.replay.local.errors import NeedsSparkError
 from authorizerd.replay.local.parts import plan_tasks
-from authorizerd.replay.local.processes import CORES, do_tasks
 from authorizerd.replay.local.sums import merge_parts, split_tuples, sum_file
 from authorizerd.replay.local.table import find_events, list_events, read_tuples
 from authorizerd.replay.local.writing import (
@@ -44,7 +43,7 @@ from authorizerd.replay.local.writing import (
 from authorizerd.replay.options import is_uri
 from authorizerd.replay.plain_files import LocalFiles
 from authorizerd.replay.plans import IngestPlan, LineLayout
-from authorizerd.replay.spark.errors import JobError
+from authorizerd.replay.processes import CORES, do_tasks
 from authorizerd.replay.topics import Topic
 
 _FILE: Final = "file:"

@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 import pyarrow as pa
 from pyarrow import parquet
 
+from authorizerd.replay.errors import NeedsSparkError, TrafficError
 from authorizerd.replay.ingest.commit import (
     Commit,
     Run,
@@ -25,7 +26,6 @@ from authorizerd.replay.ingest.commit import (
 from authorizerd.replay.ingest.report import Ingested
 from authorizerd.replay.judging.index import collector_off
 from authorizerd.replay.local.engine import LocalEngine
-from authorizerd.replay.local.errors import NeedsSparkError, TrafficError
 from authorizerd.replay.local.sums import TUPLES, merge_parts, sum_file
 from authorizerd.replay.recorded.arrow import BatchRows, make_batch, read_rows
 from authorizerd.replay.recorded.rows import Find, LocalRows, Row, Rows, by_frequency

@@ -25,6 +25,7 @@ from authorizerd.acl.audit.caller import is_sampled
 from authorizerd.acl.audit.recorded.event import Event, LineFormat, Reason
 from authorizerd.acl.audit.recorded.line import parse_line
 from authorizerd.acl.audit.recorded.times import find_zone
+from authorizerd.replay.errors import NeedsSparkError
 from authorizerd.replay.ingest.parse.beginnings import (
     CONTAINER,
     JSON_HEAD,
@@ -35,7 +36,6 @@ from authorizerd.replay.ingest.parse.beginnings import (
     SECOND,
     parse_second,
 )
-from authorizerd.replay.local.errors import NeedsSparkError
 from authorizerd.replay.plans import LineLayout
 
 V = TypeVar("V")

@@ -19,6 +19,7 @@ import msgspec
 from authorizerd.acl.audit.recorded.event import Reason
 from authorizerd.acl.audit.recorded.times import find_zone
 from authorizerd.management.plan.traffic import TrafficFile
+from authorizerd.replay.errors import TrafficError
 from authorizerd.replay.ingest.logs import merge_logs
 from authorizerd.replay.ingest.parse.logs import DamagedArchiveError
 from authorizerd.replay.ingest.report import (
@@ -31,7 +32,6 @@ from authorizerd.replay.ingest.report import (
 )
 from authorizerd.replay.judging.index import collector_off
 from authorizerd.replay.local.engine import LocalEngine
-from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.local.files import LogReader, find_copies, find_logs
 from authorizerd.replay.local.tallies import Counted, Summand, Tallies, Tally
 from authorizerd.replay.messages import MESSAGE

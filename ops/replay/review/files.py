@@ -14,7 +14,7 @@ from typing import Final
 from authorizerd.acl.notes import is_note
 from authorizerd.management.plan.state import digest_acls
 from authorizerd.management.review.sheet import write_sheet
-from authorizerd.replay.local.errors import TrafficError
+from authorizerd.replay.errors import TrafficError
 from authorizerd.replay.report.rendering import render_page
 from authorizerd.replay.review.evidence import Evidence
 from authorizerd.replay.review.findings import Group, Page, Reviewed, assess

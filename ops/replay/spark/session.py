@@ -11,7 +11,7 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 import authorizerd
-from authorizerd.replay.spark.errors import JobError
+from authorizerd.replay.errors import JobError
 
 SETTINGS: Final = {
     "spark.sql.session.timeZone": "UTC",

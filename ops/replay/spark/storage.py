@@ -15,6 +15,7 @@ import msgspec
 import pyarrow
 from pyspark.sql import SparkSession
 
+from authorizerd.replay.errors import JobError
 from authorizerd.replay.plain_files import (
     FILE_URI,
     HalfWrittenError,
@@ -25,7 +26,6 @@ from authorizerd.replay.plain_files import (
     find_part,
     name_aside,
 )
-from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.failures import SPARK_ERRORS
 from authorizerd.replay.spark.listing import escape_glob, list_files, local_path, naming
 from authorizerd.replay.spark.session import is_remote

@@ -13,7 +13,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
-from authorizerd.replay.spark.errors import JobError
+from authorizerd.replay.errors import JobError
 from authorizerd.replay.spark.failures import one_line
 from authorizerd.replay.topics import Topic
 

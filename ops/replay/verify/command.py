@@ -24,7 +24,7 @@ from authorizerd.acl.releases import Release
 from authorizerd.acl.text.printable import escape_json, escape_unprintable
 from authorizerd.cli.program.flag_values import parse_count, parse_duration, parse_ratio
 from authorizerd.image.errors import ChangeError
-from authorizerd.replay.errors import AclSourceError
+from authorizerd.replay.errors import AclSourceError, NeedsSparkError, TrafficError
 from authorizerd.replay.ingest.options import (
     add_engine_argument,
     add_reading_arguments,
@@ -32,7 +32,6 @@ from authorizerd.replay.ingest.options import (
 )
 from authorizerd.replay.ingest.report import DAMAGED, Ingested, why_not_accepted
 from authorizerd.replay.judging.index import collector_off
-from authorizerd.replay.local.errors import NeedsSparkError, TrafficError
 from authorizerd.replay.local.tallies import Part, Summand
 from authorizerd.replay.local.traffic import count_logs, leave_out_copies, sum_lines
 from authorizerd.replay.messages import EXIT_DENIED, EXIT_DONE, EXIT_NO_EVIDENCE

@@ -15,6 +15,7 @@ import msgspec
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
+from authorizerd.replay.errors import JobError
 from authorizerd.replay.ingest.inputs import sort_inputs
 from authorizerd.replay.ingest.packed import packed_files, packed_rows
 from authorizerd.replay.ingest.parse.logs import DamagedArchiveError, read_log
@@ -26,7 +27,6 @@ from authorizerd.replay.plans import IngestPlan, VerifyPlan
 from authorizerd.replay.recorded.arrow import make_batch, schema_of
 from authorizerd.replay.recorded.spark import SparkRows
 from authorizerd.replay.spark.description import describe
-from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.topics import read_records
 from authorizerd.replay.text import write_file
 from authorizerd.replay.topics import BEFORE_OFFSET

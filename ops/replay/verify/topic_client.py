@@ -32,7 +32,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from authorizerd.config.tls import TlsSettings
 from authorizerd.kafka_client.client import ClientSettings
-from authorizerd.replay.local.errors import TrafficError
+from authorizerd.replay.errors import TrafficError
 from authorizerd.replay.topics import Topic
 from authorizerd.tls.errors import StoreError
 from authorizerd.tls.material import read_material

@@ -12,7 +12,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from authorizerd.replay.local.errors import TrafficError
+from authorizerd.replay.errors import TrafficError
 from authorizerd.replay.local.tallies import Tallies
 from authorizerd.replay.topics import Topic, name_partition
 

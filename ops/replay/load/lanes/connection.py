@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.replay.load.errors import LoadError
+from authorizerd.replay.errors import LoadError
 from authorizerd.replay.load.surfaces import HTTP, STREAM, SURFACES, Answer, Surface, check_welcome
 from authorizerd.replay.plans import LoadPlan
 

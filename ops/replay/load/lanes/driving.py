@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from authorizerd.replay.load.errors import LoadError
+from authorizerd.replay.errors import LoadError
 from authorizerd.replay.load.lanes.connection import SocketLine, connect
 from authorizerd.replay.load.lanes.lane import Lane
 from authorizerd.replay.load.lanes.tally import LaneResult, Tally

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import Final, Protocol
 
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.replay.load.errors import LoadError
+from authorizerd.replay.errors import LoadError
 from authorizerd.replay.load.lanes.connection import reason_of
 from authorizerd.replay.load.lanes.tally import Sent, Tally
 from authorizerd.replay.load.plan.frames import Frame

@@ -6,21 +6,20 @@ process, which ends the lanes.
 
 from __future__ import annotations
 
-import os
 import signal
-import threading
 from collections.abc import Iterable
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from authorizerd.replay.load.errors import LoadError, SendingError
+from authorizerd.replay.errors import LoadError, SendingError
 from authorizerd.replay.load.lanes.driving import run_lane
 from authorizerd.replay.load.lanes.tally import LaneResult
 from authorizerd.replay.load.plan.pacing import Schedule
 from authorizerd.replay.plans import LoadPlan
+from authorizerd.replay.processes import end_with_parent
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -101,7 +100,7 @@ class LaneProcesses:
 
 
 def _work(plan: LoadPlan, lane: int, pipe: Connection) -> None:
-    threading.Thread(target=_end_with_command, daemon=True).start()
+    end_with_parent()
     schedule = pipe.recv()
 
     def gather(text: str) -> list[str]:
@@ -111,10 +110,3 @@ def _work(plan: LoadPlan, lane: int, pipe: Connection) -> None:
 
     result = run_lane(plan, schedule, lane, iter(pipe.recv, None), gather)
     pipe.send(msgspec.msgpack.encode(result))
-
-
-def _end_with_command() -> None:
-    command = parent_process()
-    assert command is not None, "only called in a lane's process"
-    command.join()
-    os._exit(1)

@@ -21,9 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
+from authorizerd.replay.errors import LoadError
 from authorizerd.replay.ingest.commit import TableError, check_complete, read_newest
 from authorizerd.replay.judging.index import collector_off
-from authorizerd.replay.load.errors import LoadError
 from authorizerd.replay.load.plan.frames import read_batches, temporary_file, write_batches
 from authorizerd.replay.load.plan.pacing import Schedule, make_schedule
 from authorizerd.replay.load.surfaces import SURFACES, RecordedQuestion, reason_not_asked

@@ -13,8 +13,8 @@ from authorizerd.acl.releases import Release
 from authorizerd.cli.program.ending import set_at_signals
 from authorizerd.cli.program.flag_values import parse_address
 from authorizerd.config.endpoints import HttpEndpoint
+from authorizerd.replay.errors import TrafficError
 from authorizerd.replay.ingest.options import make_ingest_plan
-from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.local.tallies import Tallies
 from authorizerd.replay.messages import EXIT_DONE
 from authorizerd.replay.topics import SCHEME

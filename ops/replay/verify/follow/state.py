@@ -18,8 +18,7 @@ import msgspec
 from authorizerd.metadata.meta_properties import write_whole
 from authorizerd.metadata.storage import DISK, Storage
 from authorizerd.protocol.verification import Findings, StateError, decode_findings
-from authorizerd.replay.errors import AclSourceError
-from authorizerd.replay.local.errors import TrafficError
+from authorizerd.replay.errors import AclSourceError, TrafficError
 
 _OWN_FILE: Final = 0o640
 _REMEDY: Final = (

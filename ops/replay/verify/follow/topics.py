@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from authorizerd.replay.local.errors import TrafficError
+from authorizerd.replay.errors import TrafficError
 from authorizerd.replay.topics import name_partition
 from authorizerd.replay.verify.follow.state import PartitionPosition, State
 from authorizerd.replay.verify.follow.waiting import FindTime, FollowedLog, Line

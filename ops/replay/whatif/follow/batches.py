@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sql
 
+from authorizerd.replay.errors import JobError
 from authorizerd.replay.ingest.commit import NO_ROWS, Commit
 from authorizerd.replay.ingest.committing import create_commit, find_table, remove_unneeded
 from authorizerd.replay.ingest.logs import merge_logs
@@ -30,7 +31,6 @@ from authorizerd.replay.ingest.sums import split_tuples, sum_tuples
 from authorizerd.replay.ingest.table import Table, open_table
 from authorizerd.replay.plans import FollowPlan
 from authorizerd.replay.recorded.spark import SparkEngine
-from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.failures import SPARK_ERRORS
 from authorizerd.replay.spark.files import is_occupied, remove, write_text
 from authorizerd.replay.spark.listing import escape_glob, local_path

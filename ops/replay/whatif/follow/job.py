@@ -20,11 +20,11 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from authorizerd.replay.errors import JobError
 from authorizerd.replay.ingest.report import why_not_accepted
 from authorizerd.replay.messages import STOP_FILE
 from authorizerd.replay.plans import FollowPlan
 from authorizerd.replay.spark.driver_output import trace
-from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.files import read_text
 from authorizerd.replay.spark.topics import explain, stream_records
 from authorizerd.replay.whatif.evaluation import print_summary

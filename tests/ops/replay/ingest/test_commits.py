@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from authorizerd.replay.errors import JobError
 from authorizerd.replay.ingest import committing, report
 from authorizerd.replay.ingest.commit import (
     Commit,
@@ -26,7 +27,6 @@ from authorizerd.replay.ingest.commit import (
 )
 from authorizerd.replay.ingest.committing import create_commit, find_table
 from authorizerd.replay.plain_files import LocalFiles
-from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.text import encode_json
 
 NOTHING = report.Ingested(

@@ -14,17 +14,18 @@ import duckdb
 import pytest
 from msgspec.structs import replace
 
+from authorizerd.replay import processes
+from authorizerd.replay.errors import JobError
 from authorizerd.replay.ingest import adding
 from authorizerd.replay.ingest.commit import Run, list_commits, read_newest
 from authorizerd.replay.ingest.committing import create_commit, remove_unneeded
 from authorizerd.replay.ingest.report import decode_ingested
-from authorizerd.replay.local import parts, processes
+from authorizerd.replay.local import parts
 from authorizerd.replay.local.runs import ingest
 from authorizerd.replay.local.table import TableEngine
 from authorizerd.replay.plain_files import LocalFiles
 from authorizerd.replay.plans import IngestPlan, UsagePlan, WhatIfPlan
 from authorizerd.replay.recorded import agreement
-from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.usage import evaluation as usage
 from authorizerd.replay.whatif import evaluation as whatif
 from tests.ops.replay.acl_sets import acl_set_of, topic_read

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from authorizerd.replay.errors import JobError
 from authorizerd.replay.ingest.commit import NO_ROWS, Content, Digest, Input
 from authorizerd.replay.ingest.contents import ALL, First, add_digests, match_contents, split_hash
 from authorizerd.replay.ingest.inputs import check_sources
 from authorizerd.replay.local.runs import find_inputs
-from authorizerd.replay.spark.errors import JobError
 
 
 def test_directory_above_is_listed(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ import pytest
 
 from authorizerd.acl.audit.recorded.event import Event, Reason
 from authorizerd.acl.audit.recorded.line import parse_line
+from authorizerd.replay.errors import JobError
 from authorizerd.replay.ingest.adding import TupleCount
 from authorizerd.replay.ingest.commit import Commit, Input
 from authorizerd.replay.ingest.report import Ingested, decode_ingested
@@ -25,7 +26,6 @@ from authorizerd.replay.local import parts
 from authorizerd.replay.local.runs import LocalRuns
 from authorizerd.replay.local.runs import ingest as ingest_here
 from authorizerd.replay.plans import IngestPlan, LineLayout
-from authorizerd.replay.spark.errors import JobError
 from tests.ops.replay import recorded_events
 from tests.ops.replay.ingest.delta_reader import read_delta
 from tests.support.spark import ENGINES

@@ -15,6 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 from authorizerd.replay.acl_set import AclSet, digest_of
+from authorizerd.replay.errors import JobError
 from authorizerd.replay.ingest.commit import (
     encode_commit,
     name_commit,
@@ -22,7 +23,6 @@ from authorizerd.replay.ingest.commit import (
 )
 from authorizerd.replay.ingest.records import NewRecords, check_continues, find_recorded
 from authorizerd.replay.plans import IngestPlan, LoadPlan, UsagePlan, WhatIfPlan
-from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.topics import Topic, parse_topic
 from tests.ops.replay.recorded_events import RUN, START, Event, damage_rows, write_events
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from authorizerd.replay import cli
+from authorizerd.replay.errors import LoadError, SendingError
 from authorizerd.replay.load import command
 from authorizerd.replay.load.command import run_here
-from authorizerd.replay.load.errors import LoadError, SendingError
 from authorizerd.replay.load.lanes.processes import LaneProcesses
 from authorizerd.replay.load.plan import ordering
 from authorizerd.replay.plans import LoadPlan, Plan

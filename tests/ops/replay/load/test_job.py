@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from authorizerd.replay.errors import LoadError
 from authorizerd.replay.load.command import run_here
-from authorizerd.replay.load.errors import LoadError
 from authorizerd.replay.plans import LoadPlan
 from tests.ops.replay.load.lanes.target_server import target_server
 from tests.ops.replay.load.recorded_load import events_of, load

@@ -10,9 +10,9 @@ from cryptography.hazmat.primitives import serialization
 from hypothesis import given
 from hypothesis import strategies as st
 
+from authorizerd.replay.errors import LoadError
 from authorizerd.replay.load import options
 from authorizerd.replay.load.checks import check_plan
-from authorizerd.replay.load.errors import LoadError
 from authorizerd.replay.load.thresholds import judge, parse_thresholds
 from authorizerd.replay.options import PathError
 from authorizerd.replay.plans import LoadPlan, decode_plan, encode_plan

@@ -26,10 +26,10 @@ from authorizerd.cli.main import main as authorizerd
 from authorizerd.management.formats.listing import format_acls
 from authorizerd.management.plan.document import decode_plan
 from authorizerd.replay.acls.reading import read_acl_source
+from authorizerd.replay.errors import TrafficError
 from authorizerd.replay.ingest.parse.logs import DamagedArchiveError
 from authorizerd.replay.ingest.report import decode_ingested
 from authorizerd.replay.local import files as files_module
-from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.local.files import LogReader, find_copies, find_logs
 from authorizerd.replay.local.traffic import LogEngine, read_traffic
 from authorizerd.replay.plans import IngestPlan, WhatIfPlan

@@ -17,13 +17,13 @@ from authorizerd.acl.decision import is_allowed
 from authorizerd.acl.model import Acl, Operation, Question, ResourceType
 from authorizerd.acl.releases import Release
 from authorizerd.acl.text.named_acl import parse_acl
+from authorizerd.replay.errors import TrafficError
 from authorizerd.replay.ingest.parse import columns as columns_module
 from authorizerd.replay.ingest.parse.beginnings import parse_second
 from authorizerd.replay.ingest.parse.columns import EventReader
 from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.local import tallies as tallies_module
 from authorizerd.replay.local.causes import OF_RESOURCE_MAX, ChangedAcls
-from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.local.tallies import Part, Summand, Tallies
 from authorizerd.replay.whatif.report import Detail
 from tests.acl.audit.recorded.hostile_lines import (

@@ -13,10 +13,9 @@ from msgspec.structs import replace
 from authorizerd.acl.model import Acl
 from authorizerd.acl.text.named_acl import parse_acl
 from authorizerd.management.plan.traffic import TrafficChange, TrafficCount, TrafficEvidence
-from authorizerd.replay.errors import UsageError
+from authorizerd.replay.errors import NeedsSparkError, TrafficError, UsageError
 from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.local import table
-from authorizerd.replay.local.errors import NeedsSparkError, TrafficError
 from authorizerd.replay.local.evidence import judge_traffic
 from authorizerd.replay.local.table import TableEngine
 from authorizerd.replay.local.tallies import Tallies

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from authorizerd.replay import application
 from authorizerd.replay.acl_set import AclSet, digest_of
+from authorizerd.replay.errors import JobError
 from authorizerd.replay.plans import UsagePlan
 from authorizerd.replay.spark.driver_output import MessageStream, trace, trace_warning
-from authorizerd.replay.spark.errors import JobError
 from tests.support.fixture_types import Capture, MonkeyPatch
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark.errors import AnalysisException, PythonException, StreamingQueryException
 
-from authorizerd.replay.spark.errors import JobError
+from authorizerd.replay.errors import JobError
 from authorizerd.replay.spark.failures import ADD_S3, CHARACTERS_MAX, is_named, one_line
 
 IN_A_WORKER = """Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times:
@@ -30,7 +30,7 @@ NOT_IMPORTED = (
 STREAM_FAILED = "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: "
 OWN = (
     "a new Java object:\nTraceback (most recent call last):\n  File 'x'\n"
-    "authorizerd.replay.spark.errors.JobError: too many: 7\n"
+    "authorizerd.replay.errors.JobError: too many: 7\n"
 )
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from authorizerd.replay.errors import JobError
 from authorizerd.replay.plain_files import LocalFiles, Storage
-from authorizerd.replay.spark.errors import JobError
 from tests.ops.replay.sessions import session_on
 
 if TYPE_CHECKING:

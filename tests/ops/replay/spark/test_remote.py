@@ -11,10 +11,10 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from authorizerd.replay import application
 from authorizerd.replay.acl_set import AclSet, digest_of
+from authorizerd.replay.errors import JobError
 from authorizerd.replay.jobs import JOBS
 from authorizerd.replay.plans import FollowPlan, IngestPlan, WhatIfPlan
 from authorizerd.replay.spark.description import describe
-from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.progress import printing_progress
 from authorizerd.replay.spark.session import is_local, is_remote, send_code
 from authorizerd.replay.topics import Topic

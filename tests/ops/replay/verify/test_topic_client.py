@@ -11,7 +11,7 @@ import pytest
 
 from authorizerd.cli.broker_acls import read_client_settings
 from authorizerd.kafka_client.client import ClientSettings
-from authorizerd.replay.local.errors import TrafficError
+from authorizerd.replay.errors import TrafficError
 from authorizerd.replay.topics import parse_topic
 from authorizerd.replay.verify import topic_client
 from authorizerd.replay.verify.topic_client import Reading, TopicClient

@@ -21,7 +21,7 @@ from authorizerd.protocol.decisions.stream import (
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.framing import frame
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from authorizerd.replay.load.errors import LoadError
+from authorizerd.replay.errors import LoadError
 from authorizerd.replay.load.lanes.connection import SocketLine, connect
 from authorizerd.replay.load.surfaces import (
     Answer,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.replay.load.errors import LoadError
+from authorizerd.replay.errors import LoadError
 from authorizerd.replay.load.lanes.driving import Arrival, agree_on_start, drive
 from authorizerd.replay.load.lanes.tally import (
     RELATIVE_ERROR,

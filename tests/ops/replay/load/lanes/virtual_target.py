@@ -10,7 +10,7 @@ from authorizerd.protocol.decisions.stream import (
     encode_hello,
 )
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from authorizerd.replay.load.errors import LoadError
+from authorizerd.replay.errors import LoadError
 from authorizerd.replay.load.lanes.lane import Lane
 from authorizerd.replay.load.lanes.tally import LaneResult, Tally
 from authorizerd.replay.load.plan.frames import Frame, LaneDigest, TimedQuestion, frames_of

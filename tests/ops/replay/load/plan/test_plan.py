@@ -19,7 +19,7 @@ from authorizerd.protocol.decisions.stream import (
     Ask,
     StreamServerConnection,
 )
-from authorizerd.replay.load.errors import LoadError
+from authorizerd.replay.errors import LoadError
 from authorizerd.replay.load.plan import ordering
 from authorizerd.replay.load.plan.frames import (
     Frame,

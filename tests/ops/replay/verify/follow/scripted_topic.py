@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from authorizerd.replay.local.errors import TrafficError
+from authorizerd.replay.errors import TrafficError
 from authorizerd.replay.topics import Topic
 from authorizerd.replay.verify.topic_client import Description, Reading, Record, TopicClient
 

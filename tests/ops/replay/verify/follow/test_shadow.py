@@ -19,8 +19,7 @@ from authorizerd.config.endpoints import HttpEndpoint
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
 from authorizerd.protocol.records.metadata import MetadataRecord
 from authorizerd.protocol.verification import Cause, Counts
-from authorizerd.replay.errors import AclSourceError
-from authorizerd.replay.local.errors import TrafficError
+from authorizerd.replay.errors import AclSourceError, TrafficError
 from authorizerd.replay.verify.follow import files, history, shadow
 from authorizerd.replay.verify.follow.contact import Contact, ask_contact
 from authorizerd.replay.verify.follow.history import HistoryFollower

@@ -10,7 +10,7 @@ import pytest
 
 from authorizerd.acl.decision import MatchingAcl
 from authorizerd.protocol.verification import Counts
-from authorizerd.replay.local.errors import TrafficError
+from authorizerd.replay.errors import TrafficError
 from authorizerd.replay.verify.follow import topics
 from authorizerd.replay.verify.follow.contact import Contact
 from tests.ops.replay.verify.follow import rotated_logs

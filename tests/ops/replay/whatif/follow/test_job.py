@@ -12,11 +12,11 @@ import pytest
 from msgspec.structs import replace
 
 from authorizerd.replay.acl_set import AclSet, digest_of
+from authorizerd.replay.errors import JobError
 from authorizerd.replay.ingest.commit import Commit, read_newest
 from authorizerd.replay.ingest.report import add_up
 from authorizerd.replay.judging.report import JudgedBy
 from authorizerd.replay.plans import FollowPlan, IngestPlan, WhatIfPlan
-from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.topics import Topic
 from authorizerd.replay.whatif.follow.announcing import Announcer
 from authorizerd.replay.whatif.report import Changed, Detail, PrincipalCount, ResourceCount, WhatIf

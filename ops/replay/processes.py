@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context, parent_process
-from multiprocessing.connection import wait
 from typing import Final, TypeVar
 
-from authorizerd.replay.local.errors import TrafficError
+from authorizerd.replay.errors import TrafficError
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -52,12 +51,16 @@ def _begin() -> None:
 
     # Arrow's own pool returns memory to the system so often that this takes a tenth of the time.
     pyarrow.set_memory_pool(pyarrow.system_memory_pool())
+    end_with_parent()
+
+
+def end_with_parent() -> None:
+    """Let this process end as soon as the one that started it has ended, even by a kill."""
     parent = parent_process()
     assert parent is not None, "it runs in a child"
-    sentinel = parent.sentinel
 
     def wait_for_end() -> None:
-        wait([sentinel])
+        parent.join()
         os._exit(1)
 
     threading.Thread(target=wait_for_end, daemon=True).start()
