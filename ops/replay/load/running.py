@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 from msgspec.structs import replace
 
+from authorizerd.acl.model import Operation, ResourceType
+from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.replay.errors import LoadError
-from authorizerd.replay.load.lanes.tally import LaneResult
+from authorizerd.replay.load.lanes.tally import LaneResult, Mismatch
 from authorizerd.replay.load.plan.pacing import Schedule
 from authorizerd.replay.load.report import (
     PERCENTILE_FIELDS,
@@ -71,17 +74,18 @@ def summary_lines(report: LoadReport) -> Iterator[str]:
     """Yield the plan and the results of a run."""
     plan = report.plan
     yield (
-        f"run {report.run_id}: {plan.questions} questions in {plan.frames} frames on "
-        f"{len(plan.lanes)} lanes, {plan.planned_s:.3f} s, plan {plan.hash}"
+        f"run {report.run_id}: {format_count(plan.questions, 'question')} in "
+        f"{format_count(plan.frames, 'frame')} on {format_count(len(plan.lanes), 'lane')}, "
+        f"{plan.planned_s:.3f} s, plan {plan.hash}"
     )
     for reason, events in plan.not_asked.items():
         yield f"not asked: {format_count(events, 'event')}: {reason}"
     if report.latency is None:
         return
     yield (
-        f"sent {report.sent}, answered {report.answered}, mismatches {report.mismatches}, "
-        f"errors {sum(report.errors.values())}, unanswered {report.unanswered}, "
-        f"dropped {report.dropped}, late {report.late}, not sent {report.not_sent}"
+        f"sent {report.sent:,}, answered {report.answered:,}, mismatches {report.mismatches:,}, "
+        f"errors {sum(report.errors.values()):,}, unanswered {report.unanswered:,}, "
+        f"dropped {report.dropped:,}, late {report.late:,}, not sent {report.not_sent:,}"
     )
     for error, count in report.errors.items():
         yield f"error {error}: {format_count(count, 'question')}"
@@ -91,14 +95,11 @@ def summary_lines(report: LoadReport) -> Iterator[str]:
     yield f"send lag  {_latency(report.latency.send_lag)}"
     if report.settings.reconnect_s is not None:
         yield (
-            f"reconnects {report.reconnects}, longest outage {report.longest_outage_s:.3f} s, "
-            f"answers lost and asked again {report.lost}"
+            f"reconnects {report.reconnects:,}, longest outage {report.longest_outage_s:.3f} s, "
+            f"answers lost and asked again {report.lost:,}"
         )
-    for mismatch in report.first_mismatches[:_MISMATCHES_SHOWN]:
-        recorded, answered = (
-            "allowed" if allowed else "denied" for allowed in (mismatch.recorded, mismatch.answered)
-        )
-        yield f"mismatch: {mismatch.question}: recorded {recorded}, answered {answered}"
+    shown = dict.fromkeys(map(_mismatch, report.first_mismatches))  # a loop repeats questions
+    yield from islice(shown, _MISMATCHES_SHOWN)
 
 
 def fault_lines(report: LoadReport) -> Iterator[str]:
@@ -112,8 +113,21 @@ def fault_lines(report: LoadReport) -> Iterator[str]:
             yield f"threshold {verdict.threshold} failed: measured {verdict.measured_text}"
 
 
+def _mismatch(one: Mismatch) -> str:
+    principal, host, operation, kind, name = one.question
+    if isinstance(operation, int) and isinstance(kind, int):  # over HTTP, they are names
+        operation, kind = Operation(operation).name, ResourceType(kind).name
+    recorded, answered = (
+        "allowed" if is_allowed else "denied" for is_allowed in (one.recorded, one.answered)
+    )
+    return escape_unprintable(
+        f"mismatch: {principal} {operation} {kind} {name} from "
+        f"{'an unknown host' if host is None else host}: recorded {recorded}, answered {answered}"
+    )
+
+
 def _rate(per_s: float | None) -> str:
-    return "-" if per_s is None else f"{per_s:.0f}/s"
+    return "-" if per_s is None else f"{per_s:,.0f}/s"
 
 
 def _latency(of: Percentiles) -> str:

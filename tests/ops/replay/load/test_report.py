@@ -111,7 +111,9 @@ def test_differing_answers_are_counted_and_listed() -> None:
     assert first.question == ["User:a", None, 3, 2, "orders"]
     assert (first.recorded, first.answered, first.offset) == (True, False, 9)
     assert exit_code(report) == 3
-    assert any(line.startswith("mismatch: ['User:a'") for line in summary_lines(report))
+    shown = [line for line in summary_lines(report) if line.startswith("mismatch: ")]
+    request = "User:a READ TOPIC orders from an unknown host"
+    assert shown == [f"mismatch: {request}: recorded allowed, answered denied"]
 
 
 def test_answer_without_a_decision_is_an_error() -> None:
