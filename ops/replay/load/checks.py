@@ -73,7 +73,7 @@ def check_plan(plan: LoadPlan) -> None:
     parse_target(plan)
     for threshold in parse_thresholds(plan.fail_on):
         if threshold.figure in RECONNECTING and plan.reconnect_s is None:
-            raise LoadError(f"threshold {threshold.text!r}: requires reconnect")
+            raise LoadError(f"threshold {threshold.text!r}: requires --reconnect")
     token = plan.token
     if token is not None and not (token.isascii() and token.isprintable() and token.strip()):
         raise LoadError("token: expected one line of printable ASCII")

@@ -264,7 +264,7 @@ def _invalid_reasons(
     if lag_ns is not None and lag_ns > send_lag_max_ms * 1e6:
         yield (
             f"the generator itself was late: p99 of the send lag is {lag_ns / 1e6:.3f} ms, above"
-            f" the limit of {send_lag_max_ms:g} ms"
+            f" --max-send-lag {send_lag_max_ms:g}"
         )
 
 
