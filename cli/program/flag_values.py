@@ -19,7 +19,7 @@ def parse_duration(text: str) -> int:
     """Return the seconds of a time such as ``30s``, ``5m``, ``24h`` or ``7d``."""
     found = _DURATION.fullmatch(text)
     if found is None or not int(found[1]):
-        raise argparse.ArgumentTypeError(f"expected a time such as 30s, 5m or 24h, found {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a time such as 30s, 24h or 7d, found {text!r}")
     return int(found[1]) * _SECONDS[found[2]]
 
 

@@ -311,7 +311,7 @@ def test_people_without_acls_are_named(users: str | None, said: str) -> None:
     (TEAM, "--tz CET", 2, "--tz: expected --logs"),
     (TEAM, "--acls plan.json", 1, "plan.json: expected a file that is read as a whole"),
     (TEAM, "--acls none.txt --audit none.log", 2, "--audit: expected --log-dir or --config"),
-    (TEAM, "--since 3", 2, "expected a time such as 30s, 5m or 24h, found '3'"),
+    (TEAM, "--since 3", 2, "expected a time such as 30s, 24h or 7d, found '3'"),
 ])  # fmt: skip
 def test_faulty_arguments_are_rejected(team: str, words: str, code: int, error: str) -> None:
     Path("team.yaml").write_text(team)
