@@ -108,5 +108,5 @@ def test_killed_ingest_leaves_the_table_as_it_was(real_log_dir: Path, tmp_path: 
     assert is_committed
     assert "nothing new" in finish(ingest(tmp_path, table))
     log.write_bytes(lines + half.splitlines(keepends=True)[0])
-    assert "added 1 events" in finish(ingest(tmp_path, table))
+    assert "added 1 event " in finish(ingest(tmp_path, table))
     assert len(list((table / "events").iterdir())) == 3, "what killed ingests left is removed"

@@ -55,6 +55,7 @@ from authorizerd.replay.ingest.summary import Group, RunSummary, summarize
 from authorizerd.replay.messages import EXIT_DONE, EXIT_FAULT
 from authorizerd.replay.plain_files import Storage
 from authorizerd.replay.plans import IngestPlan, LineLayout
+from authorizerd.replay.text import format_count
 from authorizerd.replay.topics import Topic
 
 _FILES_NAMED_MAX: Final = 10
@@ -228,7 +229,8 @@ def _expire(plan: IngestPlan, runs: Runs, commit: Commit) -> None:
     _write_derived(plan, runs, after)
     remove_unneeded(runs.storage, plan.out, after, kept=COMMITS_KEPT)
     expired = commit.ingested.events - events
-    print(f"{expired} events before {plan.first_day} expired: {summary_line(after.ingested)}")
+    count = format_count(expired, "event")
+    print(f"{count} before {plan.first_day} expired; left: {summary_line(after.ingested)}")
 
 
 def _name_run(before: Commit) -> str:
@@ -382,7 +384,8 @@ class _Ingest:
 
 def _print(summary: RunSummary, left_out: Mapping[str, Shared], commit: Commit) -> None:
     for file, shared in islice(left_out.items(), _FILES_NAMED_MAX):
-        print(f"left out {shared.rows} lines of {file}: the table has them from {shared.file}")
+        source = "" if shared.file == file else f" from {shared.file}"
+        print(f"left out {format_count(shared.rows, 'line')} of {file}: the table has them{source}")
     if len(left_out) > _FILES_NAMED_MAX:
         print(f"… and of {len(left_out) - _FILES_NAMED_MAX} more files")
     if len(commit.runs) > 1 or not summary.ingested.lines:

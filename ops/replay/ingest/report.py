@@ -171,31 +171,34 @@ def by_frequency(counts: Mapping[str, int]) -> dict[str, int]:
 def summary_line(ingested: Ingested) -> str:
     """Return the line that the console shows after an ingest."""
     return (
-        f"{ingested.events} events ({ingested.allowed_events} allowed, {ingested.denied_events} "
-        f"denied) and {ingested.tuples} tuples of {ingested.lines} lines; "
+        f"{format_count(ingested.events, 'event')} ({ingested.allowed_events:,} allowed, "
+        f"{ingested.denied_events:,} denied) and {format_count(ingested.tuples, 'tuple')} of "
+        f"{format_count(ingested.lines, 'line')}; "
         f"{_set_aside(ingested)}{_name_damage(ingested)}"
     )
 
 
 def added_line(ingested: Ingested) -> str:
     """Return the line that the console shows about the run that an ingest added."""
-    return f"added {ingested.events} events of {ingested.lines} lines; {_set_aside(ingested)}"
+    events, lines = format_count(ingested.events, "event"), format_count(ingested.lines, "line")
+    return f"added {events} of {lines}; {_set_aside(ingested)}"
 
 
 def why_not_accepted(ingested: Ingested, bad_ratio_max: float) -> str:
     """Return why an ingest is not accepted."""
+    lines = format_count(ingested.lines, "line")
     if lacks_field(ingested):
         flag = NO_LINE_FIELD.format(flag="--line-field")
-        return f"not accepted: {flag}: {_set_aside(ingested)} of {ingested.lines} lines"
+        return f"not accepted: {flag}: {_set_aside(ingested)} of {lines}"
     return (
-        f"not accepted: {_set_aside(ingested)} of {ingested.lines} lines, more than "
+        f"not accepted: {_set_aside(ingested)} of {lines}, more than "
         f"--max-bad-ratio {bad_ratio_max:g} allows"
     )
 
 
 def _set_aside(ingested: Ingested) -> str:
-    reasons = ", ".join(f"{reason} {count}" for reason, count in ingested.reasons.items())
-    aside = f"{ingested.set_aside} set aside" + (f" ({reasons})" if reasons else "")
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in ingested.reasons.items())
+    aside = f"{ingested.set_aside:,} set aside" + (f" ({reasons})" if reasons else "")
     count = format_count(ingested.explanations, "explanation")
     return f"{aside}, {count} left out" if ingested.explanations else aside
 

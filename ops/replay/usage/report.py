@@ -224,7 +224,7 @@ def script_comments(report: UsageReport) -> tuple[str, ...]:
         "Suggested from recorded traffic. Read usage.json before you run this script.",
         f"ACLs: {acls.source} ({acls.digest})",
         f"Allowed decisions recorded: {window.allowed_first_at} to {window.allowed_last_at}",
-        "The script removes no DENY. A grant that is used less often than that may look unused.",
+        "The script removes no DENY. A grant that is used more rarely may look unused.",
     )
 
 

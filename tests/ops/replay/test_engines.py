@@ -15,6 +15,7 @@ from authorizerd.replay.local import table as tables
 from authorizerd.replay.plans import IngestPlan, Plan, UsagePlan, WhatIfPlan
 from authorizerd.replay.submit import submitter
 from authorizerd.replay.submit.options import SparkOptions
+from authorizerd.replay.text import format_count
 from authorizerd.replay.usage.report import decode_usage
 from authorizerd.replay.whatif.report import WhatIf, decode_whatif
 from tests.ops.replay.recorded_events import START, Event, write_events
@@ -83,7 +84,8 @@ def test_small_logs_are_read_here(submitted: list[Plan], logs: str, events: int,
     assert report.newly_denied.events == (code == 3)
     said = printed
     assert "authorizerd replay: engine: local, without Spark (" in said.err
-    assert f"{events} tuples of {events} lines; 0 set aside" in said.out
+    tuples, lines = format_count(events, "tuple"), format_count(events, "line")
+    assert f"{tuples} of {lines}; 0 set aside" in said.out
     assert [path.name for path in Path("out").iterdir()] == ["whatif.json"]
     assert not submitted
 

@@ -144,13 +144,16 @@ def ingests(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: MonkeyP
 
 
 @on_both_engines
-def test_log_that_grows_is_rotated_and_packed_counts_once(ingests: Ingests) -> None:
+def test_log_that_grows_is_rotated_and_packed_counts_once(
+    ingests: Ingests, capsys: Capture
+) -> None:
     grown = text_of(EVENTS[:70])
     ingests.log(a__log=text_of(EVENTS[:40]))
     ingests.ingest()
     ingests.check(EVENTS[:40])
     ingests.log(a__log=grown)
     ingests.ingest()
+    assert "/a.log: the table has them\nadded 30 events of 30 lines" in capsys.readouterr().out
     ingests.check(EVENTS[:70])
     # Rotated: the end of the first log, and a new one.
     ingests.log(a__log__1=text_of(EVENTS[:80]), a__log=text_of(EVENTS[80:]))
