@@ -100,7 +100,7 @@ def test_every_exit_code_is_explained() -> None:
         **dict.fromkeys(("backup", "restore", "features", "history", "review", "shell"), general),
         **dict.fromkeys(("explain", "who-can", "what-can", "can"), general | {output.EXIT_DENIED}),
         "test": general | exit_codes(policy_command),
-        "verify": general | {messages.EXIT_DENIED},
+        "verify": general | {messages.EXIT_DENIED, messages.EXIT_NO_EVIDENCE},
         "routes check": general | {output.EXIT_DENIED},
         "routes preset": general,
         "import-config": general | {import_config.EXIT_INCOMPLETE},
@@ -136,7 +136,7 @@ def test_only_the_examined_modules_define_exit_codes() -> None:
         "acls/command.py", "change/applying.py", "change/planning.py", "change/releases.py",
         "grants/command.py",
         "log/check_log.py", "doctor/command.py", "import_config.py", "main.py", "policy/command.py",
-        "output.py", "transfer/command.py",
+        "output.py", "probe/command.py", "transfer/command.py",
     }  # fmt: skip
 
 
