@@ -140,7 +140,7 @@ class LogReader(io.RawIOBase):
             raise TrafficError(f"{self._path}: {error.strerror or error}") from error
         except ModuleNotFoundError as error:
             raise TrafficError(
-                f"{self._path}: unpacking .zst needs pyarrow: install authorizerd[replay], or "
+                f"{self._path}: unpacking .zst needs pyarrow: install authorizerd[replay-local], or "
                 "unpack the file first"
             ) from error
 
