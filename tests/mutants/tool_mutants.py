@@ -59,7 +59,7 @@ TOOL_MUTANTS: Final = {
         file="ops/replay/command_lock.py",
         text="os.killpg(group, signal.SIGKILL)",
         becomes="pass",
-        found_by="tests/ops/replay/submit/test_archive.py"
+        found_by="tests/ops/replay/submit/test_files.py"
         "::test_all_processes_of_a_job_end_when_its_command_is_killed",
     ),
     "settings of a broker that differ are a success": Mutant(
