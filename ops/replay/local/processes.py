@@ -1,17 +1,19 @@
 """Do the tasks of a command in processes, one for each core.
 
-**Invariant:** results come in the order of the tasks. If the command is killed, its processes end.
+**Invariant:** results come in the order of the tasks. However the command ends, its processes end
+at once.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context, parent_process
-from multiprocessing.connection import wait
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
 from typing import Final, TypeVar
 
 from authorizerd.replay.local.errors import TrafficError
@@ -20,6 +22,9 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 CORES: Final = len(os.sched_getaffinity(0))
+
+# Not SIGTERM, by which the pool itself ends its processes.
+_SIGNALS: Final = (signal.SIGINT, signal.SIGHUP)
 
 
 def do_tasks(work: Callable[[T], R], tasks: Sequence[T]) -> Iterator[R]:
@@ -34,25 +39,29 @@ def do_tasks(work: Callable[[T], R], tasks: Sequence[T]) -> Iterator[R]:
     count = min(CORES, len(tasks))
     # Not forked: threads of Arrow would be missing in the child, while their locks are held.
     context = get_context("spawn")
-    with ProcessPoolExecutor(count, context, _end_with_parent) as executor:
+    end, ours = context.Pipe(duplex=False)
+    with ProcessPoolExecutor(count, context, _end_with_command, (end,)) as executor, ours:
+        # The processes inherit the mask: a signal of the terminal reaches only the command.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         try:
-            yield from executor.map(work, tasks)
+            results = executor.map(work, tasks)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        try:
+            yield from results
+            executor.shutdown()
         except BrokenProcessPool as error:
             raise TrafficError(
                 "a process that reads recorded traffic has ended, perhaps because the machine "
                 "lacks memory: read fewer files at once, or use --engine spark"
             ) from error
-        finally:
-            executor.shutdown(cancel_futures=True)
 
 
-def _end_with_parent() -> None:
-    parent = parent_process()
-    assert parent is not None, "it runs in a child"
-    sentinel = parent.sentinel
+def _end_with_command(end: Connection) -> None:
+    """End this process once the command closes its side of a pipe, however that happens."""
 
     def wait_for_end() -> None:
-        wait([sentinel])
+        wait([end])
         os._exit(1)
 
     threading.Thread(target=wait_for_end, daemon=True).start()
