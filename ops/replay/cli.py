@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.replay.errors import ReplayError, SubmissionError
 from authorizerd.replay.jobs import add_job_arguments, new_job_parser
 from authorizerd.replay.messages import EXIT_DONE, EXIT_FAULT, MESSAGE
@@ -28,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code: int = parsed.run(parsed)
     except ReplayError as error:
-        print(f"{MESSAGE}{error}", file=sys.stderr)
+        print(escape_unprintable(f"{MESSAGE}{error}"), file=sys.stderr)
         return EXIT_FAULT
     return code
 

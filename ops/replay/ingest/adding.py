@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 import sys
 from collections.abc import Container, Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
@@ -186,6 +187,8 @@ def add(plan: IngestPlan, runs: Runs) -> int:
         print(error, file=sys.stderr)
         return EXIT_FAULT
     except Exception as error:
+        with suppress(Exception):  # the next commit removes what remains
+            ingest.discard_all()
         # The next commit of another ingest also removes the files of this one.
         newest = find_newest_commit(storage, plan.out)
         if newest is not None and newest.number > before.number and newest != commit:
@@ -260,6 +263,7 @@ class _Ingest:
         self._files = files
         self._records = records
         self._read: set[str] = set()
+        self._written: list[str] = []
 
     def write(self) -> tuple[RunSummary, dict[str, Shared]]:
         """Write a run, and return it with the rows that were left out of each file.
@@ -267,7 +271,7 @@ class _Ingest:
         Raises:
             NotAcceptedError: too many lines were set aside.
         """
-        run, salt, layout = _name_run(self._before), self._before.salt, self._plan.layout
+        run, salt, layout = self._begin_run(), self._before.salt, self._plan.layout
         written = self._runs.write(run, salt, self._files, self._records, layout)
         first = self._summarize(run, written)
         self._read = {content.file for content in first.contents}
@@ -294,7 +298,7 @@ class _Ingest:
         expected = len(first.days) * _FILES_A_DAY_MAX + first.ingested.events // _ROWS_A_FILE_MIN
         if not shared and files <= expected:
             return first, shared
-        run = _name_run(self._before)
+        run = self._begin_run()
         cuts = {file: found.first.end for file, found in shared.items()}
         written = self._runs.rewrite(first.run, run, cuts, salt)
         self._discard(first.run)
@@ -373,6 +377,15 @@ class _Ingest:
                 "writes there. The table is as it was"
             )
         return number
+
+    def discard_all(self) -> None:
+        """Remove the runs that were written: they may fill the disk."""
+        for run in self._written:
+            self._discard(run)
+
+    def _begin_run(self) -> str:
+        self._written.append(_name_run(self._before))
+        return self._written[-1]
 
     def _discard(self, run: str) -> None:
         for part in PARTS:

@@ -140,8 +140,8 @@ class LogReader(io.RawIOBase):
             raise TrafficError(f"{self._path}: {error.strerror or error}") from error
         except ModuleNotFoundError as error:
             raise TrafficError(
-                f"{self._path}: unpacking .zst needs pyarrow: install authorizerd[replay-local], or "
-                "unpack the file first"
+                f"{self._path}: unpacking .zst needs pyarrow: install authorizerd[replay-local], "
+                "or unpack the file first"
             ) from error
 
     def readable(self) -> bool:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
+from urllib.parse import quote
 
 from authorizerd.replay.ingest.parse.logs import find_suffix, read_log, read_part
 from authorizerd.replay.local.files import PACKED_FACTOR
@@ -18,7 +19,12 @@ TASK_BYTES_MAX: Final = 512 * 1024 * 1024
 TASKS_A_CORE: Final = 4
 """Tasks of equal size, so that all cores are busy until the end."""
 
-_QUOTED: Final = re.compile(r"[^/A-Za-z0-9_.!~*'():@&=+$,;\u0080-\U0010ffff-]")
+_QUOTED: Final = re.compile(
+    r"[^/A-Za-z0-9_.!~*'():@&=+$,;\u0080-\U0010ffff-]"
+    # Control characters, and spaces.
+    r"|[\u0080-\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
+)
+"""Matches what ``java.net.URI`` encodes."""
 
 
 class Part(NamedTuple):
@@ -35,7 +41,7 @@ class Part(NamedTuple):
     @property
     def uri(self) -> str:
         """The file, in the form that Spark gives it: a table always names a file in one way."""
-        quoted = _QUOTED.sub(lambda found: f"%{ord(found[0]):02X}", str(self.path.absolute()))
+        quoted = _QUOTED.sub(lambda found: quote(found[0]), str(self.path.absolute()))
         return f"file://{quoted}"
 
     def read_blocks(self) -> Iterator[memoryview]:

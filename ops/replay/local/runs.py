@@ -214,4 +214,8 @@ def ingest(plan: IngestPlan) -> int:
         raise NeedsSparkError(f"{plan.topics[0].uri}: topics are read by Spark")
     if is_uri(plan.out):
         raise NeedsSparkError(f"{plan.out}: expected a path on this machine, found a URI")
-    return add(plan, LocalRuns(plan.out))
+    try:
+        return add(plan, LocalRuns(plan.out))
+    except OSError as error:
+        place = error.filename or f"the logs, or --out: {plan.out}"
+        raise JobError(f"{place}: {error.strerror or error}") from error

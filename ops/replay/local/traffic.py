@@ -18,6 +18,7 @@ import msgspec
 
 from authorizerd.acl.audit.recorded.event import Reason
 from authorizerd.acl.audit.recorded.times import find_zone
+from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.management.plan.traffic import TrafficFile
 from authorizerd.replay.errors import TrafficError
 from authorizerd.replay.ingest.logs import merge_logs
@@ -194,9 +195,10 @@ class LogEngine(LocalEngine):
         self._logs = logs
         self._traffic = read_traffic(logs)
         for line in (*self._traffic.left_out, summary_line(self.ingested)):
-            print(line, flush=True)
+            print(escape_unprintable(line), flush=True)
         for path in self.ingested.damaged:
-            print(f"{MESSAGE}{path}: {DAMAGED}", file=sys.stderr, flush=True)
+            said = escape_unprintable(f"{MESSAGE}{path}: {DAMAGED}")
+            print(said, file=sys.stderr, flush=True)
         if not self.ingested.accepted:
             raise TrafficError(why_not_accepted(self.ingested, logs.bad_ratio_max))
 

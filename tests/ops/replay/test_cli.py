@@ -262,10 +262,15 @@ def test_wrong_words_are_named_before_the_help(submitted: Submitted, words: str,
     ("ingest --input events --out acls.txt", "--out: acls.txt: not a directory"),
     ("load --events events --target h:1 --out .", "--out: .: not empty; --overwrite replaces"),
     ("whatif --events events --acls events --out o", "events: "),
+    ("ingest --input forged --out o", r"/forged/x\nauthorizerd replay: y: expected a regular file"),
 ])  # fmt: skip
-def test_unusable_paths_are_named_in_one_line(submitted: Submitted, words: str, said: str) -> None:
+def test_unusable_paths_are_named_in_one_line(
+    submitted: Submitted, tmp_path: Path, words: str, said: str
+) -> None:
+    (tmp_path / "forged").mkdir()
+    os.mkfifo(tmp_path / "forged" / "x\nauthorizerd replay: y")
     (line,) = run_main(*words.split(), code=1, main=cli.main).err.splitlines()
-    assert line.startswith(f"authorizerd replay: {said}")
+    assert line.replace(str(tmp_path), "").startswith(f"authorizerd replay: {said}")
     assert not submitted.plans
 
 

@@ -2,7 +2,7 @@
 
 **Invariant:** the columns contain what ``parse_line`` reads in each line. Lines that differ only in
 a plain beginning (``beginnings``) are parsed once, and the event gets the time of each line. Memory
-is bounded by ``TEXTS_MAX`` and ``TEXT_BYTES_MAX``.
+is bounded by ``LINES_MAX``, ``TEXTS_MAX`` and ``TEXT_BYTES_MAX``.
 """
 
 from __future__ import annotations
@@ -62,6 +62,8 @@ BLANK: Final = "blank"
 """The value that ``set_aside`` has instead of a reason for a blank line."""
 TEXTS_MAX: Final = 200_000
 TEXT_BYTES_MAX: Final = 128 * 1024 * 1024
+LINES_MAX: Final = 200_000
+"""The number of lines that are read at once: a block of short lines has millions."""
 
 _FIELDS: Final = SCHEMA.names[SCHEMA.get_field_index("allowed") : SCHEMA.get_field_index("hash")]
 _VALUES: Final = pyarrow.schema([*map(SCHEMA.field, _FIELDS), SCHEMA.field("reason")])
@@ -329,7 +331,7 @@ class _Column:
 
 
 def split_blocks(blocks: Iterable[memoryview]) -> Iterator[pyarrow.BinaryArray]:
-    """Yield the lines of each block of ``logs``; of one that is too long, only its beginning."""
+    """Yield the lines of each block of ``logs``, some at a time; of a long one, its beginning."""
     for block in blocks:
         # An array over the whole block, without copying it.
         offsets = pyarrow.array([0, len(block)], pyarrow.int32()).buffers()[1]
@@ -338,7 +340,8 @@ def split_blocks(blocks: Iterable[memoryview]) -> Iterator[pyarrow.BinaryArray]:
         lines = compute.split_pattern(whole, b"\n").flatten()
         if compute.max(compute.binary_length(lines)).as_py() > LINE_BYTES_MAX:
             lines = compute.binary_slice(lines, 0, LINE_BYTES_MAX + 1)
-        yield lines
+        for begin in range(0, len(lines), LINES_MAX):
+            yield lines.slice(begin, LINES_MAX)
 
 
 def _divide(

@@ -180,8 +180,9 @@ class Lane:
                     continue
             if self._is_blocked:
                 return
-            self._send(frame, due_ns if self._is_open else now_ns, now_ns)
+            # Before the send, which may fail: the frame is then in flight, and asked again.
             self._next = next(self._frames, None)
+            self._send(frame, due_ns if self._is_open else now_ns, now_ns)
             now_ns = self._line.now_ns()
 
     def _send(self, frame: Frame, due_ns: int, now_ns: int) -> None:

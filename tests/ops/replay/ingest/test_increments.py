@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import lzma
+import os
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -21,7 +23,7 @@ from authorizerd.replay.ingest.commit import Run, list_commits, read_newest
 from authorizerd.replay.ingest.committing import create_commit, remove_unneeded
 from authorizerd.replay.ingest.report import decode_ingested
 from authorizerd.replay.local import parts
-from authorizerd.replay.local.runs import ingest
+from authorizerd.replay.local.runs import LocalRuns, ingest
 from authorizerd.replay.local.table import TableEngine
 from authorizerd.replay.plain_files import LocalFiles
 from authorizerd.replay.plans import IngestPlan, UsagePlan, WhatIfPlan
@@ -303,6 +305,21 @@ def test_killed_run_leaves_the_table_as_it_was(ingests: Ingests, monkeypatch: Mo
     ingests.ingest()
     live = {f"run={run.id}" for run in read_newest(ingests.table).runs}
     assert {path.name for path in (ingests.table / "events").iterdir()} == live
+
+
+@pytest.mark.parametrize("ingests", ENGINES[:1], indirect=True)
+def test_failed_ingest_removes_what_it_wrote(ingests: Ingests, monkeypatch: MonkeyPatch) -> None:
+    """A full disk, for example, is as full as before."""
+    ingests.log(a__log=text_of(EVENTS))
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def fail(*args: Any) -> None:  # noqa: ANN401 - those of the step
+        raise full
+
+    monkeypatch.setattr(LocalRuns, "write_tuples", fail)
+    with pytest.raises(JobError, match=f"--out: {ingests.table}: No space left on device"):
+        ingests.ingest()
+    assert [path for path in ingests.table.rglob("*") if path.is_file()] == []
 
 
 @pytest.mark.parametrize(("place", "step"), [

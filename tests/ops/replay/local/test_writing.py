@@ -76,7 +76,7 @@ def test_tasks_write_each_line_in_order_and_sum_up_the_events(
     monkeypatch.setattr(parts, "TASK_BYTES_MIN", task_bytes)
     monkeypatch.setattr(parts, "TASK_BYTES_MAX", task_bytes)
     monkeypatch.setattr(columns, "TEXTS_MAX", texts_max)
-    log = write_log(tmp_path / "a b*é.log", 40)
+    log = write_log(tmp_path / "a b*é\u3000%\x85^.log", 40)
     packed = tmp_path / "c.log.GZ"
     packed.write_bytes(gzip.compress(LINE.format(23, 1, "z", "Fetch").encode()))
     writing._reader.cache_clear()
@@ -92,7 +92,9 @@ def test_tasks_write_each_line_in_order_and_sum_up_the_events(
     assert [{name: event[name] for name in names} for event in events[:-1]] == [
         {name: row[name] for name in names} for row in expected
     ]
-    assert {event["file"] for event in events[:-1]} == {f"file://{tmp_path}/a%20b*é.log"}
+    assert {event["file"] for event in events[:-1]} == {
+        f"file://{tmp_path}/a%20b*é%E3%80%80%25%C2%85%5E.log"
+    }
     assert (events[-1]["principal"], events[-1]["file"]) == ("User:z", packed.as_uri())
     aside = rows_in(tmp_path / "run/aside")
     assert [(row["line"], row["reason"]) for row in aside] == [

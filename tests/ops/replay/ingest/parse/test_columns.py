@@ -193,6 +193,12 @@ def test_damage_and_the_beginning_of_a_long_line_are_set_aside() -> None:
     assert rows_of(damage, [b"\xff"]) == [Reason.BROKEN_ARCHIVE]
 
 
+def test_number_of_lines_at_once_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns, "LINES_MAX", 2)
+    batches = list(columns.split_blocks([memoryview(b"a\n\nb\n"), memoryview(b"c")]))
+    assert [batch.to_pylist() for batch in batches] == [[b"a", b""], [b"b", b""], [b"c"]]
+
+
 TAIL = " (kafka.authorizer.logger)"
 RULE = "MatchingAcl(acl=StandardAcl[resourceType=TOPIC, resourceName=t, operation=READ])"
 # Mostly parts of plain lines, and some that make a line not plain.

@@ -116,6 +116,15 @@ def test_each_outage_has_the_whole_limit() -> None:
     assert (result.answered, result.reconnects, result.ended) == (5000, 2, None)
 
 
+@pytest.mark.parametrize("is_open", [True, False])
+def test_frame_whose_send_fails_is_asked_once(*, is_open: bool) -> None:
+    target = VirtualTarget(send_fails_at=S, returns_at=0, service_ns=4 * MS)
+    frames = frames_each(1000 if is_open else 0, 3000)
+    result = run_lane(target, frames, reconnect_s=5.0, is_open=is_open)
+    assert (result.sent, result.answered, result.reconnects) == (3000, 3000, 1)
+    assert len(target.came) == 3000 + result.lost - 1, "the failed send has reached nobody"
+
+
 def test_frame_that_was_sent_in_part_is_sent_again() -> None:
     back = S + S // 2
     target = VirtualTarget(dies_at=S, returns_at=back, dies_again_at=back + 20 * MS, room=10)

@@ -29,6 +29,7 @@ class VirtualTarget:
         stalls: (from, until): answers due in this time are sent at its end.
         dies_at: time at which it closes the connection, without further answers.
         returns_at: time from which it accepts a new connection; None for never.
+        send_fails_at: time from which the next send fails.
         dies_again_at: time at which it closes that one; it accepts the next one at once.
         pauses: (from, for): the generator's first send after ``from`` takes ``for``.
         room: maximum number of bytes per send, refilled by each wait; None for no limit.
@@ -37,7 +38,7 @@ class VirtualTarget:
     def __init__(
         self, *, service_ns: int = MS // 10, stalls: tuple[tuple[int, int], ...] = (),
         dies_at: int | None = None, returns_at: int | None = None,
-        dies_again_at: int | None = None,
+        dies_again_at: int | None = None, send_fails_at: int | None = None,
         pauses: tuple[tuple[int, int], ...] = (), room: int | None = None,
         answers: dict[int, bytes] | None = None,
     ) -> None:  # fmt: skip
@@ -48,6 +49,7 @@ class VirtualTarget:
         self._dies_at = dies_at
         self._returns_at = returns_at
         self._dies_again_at = dies_again_at
+        self._send_fails_at = send_fails_at
         self.attempts = 0
         self._pauses = deque(pauses)
         self._room = room
@@ -80,6 +82,9 @@ class VirtualTarget:
     def send(self, data: bytes | memoryview) -> int:
         if self._pauses and self._now_ns >= self._pauses[0][0]:
             self._now_ns += self._pauses.popleft()[1]
+        if self._send_fails_at is not None and self._now_ns >= self._send_fails_at:
+            self._send_fails_at = None
+            raise ConnectionResetError("Connection reset by peer")
         taken = len(data) if self._left is None else min(len(data), self._left)
         if self._left is not None:
             self._left -= taken
