@@ -187,8 +187,9 @@ def add(plan: IngestPlan, runs: Runs) -> int:
         print(error, file=sys.stderr)
         return EXIT_FAULT
     except Exception as error:
-        with suppress(Exception):  # the next commit removes what remains
-            ingest.discard_all()
+        if commit is None:  # else it may exist, whatever failed
+            with suppress(Exception):  # the next commit removes what remains
+                ingest.discard_all()
         # The next commit of another ingest also removes the files of this one.
         newest = find_newest_commit(storage, plan.out)
         if newest is not None and newest.number > before.number and newest != commit:
