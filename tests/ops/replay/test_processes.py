@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from authorizerd.replay.errors import TrafficError
 from authorizerd.replay import processes
+from authorizerd.replay.errors import TrafficError
 from authorizerd.replay.processes import do_tasks
 
 WAIT = 0
