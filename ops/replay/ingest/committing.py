@@ -96,7 +96,13 @@ def create_commit(storage: Storage, table: str, commit: Commit, folder: Path | N
             f"{len(data)}: too many files were read: continue with another --out"
         )
     if folder is not None:
-        _sync_runs(folder, commit)
+        try:
+            _sync_runs(folder, commit)
+        except FileNotFoundError as error:
+            # The commit of another ingest also removes the files of this one.
+            if commit.number in list_commits(storage, table):
+                raise conflict(table, commit.number) from error
+            raise
     place = f"{table}/commits/{name_commit(commit.number)}"
     _remove_half(storage, place)
     if not storage.create(place, data):

@@ -245,6 +245,21 @@ def test_failure_of_the_disk_leaves_no_commit(
     assert numbers_in(tmp_path) == numbers
 
 
+@pytest.mark.parametrize(("is_taken", "error", "said"), [
+    (True, JobError, CONFLICT), (False, FileNotFoundError, os.strerror(errno.ENOENT)),
+])  # fmt: skip
+def test_commit_whose_files_another_ingest_removes_is_a_conflict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_taken: bool, error: type[Exception],
+    said: str,
+) -> None:  # fmt: skip
+    if is_taken:
+        create(tmp_path)
+    (tmp_path / f"events/run={RUN.id}").mkdir(parents=True)
+    fail(monkeypatch, "fsync", errno.ENOENT)
+    with pytest.raises(error, match=said):
+        create(tmp_path)
+
+
 def test_commit_that_nobody_can_read_is_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
