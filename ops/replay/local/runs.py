@@ -107,24 +107,22 @@ class LocalRuns:
     def read_first(self, content: Content, rows: int, salt: int) -> First:
         places = self._places(content.run)
         is_of_file = pc.field("file") == content.file
-        columns = ["sequence", "hash", *HEAD]
+        columns = ["sequence", "hash"]
         events = dataset.dataset(places.events, EVENTS, format="parquet")
         lines = dataset.dataset(places.aside, SET_ASIDE, format="parquet")
         is_counted = is_of_file & (pc.field("reason") != BLANK)
         found = pa.concat_tables(
             [
                 events.to_table(columns, filter=is_of_file),
-                lines.to_table(["sequence", "hash"], filter=is_counted),
-            ],
-            promote_options="default",
+                lines.to_table(columns, filter=is_counted),
+            ]
         )
-        order = pc.sort_indices(found, [("sequence", "ascending")])[:rows]
-        first = found.take(order)
+        first = found.take(pc.sort_indices(found, [("sequence", "ascending")])[:rows])
         low, high = (pc.sum(half).as_py() for half in halve(first["hash"].combine_chunks()))
-        last = len(first) - 1
-        is_event = first["at"][last].is_valid
-        head = hash_head(RowHashes(salt), first, last) if is_event else None
-        return First((low, high), first["sequence"][last].as_py(), head)
+        end = first["sequence"][-1].as_py()
+        last = events.to_table(list(HEAD), filter=pc.field("sequence") == end)
+        head = hash_head(RowHashes(salt), last, 0) if last else None
+        return First((low, high), end, head)
 
     def write_tuples(self, run: str, before: Commit) -> TupleCount:
         parts = self._tuples.get(run)
