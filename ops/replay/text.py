@@ -55,7 +55,7 @@ def write_file(path: Path, text: str) -> None:
     """Write or replace a file atomically. Its permissions are kept.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: it cannot be written; the error names it.
     """
     # The name is random, because two processes, also of two machines, may write the file at once.
     aside = path.with_name(f"_{path.name}.{secrets.token_hex(4)}.being-written")
@@ -63,6 +63,7 @@ def write_file(path: Path, text: str) -> None:
         aside.touch(S_IMODE(path.stat().st_mode) if path.exists() else 0o666)
         aside.write_text(text, encoding="utf-8")
         aside.replace(path)
-    except OSError:
+    except OSError as error:
         aside.unlink(missing_ok=True)
+        error.filename = str(path)  # a full disk names no file
         raise

@@ -45,12 +45,20 @@ class Part(NamedTuple):
         return f"file://{quoted}"
 
     def read_blocks(self) -> Iterator[memoryview]:
-        """Yield the lines in blocks; see ``read_log``."""
-        with self.path.open("rb") as file:
-            if self.is_packed:
-                yield from read_log(self.path.name, file)
-            else:
-                yield from read_part(file, self.begin, self.end)
+        """Yield the lines in blocks; see ``read_log``.
+
+        Raises:
+            OSError: the file cannot be read; the error names it.
+        """
+        try:
+            with self.path.open("rb") as file:
+                if self.is_packed:
+                    yield from read_log(self.path.name, file)
+                else:
+                    yield from read_part(file, self.begin, self.end)
+        except OSError as error:
+            error.filename = str(self.path)  # a read names no file
+            raise
 
 
 def plan_tasks(paths: Iterable[Path], cores: int) -> list[list[Part]]:

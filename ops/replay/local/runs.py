@@ -215,5 +215,5 @@ def ingest(plan: IngestPlan) -> int:
     try:
         return add(plan, LocalRuns(plan.out))
     except OSError as error:
-        place = error.filename or f"the logs, or --out: {plan.out}"
+        place = error.filename or f"--out: {plan.out}"
         raise JobError(f"{place}: {error.strerror or error}") from error

@@ -100,7 +100,7 @@ class TableEngine(LocalEngine):
             parquet.write_table(pa.Table.from_batches([make_batch(rows, kind)]), aside)
             aside.replace(folder / "part-0.parquet")
         except OSError as error:
-            raise TrafficError(f"--out: {error.filename}: {error.strerror}") from error
+            raise TrafficError(f"--out: {error.filename or folder}: {error.strerror}") from error
         return LocalRows(rows)
 
     @cached_property

@@ -1,6 +1,8 @@
 """Tasks that read logs and write a run without Spark."""
 
+import errno
 import gzip
+import os
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from authorizerd.replay.local import parts, writing
 from authorizerd.replay.local.parts import Part, plan_tasks
 from authorizerd.replay.local.writing import Places, RunFiles, Work, write_parts
 from authorizerd.replay.plans import LineLayout
+from authorizerd.replay.text import write_file
 
 SALT = 77
 LINE = (
@@ -213,3 +216,20 @@ def test_number_of_open_files_and_of_their_rows_is_bounded(
         rows = [parquet.read_metadata(file).num_rows for file in files]
         assert sum(rows) == days.count(day)
         assert max(rows) <= 2
+
+
+def test_file_that_cannot_be_read_or_written_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only opening a file names it; reading and writing do not."""
+    path = tmp_path / "a.log"
+
+    def fail(*args: object, **options: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(parts, "read_part", fail)
+    monkeypatch.setattr(Path, "write_text", fail)
+    path.touch()
+    for do in (lambda: list(Part(path, 0, 1).read_blocks()), lambda: write_file(path, "text")):
+        with pytest.raises(OSError, match=r"a\.log"):
+            do()
