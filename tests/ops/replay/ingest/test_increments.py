@@ -276,7 +276,6 @@ def kill_after(monkeypatch: MonkeyPatch, step: str) -> None:
     monkeypatch.setattr(place, step, stop)
 
 
-@on_both_engines
 def test_killed_run_leaves_the_table_as_it_was(ingests: Ingests, monkeypatch: MonkeyPatch) -> None:
     ingests.log(a__log=text_of(EVENTS[:40]))
     ingests.ingest()
