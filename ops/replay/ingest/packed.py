@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from authorizerd.replay.ingest.parse.logs import PIECE_BYTES, BinaryFile, find_suffix
-from authorizerd.replay.spark.listing import escape_glob
+from authorizerd.replay.spark.listing import escape_glob, file_of_row
 
 ROW_BYTES_MAX: Final = 16 * 1024 * 1024
 """Hadoop drops longer rows. Compressed data contains a line feed about every 256 bytes."""
@@ -71,7 +71,7 @@ def _rows(spark: SparkSession, suffix: str, uris: tuple[str, ...]) -> DataFrame:
     rows = reading.text([escape_glob(uri) for uri in uris], lineSep="\n")
     return rows.select(
         sql.col("value").cast("binary").alias("packed"),
-        sql.col("_metadata.file_path").alias("file"),
+        file_of_row(),
         sql.col("_metadata.file_size").alias("size"),
     )
 

@@ -24,7 +24,7 @@ from authorizerd.replay.ingest.parse.columns import SCHEMA, EventHasher, EventRe
 from authorizerd.replay.ingest.parse.logs import read_log
 from authorizerd.replay.ingest.schemas import EVENT_COLUMNS, ROWS_SCHEMA, describe_columns
 from authorizerd.replay.plans import LineLayout
-from authorizerd.replay.spark.listing import escape_glob
+from authorizerd.replay.spark.listing import escape_glob, file_of_row
 
 _REQUIRED: Final = ("at", "allowed", "principal", "operation", "resource_type", "resource_name")
 _DEFAULTS: Final = {"pattern_type": "LITERAL", "level": UNKNOWN_LEVEL}
@@ -83,9 +83,7 @@ def read_lines(spark: SparkSession, uris: tuple[str, ...], *more: Column) -> Dat
     """Return ``line`` and ``file`` of the lines in plain logs, and other columns."""
     # Hadoop's default also ends a line at \r, which a name may contain.
     lines = spark.read.text([escape_glob(uri) for uri in uris], lineSep="\n")
-    return lines.select(
-        sql.col("value").alias("line"), sql.col("_metadata.file_path").alias("file"), *more
-    )
+    return lines.select(sql.col("value").alias("line"), file_of_row(), *more)
 
 
 def _with_text(rows: DataFrame) -> DataFrame:
@@ -119,7 +117,7 @@ def _parquet(spark: SparkSession, uris: tuple[str, ...], salt: int) -> DataFrame
         run = sql.regexp_extract("_metadata.file_path", "/run=([^/]+)/", 1)
         rows = rows.orderBy(run, "sequence")
     is_missing = reduce(Column.__or__, (sql.col(name).isNull() for name in _REQUIRED))
-    file = sql.col("_metadata.file_path")
+    file = file_of_row()
     if "file" in rows.columns:
         file = sql.coalesce(sql.col("file").cast("string"), file)
     columns = rows.select(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import Column, Row, SparkSession
 from pyspark.sql import functions as sql
 
 from authorizerd.replay.plain_files import FILE_URI
@@ -37,6 +37,11 @@ def local_path(spark: SparkSession, uri: str) -> Path | None:
 def escape_glob(uri: str) -> str:
     """Return a glob that matches only ``uri``; Spark reads every path as a glob."""
     return re.sub(r"([\\*?\[\]{}])", r"\\\1", uri)
+
+
+def file_of_row() -> Column:
+    """Return the URI of the file of each row; all versions of Spark, and other readers, agree."""
+    return sql.regexp_replace("_metadata.file_path", "^file:/(?!/)", "file:///").alias("file")
 
 
 def list_files(spark: SparkSession, glob: str) -> list[Row]:

@@ -147,6 +147,9 @@ def test_files_of_every_kind_are_read_together(
     aside = rows("reason, line, parse_filename(file)", tmp_path / "out" / "set_aside")
     assert ("no_decision", "nothing known", "a%5B1%5D%20*.log") in aside
     assert ("broken_archive", "", "b.log.gz") in aside
+    files = rows("DISTINCT file", tmp_path / "out" / "events")
+    below = ("a%5B1%5D%20*.log", "below/b.log.gz", "c.zst", "d.log.1")
+    assert sorted(files) == sorted((f"{logs.as_uri()}/{name}",) for name in below)
     events = rows("sequence, resource_name", tmp_path / "out" / "events")
     assert len({sequence for sequence, _ in events}) == 3_003
     assert [int(name) for _, name in sorted(events) if name.isdigit()] == list(range(3_000))
