@@ -7,7 +7,6 @@ blank, or set aside under its reason.
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -24,11 +23,11 @@ from authorizerd.management.plan.traffic import TrafficFile
 from authorizerd.replay.errors import NeedsSparkError, TrafficError
 from authorizerd.replay.ingest.parse.columns import EventReader, split_blocks
 from authorizerd.replay.ingest.parse.logs import DamagedArchiveError
-from authorizerd.replay.ingest.report import Ingested, count_lines
 from authorizerd.replay.local.files import LogReader
 from authorizerd.replay.local.parts import Part, plan_tasks
 from authorizerd.replay.local.sums import TextSums, merge_parts, select_parts
 from authorizerd.replay.local.table import TUPLES_MAX, list_tuples
+from authorizerd.replay.local.tallies import Counted, Summand, Tally
 from authorizerd.replay.plans import IngestPlan, LineLayout
 from authorizerd.replay.processes import CORES, do_tasks
 from authorizerd.replay.recorded.tuples import RecordedTuple
@@ -42,7 +41,7 @@ class Work(NamedTuple):
     since_ms: int | None
 
 
-class Counted(NamedTuple):
+class CountedParts(NamedTuple):
     """The sums of the lines in some parts of logs, as ``TextSums`` has them.
 
     ``newest`` is the time of the newest event of each log that has one, even before the window.
@@ -55,9 +54,10 @@ class Counted(NamedTuple):
 
 
 class Logs(NamedTuple):
-    """The figures of logs, their tuples and files."""
+    """The counts of the lines of logs, as ``tallies`` has them, their tuples and files."""
 
-    ingested: Ingested
+    tallies: list[tuple[Counted, Tally]]
+    damaged: list[str]
     tuples: list[RecordedTuple]
     files: tuple[TrafficFile, ...]
     is_sampled: bool
@@ -97,8 +97,10 @@ def read_logs(paths: Sequence[Path], logs: IngestPlan, since_ms: int | None) -> 
             f"more than {TUPLES_MAX:,} distinct requests, too many for the memory of one process"
         )
     damaged = sorted({path for one in counted for path in one.damaged})
+    tally_damage = ((Reason.BROKEN_ARCHIVE, Tally(1)) for _ in damaged)
     return Logs(
-        _sum_lines(sums, logs, len(tuples), damaged),
+        [*chain.from_iterable(map(_list_tallies, sums)), *tally_damage],
+        damaged,
         list_tuples(tuples),
         tuple(files[path] for path in paths),
         any(one.is_sampled for one in counted),
@@ -123,7 +125,7 @@ def _reader(layout: LineLayout) -> EventReader:
     return EventReader.of(layout)
 
 
-def count_parts(work: Work) -> Counted:
+def count_parts(work: Work) -> CountedParts:
     """Count the lines of a task."""
     blocks = ((str(part.path), part.read_blocks()) for part in work.parts)
     return _count(blocks, work.layout, work.since_ms)
@@ -131,18 +133,15 @@ def count_parts(work: Work) -> Counted:
 
 def _count(
     logs: Iterable[tuple[str, Iterator[memoryview]]], layout: LineLayout, since_ms: int | None
-) -> Counted:
+) -> CountedParts:
     reader = _reader(layout)
     reader.is_sampled = False
-    summed = TextSums(reader.texts)
-    sums, damaged, newest = [], [], dict[str, int]()
+    sums = TextSums(reader)
+    damaged, newest = [], dict[str, int]()
     for path, blocks in logs:
         try:
             for lines in split_blocks(blocks):
                 at, numbers = reader.find(lines)
-                if reader.texts is not summed.texts:
-                    sums.append(summed.take())
-                    summed = TextSums(reader.texts)
                 if at.null_count < len(at):
                     last_ms = pc.max(at).value // 1000
                     newest[path] = max(last_ms, newest.get(path, last_ms))
@@ -150,43 +149,23 @@ def _count(
                     begin = pa.scalar(since_ms, pa.timestamp("ms", "UTC"))
                     within = pc.fill_null(pc.greater_equal(at, begin), fill_value=True)
                     at, numbers = at.filter(within), numbers.filter(within)
-                summed.add(at, numbers)
+                sums.add(at, numbers)
         except DamagedArchiveError:
             damaged.append(path)
-    sums.append(summed.take())
-    return Counted(sums, damaged, reader.is_sampled, newest)
+    return CountedParts(sums.take(), damaged, reader.is_sampled, newest)
 
 
-def _sum_lines(
-    sums: Iterable[pa.Table], logs: IngestPlan, tuples: int, damaged: Sequence[str]
-) -> Ingested:
-    """Return the figures of all lines, as ``ingest.json`` has them."""
-    levels, reasons = Counter[str](), Counter[str]({Reason.BROKEN_ARCHIVE: len(damaged)})
-    allowed = 0
-    times: list[int] = []
-    for one in sums:
-        figures = [("events", "sum"), ("first_at", "min"), ("last_at", "max")]
-        one = one.set_column(*_as_ms(one, "first_at")).set_column(*_as_ms(one, "last_at"))
-        for row in one.group_by(["level", "allowed", "reason"]).aggregate(figures).to_pylist():
-            if row["reason"] is not None:
-                reasons[row["reason"]] += row["events_sum"]
-                continue
-            levels[row["level"]] += row["events_sum"]
-            allowed += row["events_sum"] if row["allowed"] else 0
-            times += (row["first_at_min"], row["last_at_max"])
-    return count_lines(
-        levels=levels,
-        blank_lines=reasons.pop("", 0),
-        reasons=+reasons,
-        allowed=allowed,
-        first_ms=min(times, default=None),
-        last_ms=max(times, default=None),
-        time_zone=logs.layout.time_zone,
-        inputs=logs.sources,
-        tuples=tuples,
-        damaged=tuple(damaged),
-        bad_ratio_max=logs.bad_ratio_max,
-    )
+def _list_tallies(sums: pa.Table) -> Iterator[tuple[Counted, Tally]]:
+    """Yield what ``sum_lines`` needs of the sums of lines."""
+    figures = [("events", "sum"), ("first_at", "min"), ("last_at", "max")]
+    sums = sums.set_column(*_as_ms(sums, "first_at")).set_column(*_as_ms(sums, "last_at"))
+    for row in sums.group_by(["level", "allowed", "reason"]).aggregate(figures).to_pylist():
+        if row["reason"] is None:
+            counted = Summand("", None, "", "", "", "", row["allowed"], None, row["level"])
+            yield counted, Tally(row["events_sum"], row["first_at_min"], row["last_at_max"])
+        else:
+            reason = Reason(row["reason"]) if row["reason"] else None
+            yield reason, Tally(row["events_sum"])
 
 
 def _as_ms(sums: pa.Table, name: str) -> tuple[int, str, pa.ChunkedArray]:

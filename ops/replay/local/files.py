@@ -53,7 +53,7 @@ def find_logs(inputs: Iterable[str]) -> tuple[Path, ...]:
     found: dict[Path, Path] = {}  # in order, by the absolute path
     for text in inputs:
         try:
-            files = list(_find(text))
+            files = list(find_input(text))
         except OSError as error:
             raise TrafficError(f"{error.filename}: {error.strerror}") from error
         if not files:
@@ -66,8 +66,12 @@ def find_logs(inputs: Iterable[str]) -> tuple[Path, ...]:
     return tuple(found.values())
 
 
-def _find(text: str) -> Iterator[Path]:
-    """Yield the files of an input."""
+def find_input(text: str) -> Iterator[Path]:
+    """Yield the files of an input: a path or a glob, and all files below directories.
+
+    Raises:
+        NeedsSparkError: it is a URI, or a glob with braces or brackets.
+    """
     if is_uri(text):
         raise NeedsSparkError(f"{text}: expected a path on this machine, found a URI")
     if needs_hadoop(text):

@@ -21,10 +21,10 @@ from authorizerd.replay.ingest.commit import Commit, Content, Input, Run, TableE
 from authorizerd.replay.ingest.contents import First
 from authorizerd.replay.ingest.delta import DataFile, list_local_files
 from authorizerd.replay.ingest.inputs import collect, describe, sort_inputs
-from authorizerd.replay.ingest.local_files import find_files, needs_hadoop
 from authorizerd.replay.ingest.parse.hashes import RowHashes, halve
 from authorizerd.replay.ingest.records import NewRecords, Offsets
 from authorizerd.replay.ingest.summary import BLANK, Group, group_of_level, merge_groups
+from authorizerd.replay.local.files import find_input
 from authorizerd.replay.local.parts import plan_tasks
 from authorizerd.replay.local.sums import merge_parts, split_tuples, sum_file
 from authorizerd.replay.local.table import find_events, list_events, read_tuples
@@ -185,20 +185,12 @@ def find_inputs(inputs: Sequence[str]) -> tuple[Input, ...]:
         JobError: an input matches no file, or one that cannot be read.
         NeedsSparkError: an input is a URI, Parquet, or a glob with braces or brackets.
     """
-    found = collect(inputs, _list)
+    found = collect(inputs, lambda text: map(describe, find_input(text)))
     parquet_files = sort_inputs(found).parquet
     if parquet_files:
         name = parquet_files[0].removeprefix(_FILE)
         raise NeedsSparkError(f"{name}: expected an audit log, found Parquet")
     return found
-
-
-def _list(text: str) -> Iterator[Input]:
-    if is_uri(text):
-        raise NeedsSparkError(f"{text}: expected a path on this machine, found a URI")
-    if needs_hadoop(text):
-        raise NeedsSparkError(f"{text}: expected a glob with only * and ?")
-    return map(describe, find_files(text))
 
 
 def ingest(plan: IngestPlan) -> int:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import acero, dataset
 
-from authorizerd.replay.ingest.parse.columns import SCHEMA, Texts
+from authorizerd.replay.ingest.parse.columns import SCHEMA, EventReader
 from authorizerd.replay.ingest.schemas import SUMMED_BY, TUPLE
 
 _AT: Final = SCHEMA.field("at").type
@@ -47,14 +47,25 @@ _FIGURES: Final = ("allowed", "events", "first_at", "last_at")
 
 
 class TextSums:
-    """Sums up lines by the numbers of their ``texts``, which is cheaper than by tuple."""
+    """Sums up the lines of a reader by the numbers of their texts, which is cheaper than by tuple.
 
-    def __init__(self, texts: Texts) -> None:
-        self.texts = texts
+    If the reader begins with new texts, so do the sums.
+    """
+
+    def __init__(self, reader: EventReader) -> None:
+        self._reader = reader
+        self._texts = reader.texts
         self._parts: list[pa.Table] = []
+        self._taken: list[pa.Table] = []
 
     def add(self, at: pa.TimestampArray, numbers: pa.Int64Array) -> None:
-        """Add lines; ``at`` is null for lines without an event. Those without a number are not."""
+        """Add lines that the reader has just read.
+
+        ``at`` is null for lines without an event. Those without a number are not counted.
+        """
+        if self._reader.texts is not self._texts:
+            self._taken.append(self._name())
+            self._texts, self._parts = self._reader.texts, []
         lines = pa.table([numbers, at], ["number", "at"])
         if numbers.null_count:
             lines = lines.filter(numbers.is_valid())
@@ -62,14 +73,17 @@ class TextSums:
         if len(self._parts) > _MERGED:
             self._parts = [self._merge()]
 
-    def take(self) -> pa.Table:
-        """Return the sums of the lines added so far.
+    def take(self) -> list[pa.Table]:
+        """Return the sums of all lines.
 
         The columns are those of an event's values, ``reason`` (None for an event), ``events``,
         ``first_at`` and ``last_at``.
         """
+        return [*self._taken, self._name()]
+
+    def _name(self) -> pa.Table:
         sums = self._merge() if self._parts else _NO_SUMS
-        values = self.texts.name(sums["number"].combine_chunks())
+        values = self._texts.name(sums["number"].combine_chunks())
         texts = pa.Table.from_batches([values])
         for name in ("events", "first_at", "last_at"):
             texts = texts.append_column(name, sums[name])
@@ -91,7 +105,7 @@ def _sum(rows: pa.Table, *figures: tuple[str | list[str], str]) -> pa.Table:
 
 
 def select_parts(sums: pa.Table) -> pa.Table:
-    """Return the parts of tuples in what ``TextSums`` returned."""
+    """Return the parts of tuples in a table of ``TextSums``."""
     return sums.filter(pc.is_null(sums["reason"])).select(PARTS.names)
 
 

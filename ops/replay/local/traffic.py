@@ -89,7 +89,8 @@ def _read_in_processes(logs: IngestPlan, since_ms: int) -> Traffic:
         read = read_logs(found, logs, None if since_ms == -sys.maxsize else since_ms)
     except ValueError as error:
         raise TrafficError(str(error)) from error
-    ingested = msgspec.structs.replace(read.ingested, logs=name_logs(read.files, read.newest))
+    ingested = sum_lines(read.tallies, logs, len(read.tuples), read.damaged)
+    ingested = msgspec.structs.replace(ingested, logs=name_logs(read.files, read.newest))
     return Traffic(ingested, read.tuples, read.files, left_out, read.is_sampled)
 
 

@@ -73,20 +73,15 @@ def _reader(layout: LineLayout, salt: int) -> EventReader:
 def write_parts(work: Work) -> Done:
     """Write the rows of a task."""
     reader = _reader(work.layout, work.salt)
-    tuples = []
-    sums = TextSums(reader.texts)
+    sums = TextSums(reader)
     sequence = work.number << _SEQUENCE_BITS
     with closing(RunFiles(work.places, work.number, work.salt)) as files:
         for part in work.parts:
             for rows in reader.read_blocks(part.read_blocks()):
-                if reader.texts is not sums.texts:
-                    tuples.append(select_parts(sums.take()))
-                    sums = TextSums(reader.texts)
                 sums.add(rows["at"], reader.numbers)
                 files.write(_name_rows(rows, part.uri, sequence))
                 sequence += len(rows)
-    tuples.append(select_parts(sums.take()))
-    return Done(merge_groups(files.groups), tuples, files.count)
+    return Done(merge_groups(files.groups), list(map(select_parts, sums.take())), files.count)
 
 
 def _name_rows(rows: pa.RecordBatch, uri: str, sequence: int) -> pa.RecordBatch:
