@@ -98,21 +98,19 @@ def make_plan(parsed: argparse.Namespace, *, is_local: bool) -> WhatIfPlan | Fol
         AclSourceError: a source cannot be read, or the plan was made for other ACLs.
     """
     topic = None if parsed.follow is None else _read_topic(parsed)
+    events, is_watched = "", False
     if topic is None:
         for flag in ("interval", "duration", "from_beginning"):
             if getattr(parsed, flag):
                 refuse(parsed, f"--{flag.replace('_', '-')}: expected --follow as well")
         events = resolve_events(parsed, is_local=is_local)
-        is_watched = False
-    else:
-        is_watched = not is_uri(parsed.out) and Path(parsed.out, _FOLLOW_FOLDER).is_dir()
+    elif not is_uri(parsed.out):
+        is_watched = Path(parsed.out, _FOLLOW_FOLDER).is_dir()
     out = resolve_output(parsed.out, is_local=is_local, overwrite=parsed.overwrite or is_watched)
-    if topic is not None:
-        events = f"{out}/{_FOLLOW_FOLDER}"
     candidate, baseline = _read_sets(parsed)
     within_s = parsed.newest_within
     plan = WhatIfPlan(
-        events=events,
+        events=events or f"{out}/{_FOLLOW_FOLDER}",
         out=out,
         candidate=candidate,
         baseline=baseline,
@@ -126,7 +124,7 @@ def make_plan(parsed: argparse.Namespace, *, is_local: bool) -> WhatIfPlan | Fol
         return plan
     return FollowPlan(
         out=out,
-        ingest=make_ingest_plan(parsed, (), events, (topic,)),
+        ingest=make_ingest_plan(parsed, (), plan.events, (topic,)),
         whatif=plan,
         interval_s=parsed.interval or INTERVAL_S,
         duration_s=parsed.duration,
