@@ -105,30 +105,20 @@ def test_use_is_reported_and_unused_grants_are_suggested(tmp_path: Path, capsys:
     assert "suggested: 1 removal, 2 narrowings\n" in capsys.readouterr().out
 
 
-def test_window_reads_only_its_own_days(
+def test_window_begins_with_its_time_and_skips_earlier_days_and_row_groups(
     spark: SparkSession, tmp_path: Path, capsys: Capture
 ) -> None:
-    """The event of a day is exactly at midnight, so a window may begin with it."""
     from authorizerd.replay.recorded.spark import sum_events
 
-    to_midnight = DAY_MS - START_MS % DAY_MS
-    midnights = [to_midnight + day * DAY_MS for day in range(4)]
-    write_events(tmp_path, [read_of(f"t{day}", at=ms) for day, ms in enumerate(midnights)])
-    days = sorted((tmp_path / "events").glob("run=*/day=*"))
+    write_events(tmp_path, [read_of(f"t{at}", at=at) for at in (0, DAY_MS - 1, DAY_MS)])
     recorded = spark.read.parquet(str(tmp_path / "events"))
-    for first_day, at in ((1, DAY_MS), (2, 2 * DAY_MS), (2, 2 * DAY_MS + 1)):
-        # Reading a file of an earlier day now raises an error.
-        for folder in days[:first_day]:
-            (folder / "part-0.parquet").write_bytes(b"no Parquet")
-        tuples = sum_events(recorded, START_MS + to_midnight + at)
-        expected = [f"t{day}" for day in range(4) if midnights[day] >= to_midnight + at]
-        assert sorted(row.resource_name for row in tuples.collect()) == expected
-        capsys.readouterr()
-        tuples.explain("formatted")
-        plan = capsys.readouterr().out
-        day = days[first_day].name.removeprefix("day=")
-        assert re.search(rf"PartitionFilters: .*\(day#\d+ >= {day}\)", plan)
-        assert re.search(r"PushedFilters: .*GreaterThanOrEqual\(at,", plan)
+    tuples = sum_events(recorded, START_MS + DAY_MS)
+    assert [row.resource_name for row in tuples.collect()] == [f"t{DAY_MS}"]
+    capsys.readouterr()
+    tuples.explain("formatted")
+    plan = capsys.readouterr().out
+    assert re.search(r"PartitionFilters: .*\(day#\d+ >= 2026-11-22\)", plan)
+    assert re.search(r"PushedFilters: .*GreaterThanOrEqual\(at,", plan)
 
 
 def test_without_evidence_nothing_is_written_and_an_earlier_script_removed(

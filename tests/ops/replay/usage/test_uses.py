@@ -1,7 +1,6 @@
 """Which ACLs the recorded events use, and which of them may be judged."""
 
 import re
-from typing import Any
 
 import msgspec
 import pytest
@@ -45,13 +44,8 @@ from tests.oracles.usage import Recorded
 READ_T = Question("User:a", "10.0.0.1", Operation.READ, ResourceType.TOPIC, "t")
 
 
-def use_of(
-    acl_set: AclSet,
-    events: list[Recorded],
-    names_max: int = 9,
-    **more: Any,  # noqa: ANN401
-) -> Summed:
-    return sum_uses(LocalRows(tuples_of(events, **more)), AclIndex.of(acl_set), names_max)
+def use_of(acl_set: AclSet, events: list[Recorded], names_max: int = 9) -> Summed:
+    return sum_uses(LocalRows(tuples_of(events)), AclIndex.of(acl_set), names_max)
 
 
 @given(acl_sets(unknown_codes=True), recorded_events(), st.integers(0, 3))
@@ -76,18 +70,6 @@ def test_use_is_that_of_a_scan(acl_set: AclSet, events: list[Recorded], names_ma
         *(len(events), allowed, len(events) - allowed, by_super_users, disagreeing)
     ]
     assert summed.count_of(Counted.ALL).tuples == len({event.question for event in events})
-
-
-def test_tuples_that_no_acl_can_decide_are_counted_by_reason() -> None:
-    everything = acl_set_of([topic_read("*")])
-    events = [Recorded(question, True, 5) for question in (_question("t"), _question("u"))]
-    summed = use_of(everything, events, pattern_type="PREFIXED")
-    assert summed.usage == {}
-    assert summed.not_evaluated == {"pattern type is not LITERAL": Count(events=2, tuples=2)}
-
-
-def _question(name: str) -> Question:
-    return Question("User:a", "10.0.0.1", 3, 2, name)
 
 
 def test_range_is_used_if_any_release_matches_it() -> None:
