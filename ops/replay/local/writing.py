@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
-from functools import lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -63,14 +62,9 @@ class Done(NamedTuple):
     files: int
 
 
-@lru_cache(1)  # the tasks of a process parse a repeated text once
-def _reader(layout: LineLayout, salt: int) -> EventReader:
-    return EventReader.of(layout, salt)
-
-
 def write_parts(work: Work) -> Done:
     """Write the rows of a task."""
-    reader = _reader(work.layout, work.salt)
+    reader = EventReader.of(work.layout, work.salt)
     sums = TextSums(reader)
     sequence = work.number << _SEQUENCE_BITS
     with closing(RunFiles(work.places, work.number, work.salt)) as files:

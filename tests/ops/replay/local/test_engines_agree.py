@@ -187,10 +187,10 @@ def test_many_random_sets_are_evaluated_alike(tmp_path: Path, monkeypatch: Monke
     with_denials = with_commands = 0
     for number in range(SETS):
         if number % SETS_OF_LOGS == 0:
-            folder = tmp_path / str(number)
-            write_random_logs(drawn, folder / "logs")
-            logs = ingest(None, folder / "logs", folder / "events")
-            asked = read_logs(folder / "logs")
+            folder = tmp_path / f"logs-{number}"
+            write_random_logs(drawn, folder)
+            logs = ingest(None, folder, tmp_path / f"events-{number}")
+            asked = read_logs(folder)
             from_logs, from_table = LogEngine(logs, ""), TableEngine(logs.out, "")
         candidate, other = random_set(drawn), random_set(drawn)
         baseline = drawn.choice((None, replace(other, releases=candidate.releases)))
