@@ -20,7 +20,7 @@ from authorizerd.acl.audit.recorded.event import LINE_BYTES_MAX, UNKNOWN_LEVEL, 
 from authorizerd.replay.errors import JobError
 from authorizerd.replay.ingest.inputs import Inputs
 from authorizerd.replay.ingest.packed import packed_files, packed_rows
-from authorizerd.replay.ingest.parse.columns import SCHEMA, EventReader, hash_events
+from authorizerd.replay.ingest.parse.columns import SCHEMA, get_reader, hash_events
 from authorizerd.replay.ingest.parse.hashes import RowHashes
 from authorizerd.replay.ingest.parse.logs import read_log
 from authorizerd.replay.ingest.schemas import EVENT_COLUMNS, ROWS_SCHEMA, describe_columns
@@ -92,7 +92,7 @@ def _with_text(rows: DataFrame) -> DataFrame:
 
 
 def _read_lines(batches: Batches, layout: LineLayout, salt: int) -> Batches:
-    reader = EventReader.of(layout, salt)
+    reader = get_reader(layout, salt)
     for batch in batches:
         rows = reader.read(batch["line"])
         for name in batch.schema.names:
@@ -102,7 +102,7 @@ def _read_lines(batches: Batches, layout: LineLayout, salt: int) -> Batches:
 
 
 def _read_archives(batches: Batches, layout: LineLayout, salt: int) -> Batches:
-    reader = EventReader.of(layout, salt)
+    reader = get_reader(layout, salt)
     for file, packed in packed_files(batches):
         for rows in reader.read_blocks(read_log(file, packed)):
             yield rows.append_column("file", pyarrow.repeat(file, len(rows)))

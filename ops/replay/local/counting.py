@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from authorizerd.acl.audit.recorded.event import Reason
 from authorizerd.management.plan.traffic import TrafficFile
 from authorizerd.replay.errors import NeedsSparkError, TrafficError
-from authorizerd.replay.ingest.parse.columns import EventReader, split_blocks
+from authorizerd.replay.ingest.parse.columns import get_reader, split_blocks
 from authorizerd.replay.ingest.parse.logs import DamagedArchiveError
 from authorizerd.replay.local.files import LogReader
 from authorizerd.replay.local.parts import Part, plan_tasks
@@ -72,7 +72,7 @@ def read_logs(paths: Sequence[Path], logs: IngestPlan, since_ms: int | None) -> 
         ValueError: the time zone is unknown.
     """
     layout = logs.layout
-    EventReader.of(layout)  # an unknown time zone is an error without a line, too
+    get_reader(layout)  # an unknown time zone is an error without a line, too
     regular = [path for path in paths if path.is_file()]
     files: dict[Path, TrafficFile] = {}
     try:
@@ -128,7 +128,7 @@ def count_parts(work: Work) -> CountedParts:
 def _count(
     logs: Iterable[tuple[str, Iterator[memoryview]]], layout: LineLayout, since_ms: int | None
 ) -> CountedParts:
-    reader = EventReader.of(layout)
+    reader = get_reader(layout)
     reader.is_sampled = False
     sums = TextSums(reader)
     damaged, newest = [], dict[str, int]()

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from authorizerd.replay.ingest.grouping import group_rows
-from authorizerd.replay.ingest.parse.columns import EventReader
+from authorizerd.replay.ingest.parse.columns import get_reader
 from authorizerd.replay.ingest.parse.hashes import RowHashes
 from authorizerd.replay.ingest.schemas import ASIDE, EVENTS
 from authorizerd.replay.ingest.summary import BLANK, Group, merge_groups
@@ -64,7 +64,7 @@ class Done(NamedTuple):
 
 def write_parts(work: Work) -> Done:
     """Write the rows of a task."""
-    reader = EventReader.of(work.layout, work.salt)
+    reader = get_reader(work.layout, work.salt)
     sums = TextSums(reader)
     sequence = work.number << _SEQUENCE_BITS
     with closing(RunFiles(work.places, work.number, work.salt)) as files:

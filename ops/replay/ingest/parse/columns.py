@@ -93,16 +93,6 @@ class EventReader:
         self.numbers = pyarrow.array([], pyarrow.int64())
         self.is_sampled = False
 
-    @classmethod
-    @lru_cache(1)  # the tasks of a process parse a repeated text once
-    def of(cls, layout: LineLayout, salt: int = 0) -> EventReader:
-        """Return the reader of lines in a layout; a process keeps the last one.
-
-        Raises:
-            ValueError: the time zone is unknown.
-        """
-        return cls(find_zone(layout.time_zone), layout.format, layout.field, salt)
-
     def read_blocks(self, blocks: Iterable[memoryview]) -> Iterator[pyarrow.RecordBatch]:
         """Yield the columns of the lines in blocks of ``logs``, and of any damage after them."""
         try:
@@ -208,6 +198,16 @@ class EventReader:
         if isinstance(parsed, Event):
             return (*msgspec.structs.astuple(parsed), None)
         return (*_NO_VALUES, parsed or "")
+
+
+@lru_cache(1)  # the tasks of a process parse a repeated text once
+def get_reader(layout: LineLayout, salt: int = 0) -> EventReader:
+    """Return the reader of lines in a layout; a process keeps the last one.
+
+    Raises:
+        ValueError: the time zone is unknown.
+    """
+    return EventReader(find_zone(layout.time_zone), layout.format, layout.field, salt)
 
 
 def hash_events(rows: pyarrow.RecordBatch, hashes: RowHashes) -> pyarrow.Int64Array:

@@ -19,7 +19,7 @@ from authorizerd.acl.audit.recorded.line import parse_line
 from authorizerd.acl.audit.recorded.times import find_zone
 from authorizerd.replay.ingest.parse import columns
 from authorizerd.replay.ingest.parse.beginnings import ONE_TIME
-from authorizerd.replay.ingest.parse.columns import SCHEMA, EventReader, hash_events
+from authorizerd.replay.ingest.parse.columns import SCHEMA, EventReader, get_reader, hash_events
 from authorizerd.replay.ingest.parse.hashes import RowHashes
 from authorizerd.replay.ingest.parse.logs import DamagedArchiveError
 from authorizerd.replay.ingest.parse.plain_lines import are_plain, read_plain
@@ -86,7 +86,7 @@ def test_columns_equal_what_the_parser_reads(
 ) -> None:
     layout = LineLayout(format=line_format, time_zone=time_zone, field=field)
     expected = [parse_line(line, find_zone(time_zone), line_format, field) for line in lines]
-    reader = EventReader.of(layout)
+    reader = get_reader(layout)
     assert read(reader, lines) == expected
     assert read(reader, lines[::-1]) == expected[::-1]
 
