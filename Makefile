@@ -78,10 +78,10 @@ spark-%: setup-dev .venv-spark-%/.setup
 test-fast: setup-dev
 	$(BIN)/pytest $(PARALLEL) -m "not slow"
 
-# Compare both engines of replay, and an oracle, on random sets of ACLs: SETS of them with few Spark jobs, and JOBS with whole jobs.
+# Compare both engines of replay, and an oracle, on random sets of ACLs: SETS of them without Spark, and JOBS with whole jobs of Spark.
 # Needs Java 17.
 engines: setup-dev
-	REPLAY_SETS=$(or $(SETS),200) REPLAY_JOBS=$(or $(JOBS),5) \
+	REPLAY_SETS=$(or $(SETS),200) REPLAY_JOBS=$(or $(JOBS),20) \
 	  $(BIN)/pytest tests/ops/replay/local/test_engines_agree.py
 
 # Test the log, and the copy of a followed one, on a disk with random crashes and faults; SEED=1234
