@@ -180,7 +180,7 @@ HELM ?= helm
 KUBERNETES := 1.31.0
 chart:
 	$(HELM) lint --strict --kube-version $(KUBERNETES) ops/helm
-	(echo '# Written by `make chart` from ops/helm; docs/container.md says how to use it.'; \
+	(echo '# Written by `make chart` from ops/helm; `authorizerd docs container` says how to use it.'; \
 	  $(HELM) template authorizerd ops/helm --kube-version $(KUBERNETES) --namespace authorizerd \
 	  --values ops/helm/ci/all-values.yaml) > ops/container/kubernetes.yaml
 
