@@ -69,6 +69,8 @@ def test_place_in_the_site_names_one_file(path: str) -> None:
     ('<script src="https://cdn.example/a.js"></script>', ["https://cdn.example/a.js"]),
     ("<img alt=a src=//cdn.example/a.png>", ["//cdn.example/a.png"]),
     ('<link rel="stylesheet" href="http://a.example/b.css">', ["http://a.example/b.css"]),
+    ('<link href=https://a.example/b.css rel=stylesheet>', ["https://a.example/b.css"]),
+    ('<link rel="canonical" href="https://docs.example/tls/"><link rel="next" href="//b">', []),
     ('<a href="https://kafka.apache.org/">Kafka</a>', []),
     ('<script src="../assets/a.js"></script><img src="growth.svg">', []),
 ])  # fmt: skip
