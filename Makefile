@@ -196,7 +196,7 @@ docs: .venv/.setup-docs
 # Add the site of a VERSION to the branch gh-pages, as `latest`; SITE_URL is the address at which it will be.
 site: .venv/.setup-docs
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. PATH=$(CURDIR)/$(BIN):$$PATH mike deploy --update-aliases $(VERSION) latest
-	PYTHONPATH=. $(BIN)/mike set-default --allow-undefined latest
+	PYTHONPATH=. $(BIN)/mike set-default latest
 
 # Build the wheel that ops/systemd/README.md installs; root then builds nothing in this directory.
 wheel: install-files
