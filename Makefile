@@ -52,7 +52,7 @@ replay-demo: setup-dev
 
 # Run all tests except conformance tests and all but two of those on Spark, with few random and large inputs.
 test: setup-dev
-	$(BIN)/pytest $(PARALLEL) -m "smoke or not replay"
+	$(BIN)/pytest $(PARALLEL) -m "$(or $(TESTS),smoke or not replay)"
 
 # Run the tests of the replay pipeline on Spark, in one session. Needs Java 17.
 test-replay: setup-dev
