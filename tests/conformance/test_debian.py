@@ -26,7 +26,7 @@ PROGRAMS = ("debootstrap", "systemd-nspawn", "chroot", "dpkg-deb")
 
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0 or not all(map(shutil.which, PROGRAMS)),
-    reason="it needs root, dpkg-deb, debootstrap and systemd-nspawn (the package systemd-container)",
+    reason="it needs root, dpkg, debootstrap and systemd-nspawn (the package systemd-container)",
 )
 
 

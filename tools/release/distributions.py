@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
 from tools.release.bundle import CONFIGURATION, MACHINES, lay_out, normalize_tree
-from tools.release.packages import Release
+from tools.release.packages import UMASK, Release
 from tools.release.versions import in_package_form
 
 _SCRIPTS: Final = {
@@ -75,6 +75,7 @@ def _build_deb(
     files = [path for path in sorted(tree.rglob("*")) if path.is_file() and not path.is_symlink()]
     control = tree / "DEBIAN"
     control.mkdir()
+    control.chmod(0o755)
     version = in_package_form(release.version)
     _fill_in(
         source / "ops/packages/control",
@@ -88,9 +89,8 @@ def _build_deb(
     (control / "md5sums").write_text("".join(_md5_line(tree, path) for path in files))
     for name, script in _SCRIPTS.items():
         shutil.copyfile(source / "ops/packages" / script, control / name)
-        (control / name).chmod(0o755)
-    for path in (tree, *(each for each in control.iterdir())):
-        os.utime(path, (release.epoch, release.epoch))
+    for path in control.iterdir():
+        path.chmod(0o755 if path.name in _SCRIPTS else 0o644)
     package = out / f"authorizerd_{version}_{architecture}.deb"
     _run(
         # With xz, the bytes would depend on the number of threads.
@@ -160,5 +160,6 @@ def _run(*command: str | Path, epoch: int) -> None:
         command,
         check=True,
         stdout=subprocess.DEVNULL,
+        umask=UMASK,
         env={**os.environ, "SOURCE_DATE_EPOCH": str(epoch), "LC_ALL": "C.UTF-8"},
     )

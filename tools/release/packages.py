@@ -23,8 +23,8 @@ from tools.mirror_wheel import stage
 
 SUMS: Final = "SHA256SUMS"
 _EXECUTABLE: Final = 0o111
-_UMASK: Final = 0o022
-"""Wheels contain file modes, which depend on the umask."""
+UMASK: Final = 0o022
+"""Packages contain file modes, which depend on the umask."""
 
 
 class Release(NamedTuple):
@@ -150,7 +150,7 @@ def _run(*words: str, **environment: str) -> None:
         [sys.executable, *words],
         check=True,
         stdout=subprocess.DEVNULL,
-        umask=_UMASK,
+        umask=UMASK,
         env={**os.environ, "PYTHONHASHSEED": "0", **environment},
     )
 
