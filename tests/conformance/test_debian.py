@@ -111,7 +111,7 @@ def try_service(root: Path) -> str:
     assert "exit code" not in transcript, transcript
     for line in (
         "0 errors, 0 warnings\n",
-        "\n200 ready: 0 ACLs at log offset 7\n",
+        "\n200 ready: 0 ACLs at log offset 7; judged by the rules of Kafka 4.4",
         '\n200 {"decision":false,',
         "\nauthorizerd_acls 0.0\n",
         "\nINFO authorizerd: the configuration is reloaded\n",
