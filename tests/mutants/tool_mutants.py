@@ -51,7 +51,7 @@ TOOL_MUTANTS: Final = {
     ),
     "a job forgets that differences are not listed": Mutant(
         file="ops/replay/verify/sums.py",
-        text="one.left_out + other.left_out",
+        text="sum(group.left_out for group in groups)",
         becomes="0",
         found_by="tests/ops/replay/verify/test_parts.py::test_parts_give_the_report_of_one_process",
     ),
