@@ -370,8 +370,8 @@ def test_parts_of_a_real_log_give_the_same_table(ingests: Ingests, real_log_dir:
 def test_days_are_not_scattered_over_all_files(
     ingests: Ingests, request: pytest.FixtureRequest, monkeypatch: MonkeyPatch
 ) -> None:
-    ingests.log(**{f"{number}__log": text_of(EVENTS[number::40]) for number in range(40)})
-    # A task for each file.
+    # A task for each log, each of which has events of three days.
+    ingests.log(**{f"{number}__log": text_of(EVENTS[number::10]) for number in range(10)})
     if ingests.spark is not None:
         request.getfixturevalue("small_splits")
     monkeypatch.setattr(parts, "TASK_BYTES_MIN", 1000)
