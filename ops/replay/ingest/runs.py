@@ -29,8 +29,14 @@ from authorizerd.replay.ingest.grouping import (
     group_rows,
     hash_head,
 )
-from authorizerd.replay.ingest.inputs import TABLE_FILE, collect, describe, sort_inputs
-from authorizerd.replay.ingest.local_files import find_files, needs_hadoop
+from authorizerd.replay.ingest.inputs import (
+    TABLE_FILE,
+    collect,
+    describe,
+    find_files,
+    needs_hadoop,
+    sort_inputs,
+)
 from authorizerd.replay.ingest.parse.hashes import RowHashes
 from authorizerd.replay.ingest.records import NewRecords, Offsets
 from authorizerd.replay.ingest.rows import read_rows

@@ -71,7 +71,7 @@ def open_watch(spark: SparkSession, plan: FollowPlan) -> None:
         return
     if storage.is_occupied(plan.out) and not plan.is_anew:
         raise JobError(f"--out: {plan.out}: not empty; --overwrite replaces its results")
-    begins = {} if plan.from_beginning else _find_ends(spark, plan)
+    begins = {} if plan.from_beginning else find_ends(spark, topic)
     nothing = _summarize(plan, []).ingested
     _commit(spark, uri, replace(commit, offsets={topic.name: begins}, ingested=nothing), kept=1)
     for place in (f"{plan.out}/whatif.json", f"{plan.out}/ingest.json", f"{uri}/{_CHECKPOINT}"):
@@ -87,7 +87,7 @@ def count_records(spark: SparkSession, plan: FollowPlan) -> bool:
         OSError: a file cannot be read or written.
     """
     table, topic = open_table(spark, plan.whatif.events, option="--out"), plan.topic
-    begins, ends = table.commit.offsets[topic.name], _find_ends(spark, plan)
+    begins, ends = table.commit.offsets[topic.name], find_ends(spark, topic)
     check_continues(topic, begins, ends)
     if begins == ends:
         return False
@@ -116,13 +116,6 @@ def read_figures(spark: SparkSession, plan: FollowPlan) -> Ingested:
     """
     ingested = open_table(spark, plan.whatif.events, option="--out").ingested
     return replace(ingested, accepted=are_readable(ingested, plan.ingest.bad_ratio_max))
-
-
-def _find_ends(spark: SparkSession, plan: FollowPlan) -> dict[int, int]:
-    try:
-        return find_ends(spark, plan.topic)
-    except SPARK_ERRORS as error:
-        raise JobError(f"{plan.topic.uri}: {explain(error)}") from error
 
 
 def _sum_records(records: DataFrame, plan: FollowPlan) -> DataFrame:
