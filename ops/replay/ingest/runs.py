@@ -213,9 +213,9 @@ class SparkRuns:
 
 def _group(batches: Iterator[pa.RecordBatch], salt: int) -> Iterator[pa.RecordBatch]:
     """Yield the groups of all rows of a task, encoded."""
-    hashes, groups = RowHashes(salt), list[Group]()
-    for rows in batches:
-        groups = merge_groups([*groups, *group_rows(rows.sort_by("sequence"), hashes)])
+    hashes = RowHashes(salt)
+    grouped = (group_rows(rows.sort_by("sequence"), hashes) for rows in batches)
+    groups = merge_groups(chain.from_iterable(grouped))
     yield pa.RecordBatch.from_pydict({"groups": [msgspec.msgpack.encode(groups)]})
 
 
