@@ -120,11 +120,12 @@ class _RulesBuilder:
 class _TypeBuilder:
     """A mutable ``TypeIndex``."""
 
-    __slots__ = ("everyone", "resources", "rules", "unjudgeable")
+    __slots__ = ("everyone", "hosts", "resources", "rules", "unjudgeable")
 
     def __init__(self) -> None:
         self.everyone = _RulesBuilder(WILDCARD_PRINCIPAL)
         self.rules = {WILDCARD_PRINCIPAL: self.everyone}
+        self.hosts = {WILDCARD: WILDCARD}
         self.resources = ResourcesBuilder()
         self.unjudgeable: Unjudgeable = EMPTY
 
@@ -145,13 +146,18 @@ class _TypeBuilder:
             # Creating a new ACL would take twice the time. The change is invisible: the texts are
             # equal.
             force_setattr(acl, "resource_name", name)
+        host = acl.host
+        if host is not WILDCARD:
+            shared_host = self.hosts.setdefault(host, host)
+            if host is not shared_host:
+                force_setattr(acl, "host", shared_host)
         if rules.is_unjudgeable:
             self.unjudgeable = change_unjudgeable(self.unjudgeable, acl, sign)
             self.everyone.add_unjudgeable(acl, sign)
         weight = sign * weights.rule
         if not weight:
             return 0
-        if weights.denial or acl.host != WILDCARD:
+        if weights.denial or host != WILDCARD:
             patterns = rules.find_patterns(acl, weights, sign)
         else:  # nearly always: no other weights
             patterns = rules.any_host
@@ -175,8 +181,8 @@ class _TypeBuilder:
 class SnapshotBuilder:
     """Collect changes in log order, then freeze once. A frozen builder cannot be used again.
 
-    The ACLs of a snapshot share one copy of each resource name and principal. Otherwise each ACL
-    would keep its own copies, which would take a quarter of the memory.
+    The ACLs of a snapshot share one copy of each resource name, principal and host. Otherwise each
+    ACL would keep its own copies, which would take a quarter of the memory or more.
     """
 
     def __init__(self) -> None:
