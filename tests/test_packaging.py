@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from authorizerd.cli.docs.pages import page_paths
 from authorizerd.cli.doctor.access import examine_access
 from authorizerd.cli.doctor.finding import Level
 from authorizerd.cli.main import main
@@ -116,6 +117,7 @@ def test_wheel_has_one_package_without_tests_and_data(source: Path, wheel: Path)
         assert files
         ours |= {f"{folder}/{path.name}" for path in files}
     ours |= {f"daemon/http/{name}" for name in ("openapi.json", "openapi-admin.json")}
+    ours |= {f"pages/{path}" for path in page_paths().values()}
     ours |= {f"presets/{path.name}" for path in (source / "ops/routes").glob("*.yaml")}
     assert modules == {f"authorizerd/{name}" for name in {"__init__.py", "py.typed", *ours}}
     assert entry_points.split() == (
@@ -130,6 +132,7 @@ def test_wheel_has_one_package_without_tests_and_data(source: Path, wheel: Path)
     ("explain --help", 0, "--allow-everyone-if-no-acl-found"),
     ("test --help", 0, "--junit"),
     ("routes preset strimzi-bridge", 0, "  - POST /topics/{topic} -> WRITE TOPIC {topic}\n"),
+    ("docs backup --section restore-a-cluster", 0, "## Restore a cluster\n"),
     ("check-log --help", 0, "--repair"),
     ("doctor --help", 0, "--json"),
     ("replay --help", 0, "whatif"),

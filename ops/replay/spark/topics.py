@@ -1,4 +1,4 @@
-"""Read a Kafka topic with Spark's connector, as a stream or between offsets.
+"""Read a Kafka topic with Spark's connector, between offsets.
 
 **Invariant:** records that Kafka deleted before they were read end the job. They are never skipped.
 """
@@ -32,23 +32,6 @@ _DATA_LOSS: Final = "Some data may have been lost"
 """Part of the message of Spark's connector (KafkaSourceProvider)."""
 
 
-def stream_records(
-    spark: SparkSession, topic: Topic, *, from_beginning: bool, records_max: int
-) -> DataFrame:
-    """Return the stream of the topic's records: ``value``, ``partition`` and ``offset``.
-
-    Args:
-        from_beginning: start at the first record that Kafka still has, not at the next one.
-        records_max: the maximum number of records in a batch.
-
-    Raises:
-        JobError: Spark has no connector for Kafka.
-    """
-    reader = _configure(spark.readStream, topic)
-    reader = reader.option("startingOffsets", "earliest" if from_beginning else "latest")
-    return _load(spark, reader.option("maxOffsetsPerTrigger", records_max), topic)
-
-
 def read_records(
     spark: SparkSession, topic: Topic, begins: Mapping[int, int], ends: Mapping[int, int]
 ) -> DataFrame:
@@ -73,7 +56,8 @@ def find_ends(spark: SparkSession, topic: Topic) -> dict[int, int]:
         StreamingQueryException: the topic cannot be read.
     """
     # Only a stream exposes offsets. This one ends at once, without reading records.
-    stream = stream_records(spark, topic, from_beginning=False, records_max=1)
+    reader = _configure(spark.readStream, topic).option("startingOffsets", "latest")
+    stream = _load(spark, reader, topic)
     query = stream.writeStream.format("noop").trigger(availableNow=True).start()
     query.awaitTermination()
     progress: Any = query.lastProgress

@@ -133,9 +133,6 @@ class Ingests:
         return [sorted(engine.tuples(), key=str), *reports]
 
 
-on_both_engines = pytest.mark.parametrize("ingests", ENGINES, indirect=True)
-
-
 @pytest.fixture(params=ENGINES if IS_WHOLE else ENGINES[:1])
 def ingests(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: MonkeyPatch) -> Ingests:
     """Return ingests without Spark; in whole runs, also those on Spark."""
@@ -145,7 +142,6 @@ def ingests(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: MonkeyP
     return Ingests(spark, tmp_path)
 
 
-@on_both_engines
 def test_log_that_grows_is_rotated_and_packed_counts_once(
     ingests: Ingests, capsys: Capture
 ) -> None:
@@ -370,7 +366,7 @@ def test_parts_of_a_real_log_give_the_same_table(ingests: Ingests, real_log_dir:
     ingests.check(events)
 
 
-@on_both_engines
+@pytest.mark.parametrize("ingests", ENGINES, indirect=True)
 def test_days_are_not_scattered_over_all_files(
     ingests: Ingests, request: pytest.FixtureRequest, monkeypatch: MonkeyPatch
 ) -> None:
@@ -421,7 +417,7 @@ def test_table_that_only_spark_can_reach_is_kept_alike(
     other = replace(opened.commit, salt=1)
     with pytest.raises(JobError, match="another ingest added commit 2"):
         create_commit(storage.open_storage(spark, ""), str(ingests.table), other, None)
-    monkeypatch.undo()
+    ingests.spark = None
     ingests.log(c__log=text_of(EVENTS[:1]))
     ingests.ingest()
     assert read_newest(ingests.table).number == 3

@@ -287,7 +287,7 @@ def test_run_whose_tuples_miss_events_is_not_committed(
 def test_log_beside_a_table_does_not_count_twice(spark: SparkSession, tmp_path: Path) -> None:
     first, out, log = tmp_path / "first", tmp_path / "out", tmp_path / "a.log"
     log.write_text("".join(ALLOWED.format(number) for number in range(3)))
-    ingest(spark, first, log)
+    ingest(None, first, log)
     with pytest.raises(JobError, match=r"Ingest them one after the other"):
         ingest(spark, out, first, log)
     assert not out.exists()
@@ -311,26 +311,27 @@ def test_empty_log_gives_readable_results(
         assert "principal" in frame.columns
 
 
-def test_parquet_of_another_tool_is_read(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_first", [True, False])
+def test_parquet_of_another_tool_is_read(
+    spark: SparkSession, tmp_path: Path, *, is_first: bool
+) -> None:
+    """Together with files that have more columns, in either order."""
     file = tmp_path / "a.parquet"
     duckdb.sql(
         "COPY (SELECT TIMESTAMPTZ '2026-11-21 16:26:26Z' AS at, true AS allowed, n AS principal, "
         "'READ' AS operation, 'TOPIC' AS resource_type, 't' AS resource_name, 7 AS \"odd.name\" "
         f"FROM (VALUES ('User:a'), (NULL)) AS names(n)) TO '{file}' (FORMAT parquet)"
     )
-    refuse(spark, tmp_path / "out", file)
-    figures = ingest(spark, tmp_path / "out", file, bad_ratio_max=0.5)
-    assert (figures.events, figures.reasons) == (1, {Reason.MISSING_VALUE.value: 1})
-    assert rows("principal, host, pattern_type, level", tmp_path / "out" / "events") == [
-        ("User:a", None, "LITERAL", "UNKNOWN")
-    ]
-    # Together with files that have more columns, in either order.
     (tmp_path / "b.log").write_text(ALLOWED.format("t"))
-    ingest(spark, tmp_path / "b", tmp_path / "b.log")
-    for name, inputs in (("ab", (file, tmp_path / "b")), ("ba", (tmp_path / "b", file))):
-        ingest(spark, tmp_path / name, *inputs, bad_ratio_max=0.5)
-        found = rows("host, level, parse_filename(file)", tmp_path / name / "events")
-        assert sorted(found, key=str) == [("h", "DEBUG", "b.log"), (None, "UNKNOWN", "a.parquet")]
+    ingest(None, tmp_path / "b", tmp_path / "b.log")
+    inputs = (file, tmp_path / "b") if is_first else (tmp_path / "b", file)
+    figures = ingest(spark, tmp_path / "out", *inputs, bad_ratio_max=0.5)
+    assert (figures.events, figures.reasons) == (2, {Reason.MISSING_VALUE.value: 1})
+    columns = "principal, host, pattern_type, level, parse_filename(file)"
+    assert sorted(rows(columns, tmp_path / "out" / "events"), key=str) == [
+        ("User:a", "h", "LITERAL", "DEBUG", "b.log"),
+        ("User:a", None, "LITERAL", "UNKNOWN", "a.parquet"),
+    ]
 
 
 def test_named_field_reaches_every_task(
