@@ -365,11 +365,4 @@ TOOL_MUTANTS: Final = {
         found_by="tests/tools/release/test_release.py::"
         "test_package_for_debian_has_files_scripts_and_configuration",
     ),
-    "a package takes libraries that have another hash": Mutant(
-        file="tools/release/bundle.py",
-        text='"--require-hashes", ',
-        becomes="",
-        found_by="tests/test_supply_chain.py::"
-        "test_nothing_is_installed_without_a_hash[tools/release/bundle.py]",
-    ),
 }
