@@ -78,10 +78,10 @@ spark-%: setup-dev .venv-spark-%/.setup
 test-fast: setup-dev
 	$(BIN)/pytest $(PARALLEL) -m "not slow"
 
-# Compare both engines of replay, and an oracle, on random sets of ACLs: SETS of them with few Spark jobs, and JOBS with whole jobs.
+# Compare both engines of replay, and an oracle, on random sets of ACLs: SETS of them without Spark, and JOBS with whole jobs of Spark.
 # Needs Java 17.
 engines: setup-dev
-	REPLAY_SETS=$(or $(SETS),200) REPLAY_JOBS=$(or $(JOBS),5) \
+	REPLAY_SETS=$(or $(SETS),200) REPLAY_JOBS=$(or $(JOBS),20) \
 	  $(BIN)/pytest tests/ops/replay/local/test_engines_agree.py
 
 # Test the log, and the copy of a followed one, on a disk with random crashes and faults; SEED=1234
@@ -204,9 +204,8 @@ wheel: install-files
 	$(BIN)/python -m pip wheel --quiet --no-deps --no-index --no-build-isolation --wheel-dir dist .
 	@ls dist/authorizerd-*.whl
 
-# Build a version's artifacts into dist/VERSION: a wheel, a source package, a bill of materials, the Helm chart, the
-# client libraries, and hashes. The commit needs the version's tag; UNTAGGED=1 is a trial without it, and without helm,
-# npm or javac if they are not installed.
+# Build a version's artifacts into dist/VERSION; RELEASING.md lists them. The commit needs the version's tag; UNTAGGED=1
+# is a trial without it, and without what a program builds that is not installed.
 release: .venv-release/.setup setup-dev
 	@HELM=$(HELM) .venv-release/bin/python -m tools.release $(if $(UNTAGGED),--untagged)
 
