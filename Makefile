@@ -204,9 +204,8 @@ wheel: install-files
 	$(BIN)/python -m pip wheel --quiet --no-deps --no-index --no-build-isolation --wheel-dir dist .
 	@ls dist/authorizerd-*.whl
 
-# Build a version's artifacts into dist/VERSION: a wheel, a source package, a bill of materials, the Helm chart, the
-# client libraries, and hashes. The commit needs the version's tag; UNTAGGED=1 is a trial without it, and without helm,
-# npm or javac if they are not installed.
+# Build a version's artifacts into dist/VERSION; RELEASING.md lists them. The commit needs the version's tag; UNTAGGED=1
+# is a trial without it, and without what a program builds that is not installed.
 release: .venv-release/.setup setup-dev
 	@HELM=$(HELM) .venv-release/bin/python -m tools.release $(if $(UNTAGGED),--untagged)
 

@@ -51,7 +51,7 @@ TOOL_MUTANTS: Final = {
     ),
     "a job forgets that differences are not listed": Mutant(
         file="ops/replay/verify/sums.py",
-        text="one.left_out + other.left_out",
+        text="sum(group.left_out for group in groups)",
         becomes="0",
         found_by="tests/ops/replay/verify/test_parts.py::test_parts_give_the_report_of_one_process",
     ),
@@ -357,5 +357,12 @@ TOOL_MUTANTS: Final = {
         text="self._offset = None  # the events before the fault are lost",
         becomes="pass",
         found_by="tests/clients/test_watch.py::test_changes_before_a_fault_are_listed_again",
+    ),
+    "a package lets every user read the configuration": Mutant(
+        file="tools/release/bundle.py",
+        text="        (root / name).chmod(0o640)",
+        becomes="        pass",
+        found_by="tests/tools/release/test_release.py::"
+        "test_package_for_debian_has_files_scripts_and_configuration",
     ),
 }

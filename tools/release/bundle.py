@@ -86,8 +86,8 @@ def _download(lock: Path, python: str, machine: str, folder: Path) -> dict[str, 
     chosen = [f"--platform={each}" for each in (*platforms, f"manylinux2014_{machine}")]
     subprocess.run(  # noqa: S603 - pinned tools
         [
-            sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check",
-            "--require-hashes", "--no-deps", "--only-binary=:all:", "--python-version", python,
+            sys.executable, "-m", "pip", "download", "--require-hashes", "--only-binary=:all:",
+            "--quiet", "--disable-pip-version-check", "--no-deps", "--python-version", python,
             *chosen, "--dest", folder, "--requirement", lock,
         ],
         check=True,

@@ -29,8 +29,14 @@ from authorizerd.replay.ingest.grouping import (
     group_rows,
     hash_head,
 )
-from authorizerd.replay.ingest.inputs import TABLE_FILE, collect, describe, sort_inputs
-from authorizerd.replay.ingest.local_files import find_files, needs_hadoop
+from authorizerd.replay.ingest.inputs import (
+    TABLE_FILE,
+    collect,
+    describe,
+    find_files,
+    needs_hadoop,
+    sort_inputs,
+)
 from authorizerd.replay.ingest.parse.hashes import RowHashes
 from authorizerd.replay.ingest.records import NewRecords, Offsets
 from authorizerd.replay.ingest.rows import read_rows
@@ -207,9 +213,9 @@ class SparkRuns:
 
 def _group(batches: Iterator[pa.RecordBatch], salt: int) -> Iterator[pa.RecordBatch]:
     """Yield the groups of all rows of a task, encoded."""
-    hashes, groups = RowHashes(salt), list[Group]()
-    for rows in batches:
-        groups = merge_groups([*groups, *group_rows(rows.sort_by("sequence"), hashes)])
+    hashes = RowHashes(salt)
+    grouped = (group_rows(rows.sort_by("sequence"), hashes) for rows in batches)
+    groups = merge_groups(chain.from_iterable(grouped))
     yield pa.RecordBatch.from_pydict({"groups": [msgspec.msgpack.encode(groups)]})
 
 

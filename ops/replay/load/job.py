@@ -95,9 +95,9 @@ def plan_load(plan: LoadPlan, recorded: DataFrame) -> Iterator[tuple[Schedule, D
     try:
         asked = numbered.where("reason IS NULL")
         reasons = numbered.groupBy("reason").agg(sql.count("*"), sql.max("elapsed_ms")).collect()
-        counts = {reason: count for reason, count, _ in reasons}
+        not_asked = {reason: count for reason, count, _ in reasons}
         elapsed_ms = next((elapsed for reason, _, elapsed in reasons if reason is None), None)
-        schedule = make_schedule(plan, counts.pop(None, 0), elapsed_ms, counts)
+        schedule = make_schedule(plan, not_asked.pop(None, 0), elapsed_ms, not_asked)
         frequent = asked.groupBy("principal").count().orderBy(sql.desc("count"), "principal")
         counts = [(row.principal, row["count"]) for row in frequent.limit(PLACED_MAX).collect()]
         place = partial(add_lanes, Spread(counts, plan.lanes))

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from authorizerd.replay.errors import JobError
-from authorizerd.replay.spark.failures import one_line
+from authorizerd.replay.spark.failures import SPARK_ERRORS, one_line
 from authorizerd.replay.topics import Topic
 
 RECORDS_DELETED: Final = (
@@ -52,14 +52,16 @@ def find_ends(spark: SparkSession, topic: Topic) -> dict[int, int]:
     """Return the offset after the last record of each partition; blocks.
 
     Raises:
-        JobError: Spark has no connector for Kafka.
-        StreamingQueryException: the topic cannot be read.
+        JobError: the topic cannot be read, or Spark has no connector for Kafka.
     """
     # Only a stream exposes offsets. This one ends at once, without reading records.
     reader = _configure(spark.readStream, topic).option("startingOffsets", "latest")
     stream = _load(spark, reader, topic)
-    query = stream.writeStream.format("noop").trigger(availableNow=True).start()
-    query.awaitTermination()
+    try:
+        query = stream.writeStream.format("noop").trigger(availableNow=True).start()
+        query.awaitTermination()
+    except SPARK_ERRORS as error:
+        raise JobError(f"{topic.uri}: {explain(error)}") from error
     progress: Any = query.lastProgress
     by_topic = progress["sources"][0]["endOffset"]
     if isinstance(by_topic, str):

@@ -13,6 +13,7 @@ from authorizerd.replay.acls.options import add_acl_arguments, read_acl_set
 from authorizerd.replay.acls.reading import apply_plan
 from authorizerd.replay.ingest.options import (
     add_recorded_arguments,
+    add_window_arguments,
     make_ingest_plan,
     resolve_events,
 )
@@ -26,7 +27,6 @@ from authorizerd.replay.options import (
 )
 from authorizerd.replay.plans import FollowPlan, WhatIfPlan
 from authorizerd.replay.topics import Topic, parse_topic
-from authorizerd.replay.window_options import add_window_arguments
 
 INTERVAL_S: Final = 30
 

@@ -31,7 +31,6 @@ from authorizerd.replay.ingest.table import Table, open_table
 from authorizerd.replay.plans import FollowPlan
 from authorizerd.replay.recorded.spark import SparkEngine
 from authorizerd.replay.spark.failures import SPARK_ERRORS
-from authorizerd.replay.spark.files import is_occupied, remove, write_text
 from authorizerd.replay.spark.listing import escape_glob, local_path
 from authorizerd.replay.spark.storage import open_storage
 from authorizerd.replay.spark.topics import explain, find_ends, read_records
@@ -56,9 +55,10 @@ def open_watch(spark: SparkSession, plan: FollowPlan) -> None:
         OSError: a file cannot be read or written.
     """
     uri, topic = plan.whatif.events, plan.topic
-    commit = find_table(open_storage(spark, uri), uri, overwrite=plan.is_anew)
+    storage = open_storage(spark, plan.out)
+    commit = find_table(storage, uri, overwrite=plan.is_anew)
     if commit.number and not plan.is_anew:
-        if is_occupied(spark, f"{uri}/{_CHECKPOINT}"):
+        if storage.is_occupied(f"{uri}/{_CHECKPOINT}"):
             raise JobError(
                 f"--out: {plan.out}: a watch of version 1.0, which has its position in another "
                 "form: use another --out, or --overwrite"
@@ -69,13 +69,13 @@ def open_watch(spark: SparkSession, plan: FollowPlan) -> None:
                 f"of {topic.name}: use another --out, or --overwrite"
             )
         return
-    if is_occupied(spark, plan.out) and not plan.is_anew:
+    if storage.is_occupied(plan.out) and not plan.is_anew:
         raise JobError(f"--out: {plan.out}: not empty; --overwrite replaces its results")
-    begins = {} if plan.from_beginning else _find_ends(spark, plan)
+    begins = {} if plan.from_beginning else find_ends(spark, topic)
     nothing = _summarize(plan, []).ingested
     _commit(spark, uri, replace(commit, offsets={topic.name: begins}, ingested=nothing), kept=1)
     for place in (f"{plan.out}/whatif.json", f"{plan.out}/ingest.json", f"{uri}/{_CHECKPOINT}"):
-        remove(spark, place)  # of an earlier watch
+        storage.remove(place)  # of an earlier watch
 
 
 def count_records(spark: SparkSession, plan: FollowPlan) -> bool:
@@ -87,7 +87,7 @@ def count_records(spark: SparkSession, plan: FollowPlan) -> bool:
         OSError: a file cannot be read or written.
     """
     table, topic = open_table(spark, plan.whatif.events, option="--out"), plan.topic
-    begins, ends = table.commit.offsets[topic.name], _find_ends(spark, plan)
+    begins, ends = table.commit.offsets[topic.name], find_ends(spark, topic)
     check_continues(topic, begins, ends)
     if begins == ends:
         return False
@@ -103,8 +103,13 @@ def count_records(spark: SparkSession, plan: FollowPlan) -> bool:
 
 def write_reports(spark: SparkSession, plan: FollowPlan) -> WhatIf:
     """Write ``ingest.json``, ``changes`` and ``whatif.json``, and return the last."""
-    write_text(spark, f"{plan.out}/ingest.json", encode_json(read_figures(spark, plan)))
+    _write_figures(spark, plan)
     return write_report(plan.whatif, SparkEngine(spark, plan.whatif.events, plan.out))
+
+
+def _write_figures(spark: SparkSession, plan: FollowPlan) -> None:
+    text = encode_json(read_figures(spark, plan))
+    open_storage(spark, plan.out).replace(f"{plan.out}/ingest.json", text.encode())
 
 
 def read_figures(spark: SparkSession, plan: FollowPlan) -> Ingested:
@@ -115,13 +120,6 @@ def read_figures(spark: SparkSession, plan: FollowPlan) -> Ingested:
     """
     ingested = open_table(spark, plan.whatif.events, option="--out").ingested
     return replace(ingested, accepted=are_readable(ingested, plan.ingest.bad_ratio_max))
-
-
-def _find_ends(spark: SparkSession, plan: FollowPlan) -> dict[int, int]:
-    try:
-        return find_ends(spark, plan.topic)
-    except SPARK_ERRORS as error:
-        raise JobError(f"{plan.topic.uri}: {explain(error)}") from error
 
 
 def _sum_records(records: DataFrame, plan: FollowPlan) -> DataFrame:

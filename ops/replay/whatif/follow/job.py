@@ -1,7 +1,7 @@
 """The job of ``replay whatif --follow``: count a topic's records until a time limit or a signal.
 
 **Invariant:** the report describes exactly the records that were counted. If a job ends between
-the two, the next one begins with the report.
+the two, the next one writes a report, whether or not there are more records.
 """
 
 from __future__ import annotations
@@ -55,21 +55,21 @@ def run(spark: SparkSession, plan: FollowPlan) -> int:
 def _follow(spark: SparkSession, plan: FollowPlan, is_stopped: Callable[[], bool]) -> WhatIf:
     """Count and report until the time is up, or a signal arrives; return the last report."""
     known: set[tuple[str, ...]] = set()
+    report: WhatIf | None = None
     ends_at = math.inf if plan.duration_s is None else time.monotonic() + plan.duration_s
-    report = write_reports(spark, plan)  # the ACLs may have changed
-    while not is_stopped():
+    while True:
         due_at = time.monotonic() + plan.interval_s
         # At the end of the watch, count the records that came since the last interval.
         is_last = time.monotonic() >= ends_at
-        if count_records(spark, plan):
+        # The ACLs of a watch that continues may be others.
+        if count_records(spark, plan) or report is None:
             report = write_reports(spark, plan)
         for line in find_new_denials(report, known):
             print(line, flush=True)
-        if is_last:
-            break
-        while time.monotonic() < min(due_at, ends_at) and not is_stopped():
+        while not is_last and time.monotonic() < min(due_at, ends_at) and not is_stopped():
             time.sleep(_POLL_S)
-    return report
+        if is_last or is_stopped():
+            return report
 
 
 def _receive_stops() -> Callable[[], bool]:

@@ -16,7 +16,7 @@ from authorizerd.replay.acl_set import AclSet, digest_of
 from authorizerd.replay.errors import JobError
 from authorizerd.replay.ingest.commit import read_newest
 from authorizerd.replay.judging.report import JudgedBy
-from authorizerd.replay.messages import EXIT_DENIED, EXIT_NO_EVIDENCE, STOP_FILE
+from authorizerd.replay.messages import EXIT_DENIED
 from authorizerd.replay.plans import FollowPlan, IngestPlan, WhatIfPlan
 from authorizerd.replay.topics import Topic
 from authorizerd.replay.whatif.report import (
@@ -102,7 +102,7 @@ def test_crash_between_any_two_steps_counts_each_record_once(
     plan, topic = replace(plan_of(tmp_path), from_beginning=True), FakeTopic(monkeypatch)
     batches.open_watch(spark, plan)
     # Tuples, |commit, |ingest.json, whatif.json|: a crash at each of the three bars.
-    steps = ("create_commit", "write_text", "write_report")
+    steps = ("create_commit", "_write_figures", "write_report")
     for step, records in zip(steps, BATCHES, strict=True):
         topic.records += records
         with monkeypatch.context() as patch:
@@ -194,27 +194,53 @@ def test_watch_continues_only_its_own_directory(
         open_watch(spark, plan)
 
 
-@pytest.mark.parametrize("is_stopped", [False, True])
-def test_watch_ends_after_its_time_or_with_a_signal(
-    is_stopped: bool, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+def test_watch_without_time_counts_what_the_topic_has(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    """Without time, it counts what the topic has. A signal leaves the report as it was."""
     from authorizerd.replay.whatif.follow.job import run
 
     FakeTopic(monkeypatch).records += BATCHES[2]
-    plan = replace(plan_of(tmp_path), from_beginning=True, duration_s=0)
-    if is_stopped:
-        monkeypatch.setenv(STOP_FILE, str(tmp_path.parent))
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        assert run(spark, plan) == (EXIT_NO_EVIDENCE if is_stopped else EXIT_DENIED)
+        plan = replace(plan_of(tmp_path), from_beginning=True, duration_s=0)
+        assert run(spark, plan) == EXIT_DENIED
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-    assert report_of(tmp_path, "whatif")["events"] == (0 if is_stopped else 3)
+    assert report_of(tmp_path, "whatif")["events"] == 3
     said = "newly denied: User:a READ TOPIC t2 from 10.0.0.1: DefaultDeny\n"
-    assert (said in capsys.readouterr().out) is not is_stopped
+    assert said in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("duration_s", "stops_after", "counted", "reported"), [
+    (None, 3, 3, 2),  # the first report, and that of new records
+    (None, 0, 1, 1),
+    (0, 9, 1, 1),
+])  # fmt: skip
+def test_watch_ends_after_a_batch(
+    duration_s: int | None, stops_after: int, counted: int, reported: int, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    from authorizerd.replay.whatif.follow import job
+
+    counts: list[bool] = []
+    reports: list[WhatIf] = []
+
+    def count(*_: object) -> bool:
+        counts.append(len(counts) == 1)  # only the second batch has records
+        return counts[-1]
+
+    def write(*_: object) -> WhatIf:
+        reports.append(report_with())
+        return reports[-1]
+
+    monkeypatch.setattr(job, "count_records", count)
+    monkeypatch.setattr(job, "write_reports", write)
+    plan = replace(plan_of(tmp_path), duration_s=duration_s, interval_s=0)
+    no_session: Any = None
+    found = job._follow(no_session, plan, lambda: len(counts) >= stops_after)
+    assert (found is reports[-1], len(counts), len(reports)) == (True, counted, reported)
 
 
 def test_missing_connector_is_named_with_the_remedy(spark: SparkSession, tmp_path: Path) -> None:
