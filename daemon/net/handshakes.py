@@ -106,8 +106,11 @@ class Handshakes:
         arrival.socket.recv(size, socket.MSG_DONTWAIT)
         outgoing = arrival.answered[2].outgoing
         answer = outgoing.read()
-        # The buffer of a new connection is empty, and most chains of certificates fit into it.
-        sent = arrival.socket.send(answer, socket.MSG_DONTWAIT)
+        try:
+            # The buffer of a new connection is empty, and most chains of certificates fit into it.
+            sent = arrival.socket.send(answer, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            sent = 0
         outgoing.write(answer[sent:])  # the connection's task sends the rest
         return sent == len(answer)
 
