@@ -198,7 +198,7 @@ DECISION_MUTANTS: Final = {
     "User:* is answered like a user": Mutant(
         file="acl/decision.py",
         text="elif principal != WILDCARD_PRINCIPAL:",
-        becomes="else:",
+        becomes="elif principal:",
         found_by="tests/acl/test_decision.py::test_a_question_about_everyone_is_rejected",
     ),
     "an unknown permission allows": Mutant(
