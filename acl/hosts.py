@@ -45,7 +45,8 @@ class _Addresses(dict[str, "str | None"]):
         return address
 
 
-host_address: Final = _Addresses().__getitem__
+_ADDRESSES: Final = _Addresses()
+host_address: Final = _ADDRESSES.__getitem__
 """Return the address in a text as Kafka compares it, or None if it is not an IP address.
 
 A link-local address keeps its zone (``fe80::1%eth0``). A zone on any other address makes the text
