@@ -34,9 +34,7 @@ from authorizerd.config.values import SASL_PROTOCOLS, TLS_PROTOCOLS, SecurityPro
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.client import ClientSettings
 from authorizerd.kafka_client.log_in import Credentials, Mechanism
-from authorizerd.tls.context import new_client_context
 from authorizerd.tls.errors import StoreError
-from authorizerd.tls.material import read_material
 
 _PROTOCOL: Final = "security.protocol"
 _MECHANISM: Final = "sasl.mechanism"
@@ -224,6 +222,9 @@ def read_tls(properties: Mapping[str, str], protocol: SecurityProtocol) -> TlsSe
 
 def open_context(settings: TlsSettings) -> ssl.SSLContext:
     """Read the keystore and truststore, and return the context for TLS. Reading blocks."""
+    from authorizerd.tls.context import new_client_context  # most connections have no TLS
+    from authorizerd.tls.material import read_material
+
     try:
         return new_client_context(settings, read_material(settings))
     except StoreError as error:
