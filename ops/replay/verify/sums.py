@@ -124,8 +124,8 @@ def merge_sums(parts: Iterable[Sums]) -> Sums:
 
 def _merge_groups(groups: Sequence[Group]) -> Group:
     listed = [one for group in groups for one in group.listed]
-    events, left_out = (sum(getattr(g, name) for g in groups) for name in ("events", "left_out"))
-    return _make_group(groups[0].cause, events, listed, left_out)
+    events = sum(group.events for group in groups)
+    return _make_group(groups[0].cause, events, listed, sum(group.left_out for group in groups))
 
 
 def _make_group(cause: Cause, events: int, listed: Sequence[Listed], left_out: int = 0) -> Group:

@@ -103,9 +103,13 @@ def count_records(spark: SparkSession, plan: FollowPlan) -> bool:
 
 def write_reports(spark: SparkSession, plan: FollowPlan) -> WhatIf:
     """Write ``ingest.json``, ``changes`` and ``whatif.json``, and return the last."""
+    _write_figures(spark, plan)
+    return write_report(plan.whatif, SparkEngine(spark, plan.whatif.events, plan.out))
+
+
+def _write_figures(spark: SparkSession, plan: FollowPlan) -> None:
     text = encode_json(read_figures(spark, plan))
     open_storage(spark, plan.out).replace(f"{plan.out}/ingest.json", text.encode())
-    return write_report(plan.whatif, SparkEngine(spark, plan.whatif.events, plan.out))
 
 
 def read_figures(spark: SparkSession, plan: FollowPlan) -> Ingested:

@@ -102,7 +102,7 @@ def test_crash_between_any_two_steps_counts_each_record_once(
     plan, topic = replace(plan_of(tmp_path), from_beginning=True), FakeTopic(monkeypatch)
     batches.open_watch(spark, plan)
     # Tuples, |commit, |ingest.json, whatif.json|: a crash at each of the three bars.
-    steps = ("create_commit", "write_text", "write_report")
+    steps = ("create_commit", "_write_figures", "write_report")
     for step, records in zip(steps, BATCHES, strict=True):
         topic.records += records
         with monkeypatch.context() as patch:

@@ -12,7 +12,7 @@ import yaml
 
 from tests.support.programs import run_program
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 HOOKS = {each["id"]: each for each in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())}
 PAGE = (ROOT / "docs/policy-tests.md").read_text().partition("## With pre-commit\n")[2]
 (CONFIGURATION,) = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
