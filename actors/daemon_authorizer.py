@@ -78,8 +78,10 @@ def context_of(action: Action, request: RequestContext, counts: DecisionCounts) 
     )
 
 
-AuthorizeFields: TypeAlias = Callable[[str, str | None, int, int, str], bool]
-"""A function that returns True if a question, given by its fields, is allowed."""
+AuthorizeFields: TypeAlias = Callable[
+    [AclSnapshot | None, AuthorizerSettings, str, str | None, int, int, str], bool
+]
+"""A function that returns True if a question is allowed; see ``acl.decision.authorize``."""
 
 
 class DaemonAuthorizer(Authorizer):
@@ -90,7 +92,7 @@ class DaemonAuthorizer(Authorizer):
     """
 
     is_quick = False
-    """True if a decision takes microseconds, so that a hundred fit in one step."""
+    """True if a decision takes microseconds, so that hundreds fit in one step."""
 
     def __init__(self, snapshot: View[AclSnapshot | None]) -> None:
         self._snapshot: Final = snapshot
@@ -163,12 +165,20 @@ class DaemonAuthorizer(Authorizer):
     ) -> AuthorizeFields:
         """Return a function that answers many questions without naming the rules.
 
-        It audits the decisions; the caller counts them. It raises as ``decide``.
+        Its first arguments are the snapshot and the settings of ``state``: so it can be
+        ``authorize`` itself. It audits the decisions; the caller counts them. It raises as
+        ``decide``.
         """
         context = DecisionContext(request_name, DecisionCounts(), requester=requester)
 
         def is_allowed(
-            principal: str, host: str | None, operation: int, resource_type: int, resource_name: str
+            _snapshot: AclSnapshot | None,
+            _settings: AuthorizerSettings,
+            principal: str,
+            host: str | None,
+            operation: int,
+            resource_type: int,
+            resource_name: str,
         ) -> bool:
             question = Question(principal, host, operation, resource_type, resource_name)
             return self.decide(state, question, context).allowed

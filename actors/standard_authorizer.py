@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, cast
 
 from authorizerd.acl.audit.caller import Requester
 from authorizerd.acl.by_resource_type import authorize_by_resource_type, check_by_resource_type
@@ -211,12 +211,18 @@ class StandardAuthorizer(DaemonAuthorizer):
         if snapshot is None:
             return super().authorize_by(state, request_name, requester)
         if auditor is None:
-            # A partial adds no Python frame, and `authorize` takes half of `explain`'s time.
-            return partial(authorize, snapshot, settings)
+            # It takes half of `explain`'s time, and the state has a snapshot for it.
+            return cast(AuthorizeFields, authorize)
         context = DecisionContext(request_name, DecisionCounts(), requester=requester)
 
         def is_allowed(
-            principal: str, host: str | None, operation: int, resource_type: int, resource_name: str
+            _snapshot: AclSnapshot | None,
+            _settings: AuthorizerSettings,
+            principal: str,
+            host: str | None,
+            operation: int,
+            resource_type: int,
+            resource_name: str,
         ) -> bool:
             auditor.check()
             allowed = authorize(

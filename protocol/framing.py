@@ -8,6 +8,7 @@ Source: Kafka 4.3 NetworkReceive.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from struct import Struct
 from typing import Final
 
 from authorizerd.protocol.errors import DecodeError
@@ -16,21 +17,24 @@ SIZE_BYTES: Final = 4
 HTTP_FOUND: Final = "the text HTTP: this is an HTTP port"
 _HTTP: Final = int.from_bytes(b"HTTP")
 """The size that an HTTP server's answer seems to announce."""
+_SIZE: Final = Struct(">i")
+_read_size, _to_size = _SIZE.unpack_from, _SIZE.pack  # in a third of the time of int's methods
 _JOINED_BYTES_MAX: Final = 65536
 
 
 class Frames:
     """Split received data into frames."""
 
-    __slots__ = ("_broken", "_buffer")
+    __slots__ = ("_broken", "_buffer", "_start")
 
     def __init__(self) -> None:
         self._buffer = bytearray()
+        self._start = 0  # of the next frame; what is before it was returned
         self._broken = False
 
     @property
     def bytes_held(self) -> int:
-        return len(self._buffer)
+        return len(self._buffer) - self._start
 
     def receive_data(self, data: bytes | bytearray) -> None:
         """Add data from the peer. After an invalid frame, data is dropped."""
@@ -43,36 +47,38 @@ class Frames:
         Raises:
             DecodeError: the size is negative or above ``bytes_max``.
         """
-        buffer = self._buffer
-        if len(buffer) < SIZE_BYTES:
-            return None
-        size = int.from_bytes(buffer[:SIZE_BYTES], "big", signed=True)
-        # Check before the data arrives: otherwise a peer could fill the buffer to any announced
-        # size.
-        if not 0 <= size <= bytes_max:
-            reason = f"expected a frame size from 0 to {bytes_max}, found {size}"
-            if size == _HTTP:
-                reason += f", which is {HTTP_FOUND}"
-            raise self.refuse(reason, 0)
-        end = SIZE_BYTES + size
-        behind = len(buffer) - end
-        if behind < 0:
-            return None
-        # Copying a large frame takes milliseconds: copy whichever is smaller, the frame or the
-        # rest.
-        if size <= behind:
-            frame = buffer[SIZE_BYTES:end]
-            del buffer[:end]
-            return frame
-        self._buffer = buffer[end:]
-        del buffer[end:]
-        del buffer[:SIZE_BYTES]
-        return buffer
+        buffer, start = self._buffer, self._start
+        held = len(buffer)
+        if held - start >= SIZE_BYTES:
+            (size,) = _read_size(buffer, start)
+            # Check before the data arrives: otherwise a peer could fill the buffer to any announced
+            # size.
+            if not 0 <= size <= bytes_max:
+                reason = f"expected a frame size from 0 to {bytes_max}, found {size}"
+                if size == _HTTP:
+                    reason += f", which is {HTTP_FOUND}"
+                raise self.refuse(reason, 0)
+            first = start + SIZE_BYTES
+            end = first + size
+            # Copying a large frame takes milliseconds: copy whichever is smaller, the frame or the
+            # rest.
+            if size <= held - end:
+                self._start = end
+                return buffer[first:end]
+            if end <= held:
+                self._buffer, self._start = buffer[end:], 0
+                del buffer[end:]
+                del buffer[:first]
+                return buffer
+        if start:  # a connection must not hold these bytes while it waits
+            del buffer[:start]
+            self._start = 0
+        return None
 
     def refuse(self, reason: str, position: int) -> DecodeError:
         """Return the error for the caller to raise. No frame is returned from then on."""
         self._broken = True
-        self._buffer = bytearray()
+        self._buffer, self._start = bytearray(), 0
         return DecodeError(reason, position)
 
 
@@ -84,7 +90,8 @@ def holds_frame(opening: bytes) -> bool:
 
 def frame(*content: bytes | bytearray) -> bytes:
     """Return one frame with all content."""
-    return b"".join((sum(map(len, content)).to_bytes(SIZE_BYTES, "big"), *content))
+    joined = b"".join(content)
+    return _to_size(len(joined)) + joined
 
 
 def frame_chunks(head: bytes, body: Sequence[bytes | bytearray]) -> list[bytes | bytearray]:
@@ -95,4 +102,4 @@ def frame_chunks(head: bytes, body: Sequence[bytes | bytearray]) -> list[bytes |
     size = len(head) + sum(map(len, body))
     if size <= _JOINED_BYTES_MAX:
         return [frame(head, *body)]
-    return [size.to_bytes(SIZE_BYTES, "big") + head, *body]
+    return [_to_size(size) + head, *body]

@@ -13,13 +13,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from itertools import islice
 from typing import Final
 
 import trio
 
-from authorizerd.acl.errors import InvalidQuestionError, NotReadyError
-from authorizerd.acl.hosts import host_address
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.daemon_authorizer import DaemonAuthorizer, DecisionState
 from authorizerd.config.bounds import SEND_BYTES
@@ -28,23 +25,24 @@ from authorizerd.daemon.decisions.access_audit import audit_access
 from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.decisions.question_cost import bound_lookups
 from authorizerd.daemon.decisions.requester import PortRequester
+from authorizerd.daemon.decisions.stream_decisions import (
+    count_decisions,
+    decide,
+    encode_decisions,
+)
 from authorizerd.daemon.errors import ClosingError, ForbiddenError, MemoryBudgetError
 from authorizerd.daemon.net.connection import LOGIN_BYTES_MAX, Connection, Phase
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
 from authorizerd.daemon.net.connection_server import ConnectionServer
 from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
 from authorizerd.protocol.decisions.stream import (
-    ALLOWED,
-    DENIED,
-    INVALID,
     NOT_READY,
-    OPERATION_OF,
-    RESOURCE_TYPE_OF,
     STREAM_VERSION,
     Ask,
     Hello,
     StreamQuestion,
     StreamServerConnection,
+    Unreadable,
     encode_answer,
     encode_hello,
 )
@@ -57,14 +55,19 @@ SURFACE: Final = "Stream"
 NEEDS: Final = DECISIONS  # the rights that the stream requires of its callers
 QUESTIONS_PER_TURN: Final = 120
 QUESTIONS_PER_TURN_MIN: Final = 32  # even while very many connections wait
+QUESTIONS_PER_SLICE: Final = 240
+"""The maximum for a connection whose slices are timed (see ``net.turns``), as turns cost time."""
 QUESTION_NS: Final = 2000
 """About how long a question takes."""
 LOOKUPS_PER_QUESTION: Final = 8
 """The number of lookups that count as one more question."""
-QUESTIONS_PER_FRAME: Final = 4
+QUESTIONS_PER_FRAME: Final = 2
 """The fixed cost of a frame, counted in questions."""
 NO_CORRELATION_ID: Final = -1
 """The correlation id of the answer to a frame whose id has not arrived."""
+
+_GREETED: Final = "the hello precedes any question"
+_ANSWERING: Final = Phase.ANSWERING  # a member of an enum is looked up slowly
 
 _logger = logging.getLogger(__name__)
 
@@ -136,7 +139,8 @@ class _Conversation:
         )
         self._answers = bytearray()
         self._questions_left = 0
-        self._requester: PortRequester  # set by the hello, which precedes any question
+        self._received = 0  # frames since the last bytes arrived, without the hello
+        self._requester: PortRequester | None = None  # until the hello
 
     async def run(self) -> None:
         """Read and answer in turn until the peer or an invalid frame ends the connection."""
@@ -167,13 +171,8 @@ class _Conversation:
     async def _answer_frames(self) -> None:
         admission = self._connection.admission
         self._questions_left = self._share
-        answered = 0
-        while not admission.is_deferred and (received := self._frames.next_frame()) is not None:
-            self._connection.phase = Phase.ANSWERING
-            self._server.statistics.requests += 1
-            if answered and not admission.is_in_slice:  # only the first frame needs no turn
-                self._questions_left = self._share if admission.begin_slice() else 0
-            answered += 1
+        self._received = 0
+        while not admission.is_deferred and (received := self._answer_at_once()) is not None:
             await self._take_turn(QUESTIONS_PER_FRAME)
             if isinstance(received, Ask):
                 # A separate statement, because it may replace ``_answers``.
@@ -181,14 +180,54 @@ class _Conversation:
                 self._answers += answer
             elif isinstance(received, Hello):
                 self._greet(received)
-                answered -= 1  # the first question may be sent before the hello is answered
+                self._received -= 1  # the first question may be sent before the hello is answered
             else:
                 _logger.debug("%s: invalid questions: %s", self._server.name, received.reason)
                 error = ErrorCode.INVALID_REQUEST
                 self._answers += encode_answer(received.correlation_id, error, self._offset)
             if len(self._answers) >= SEND_BYTES:
                 await self._flush()
-        admission.leave(has_backlog=answered > 1 or self._frames.bytes_held > 0)
+        admission.leave(has_backlog=self._received > 1 or self._frames.bytes_held > 0)
+
+    def _answer_at_once(self) -> Hello | Ask | Unreadable | None:
+        """Answer frames by the current state, up to the first one that is not simply answered.
+
+        This is the usual path: nothing here waits, so all of these frames share the state, and what
+        does not depend on the frame is done once.
+
+        Returns:
+            A frame that asks nothing, must wait or is refused; None if no complete frame is left.
+        """
+        server, connection = self._server, self._connection
+        admission, next_frame = connection.admission, self._frames.next_frame
+        state = server.authorizer.current_state()
+        snapshot, offset = state.snapshot, state.offset
+        authorize = server.authorizer.authorize_by(state, SURFACE, self._requester)
+        is_light = snapshot is None or server.bound_lookups(snapshot) < LOOKUPS_PER_QUESTION
+        is_refused = admission.is_late or connection.has_expired
+        is_trusted = server.callers.trusts_all
+        answers, all_decisions = self._answers, bytearray()
+        try:
+            while (received := next_frame()) is not None:
+                connection.phase = _ANSWERING
+                server.statistics.requests += 1
+                if self._received == 1 and not admission.is_in_slice:  # the first needs no turn
+                    self._questions_left = self._share if admission.begin_slice() else 0
+                self._received += 1
+                if type(received) is not Ask or is_refused or received.min_offset > offset:
+                    return received
+                questions = received.questions
+                weight = 1 if is_light else self._weight_of_each(questions, state)
+                cost = QUESTIONS_PER_FRAME + len(questions) * weight
+                if cost > self._questions_left or not (is_trusted or self._may_ask(questions)):
+                    return received
+                self._questions_left -= cost
+                decisions = decide(authorize, state, questions)
+                all_decisions += decisions
+                answers += encode_decisions(received.correlation_id, offset, decisions)
+        finally:
+            count_decisions(all_decisions, server.counts)
+        return None
 
     @property
     def _share(self) -> int:
@@ -196,8 +235,9 @@ class _Conversation:
         admission = self._connection.admission
         if not admission.is_in_slice:
             return QUESTIONS_PER_TURN
-        share = admission.share(QUESTION_NS)
-        return max(QUESTIONS_PER_TURN_MIN, min(share, QUESTIONS_PER_TURN))
+        is_quick = self._server.authorizer.is_quick
+        most = QUESTIONS_PER_SLICE if is_quick else QUESTIONS_PER_TURN
+        return max(QUESTIONS_PER_TURN_MIN, min(admission.share(QUESTION_NS), most))
 
     async def _take_turn(self, questions: int) -> None:
         """Add questions to this slice, or to the next slice if this one would become too long."""
@@ -248,34 +288,29 @@ class _Conversation:
         if ask.min_offset >= 0 and not await self._wait_for(ask.min_offset):
             return encode_answer(number, ErrorCode.REQUEST_TIMED_OUT, self._offset)
         state = self._server.authorizer.current_state()
-        try:
-            self._check_rights(ask.questions)
-            weight = self._weight_of_each(ask.questions, state)
-            cost = len(ask.questions) * weight
-            if cost <= self._questions_left:
-                self._questions_left -= cost
-                decisions = self._decide(state, ask.questions)
-            else:
-                decisions = await self._decide_in_turns(state, ask.questions, weight)
-                # A reload may have removed the right or the token in the meantime.
-                self._check_rights(ask.questions)
-        except ForbiddenError:
-            self._server.counts.invalid += len(ask.questions)
-            audit_access(self._server.authorizer, self._requester, SURFACE, allowed=False)
-            return encode_answer(number, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, state.offset)
-        if decisions and decisions.count(NOT_READY) == len(decisions):
-            return encode_answer(number, ErrorCode.AUTHORIZER_NOT_READY, state.offset)
-        return encode_answer(number, ErrorCode.NONE, state.offset, decisions)
+        if self._may_ask(ask.questions):
+            decisions = await self._decide_in_turns(state, ask.questions)
+            # A reload may have removed the right or the token in the meantime.
+            if self._may_ask(ask.questions):
+                return encode_decisions(number, state.offset, decisions)
+        self._server.counts.invalid += len(ask.questions)
+        assert self._requester is not None, _GREETED
+        audit_access(self._server.authorizer, self._requester, SURFACE, allowed=False)
+        return encode_answer(number, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, state.offset)
 
     async def _decide_in_turns(
-        self, state: DecisionState, questions: Sequence[StreamQuestion], weight: int
+        self, state: DecisionState, questions: Sequence[StreamQuestion]
     ) -> bytearray:
+        authorize = self._server.authorizer.authorize_by(state, SURFACE, self._requester)
+        weight = self._weight_of_each(questions, state)
         decisions = bytearray()
         while len(decisions) < len(questions):
             start = len(decisions)
             turn = questions[start : start + max(1, self._share // weight)]
             await self._take_turn(len(turn) * weight)
-            decisions += self._decide(state, turn)
+            decided = decide(authorize, state, turn)
+            count_decisions(decided, self._server.counts)
+            decisions += decided
         if self._server.authorizer.has_expired(state):
             return bytearray((NOT_READY,)) * len(decisions)
         return decisions
@@ -300,53 +335,24 @@ class _Conversation:
             await self._server.authorizer.wait_until_applied(offset)
         return not waiting.cancelled_caught
 
-    def _check_rights(self, questions: Sequence[StreamQuestion]) -> None:
-        """Check that the caller may ask these questions.
+    def _may_ask(self, questions: Sequence[StreamQuestion]) -> bool:
+        """Return True if the caller may ask these questions.
 
         Raises:
-            ForbiddenError: it may not.
             ClosingError: the caller has become unknown.
         """
+        if self._server.callers.trusts_all:
+            return True
+        assert self._requester is not None, _GREETED
         caller = self._requester.caller
-        if caller.principal is not None:
-            # Two principals suffice: at least one of them is not the caller itself, and the right
-            # to ask about that one covers all others.
-            for principal in islice({question[0] for question in questions}, 2):
-                caller.check(NEEDS, principal)
-        elif not self._server.callers.trusts_all:  # a client with a certificate reconnects
+        if caller.principal is None:  # a client with a certificate reconnects
             raise ClosingError("a reload has required credentials since the hello")
-
-    def _decide(self, state: DecisionState, questions: Sequence[StreamQuestion]) -> bytearray:
-        # This loop runs for every question, so it uses local names and avoids calls.
-        authorize = self._server.authorizer.authorize_by(state, SURFACE, self._requester)
-        operation_of, resource_type_of = OPERATION_OF, RESOURCE_TYPE_OF
-        decisions = bytearray()
-        append = decisions.append
-        last_host: str | None = None
-        address: str | None = None
-        for principal, host, operation_asked, type_asked, name in questions:
-            try:
-                operation = operation_of[operation_asked]
-                resource_type = resource_type_of[type_asked]
-            except KeyError:
-                append(INVALID)
-                continue
-            # Comparing with the last host takes a third of the time of a cached lookup.
-            if host != last_host:
-                address = None if host is None else host_address(host)
-                last_host = host
-            if not name or ":" not in principal or (address is None and host is not None):
-                append(INVALID)
-                continue
-            try:
-                append(authorize(principal, address, operation, resource_type, name))
-            except InvalidQuestionError:
-                append(INVALID)
-            except NotReadyError:
-                append(NOT_READY)
-        counts = self._server.counts
-        counts.denied += decisions.count(DENIED)
-        counts.allowed += decisions.count(ALLOWED)
-        counts.invalid += decisions.count(INVALID)
-        counts.not_ready += decisions.count(NOT_READY)
-        return decisions
+        # One principal suffices, if possible another one than the caller itself: the right to ask
+        # about that one covers all others.
+        own = caller.principal
+        about = next((question[0] for question in questions if question[0] != own), own)
+        try:
+            caller.check(NEEDS, about)
+        except ForbiddenError:
+            return False
+        return True

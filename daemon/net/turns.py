@@ -166,6 +166,11 @@ class Admission:
         return self._began_ns > 0
 
     @property
+    def is_late(self) -> bool:
+        """True if the next request waited too long, so that ``admits`` will refuse it."""
+        return self._is_late
+
+    @property
     def is_contended(self) -> bool:
         """True if other connections wait for a turn after the next one."""
         return self._turns.waiting > 0

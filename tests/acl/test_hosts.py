@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from authorizerd.acl.hosts import host_address
+from authorizerd.acl.hosts import _ADDRESSES, HOSTS_CACHED, TEXT_CHARACTERS_MAX, host_address
 
 
 @pytest.mark.parametrize(
@@ -92,3 +92,12 @@ def test_a_link_local_address_keeps_a_visible_zone(number: int, zone: str) -> No
         assert host_address(f"{address}%{zone}") is None
     else:
         assert host_address(f"{address}%{zone}") == f"{host_address(str(address))}%{zone}"
+
+
+def test_cached_texts_are_bounded() -> None:
+    """A long text is not kept at all."""
+    for number in range(2 * HOSTS_CACHED):
+        assert host_address(f"10.0.{number // 256}.{number % 256}") is not None
+        assert len(_ADDRESSES) <= HOSTS_CACHED
+    assert host_address("1" * (TEXT_CHARACTERS_MAX + 1)) is None
+    assert "1" * (TEXT_CHARACTERS_MAX + 1) not in _ADDRESSES

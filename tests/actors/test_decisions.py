@@ -1,6 +1,7 @@
 """The decisions of the StandardAuthorizer. (Its answers are compared with Kafka's in tests/acl.)"""
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -42,6 +43,11 @@ def in_test(authorizer: StandardAuthorizer) -> DecisionContext:
     return DecisionContext("Test", authorizer.counts_of("Test"))
 
 
+def authorize_in_test(authorizer: StandardAuthorizer) -> Callable[..., bool]:
+    state = authorizer.current_state()
+    return partial(authorizer.authorize_by(state, "Test"), state.snapshot, state.settings)
+
+
 def by_type(principal: str) -> RequestContext:
     return RequestContext(principal=principal, host=None, request_name="Test")
 
@@ -55,7 +61,7 @@ def test_before_loading_only_super_users_are_answered() -> None:
     assert finish(
         authorizer.authorize_by_resource_type(by_type("User:root"), Operation.READ, topic)
     )
-    authorize = authorizer.authorize_by(state, "Test")
+    authorize = authorize_in_test(authorizer)
     assert authorize("User:root", None, Operation.READ, topic, "t")
     for ask in (
         lambda: authorizer.decide(state, question("User:a"), context),
@@ -119,7 +125,7 @@ def test_many_questions_are_audited_like_single_ones(level: AuditLevel, principa
     for is_fast in (True, False):
         authorizer, log = audited(level, AuditRules(allowed_rate=0.4))
         state, context = authorizer.current_state(), in_test(authorizer)
-        authorize = authorizer.authorize_by(state, "Test")
+        authorize = authorize_in_test(authorizer)
         for _ in range(100):
             if is_fast:
                 assert authorize(principal, "h", Operation.READ, topic, "t") is is_allowed
@@ -139,7 +145,7 @@ def test_the_audit_filter_changes_no_decision() -> None:
     rules = AuditRules(filter=AuditFilter(principals_excluded=name_patterns(["User:*"])))
     authorizer, log = audited(AuditLevel.DEBUG, rules)
     state, context = authorizer.current_state(), in_test(authorizer)
-    authorize = authorizer.authorize_by(state, "Test")
+    authorize = authorize_in_test(authorizer)
     for operation, allowed in ((Operation.READ, True), (Operation.WRITE, False)):
         assert authorizer.decide(state, question("User:a", operation), context).allowed is allowed
         assert authorize("User:a", None, operation, ResourceType.TOPIC, "t") is allowed
@@ -176,7 +182,7 @@ def test_nothing_is_decided_while_a_required_audit_cannot_be_written(principal: 
     authorizer, log = audited(AuditLevel.INFO, AuditRules(is_required=True))
     state, context = authorizer.current_state(), in_test(authorizer)
     asked, action = question(principal), Action(Operation.READ, ResourceType.TOPIC, "t")
-    authorize = authorizer.authorize_by(state, "Test")
+    authorize = authorize_in_test(authorizer)
     pinned = authorizer.pinned()
     ways: list[Callable[[], object]] = [
         lambda: authorize(principal, None, Operation.READ, ResourceType.TOPIC, "t"),
@@ -206,7 +212,7 @@ def test_nothing_is_decided_while_a_required_audit_cannot_be_written(principal: 
 def test_the_decision_that_fills_a_required_audit_log_is_the_last() -> None:
     """No decision is made whose line would be dropped."""
     authorizer, log = audited(AuditLevel.INFO, AuditRules(is_required=True))
-    authorize = authorizer.authorize_by(authorizer.current_state(), "Test")
+    authorize = authorize_in_test(authorizer)
     for _ in range(1000):
         assert not authorize("User:b", None, Operation.READ, ResourceType.TOPIC, "t")
     with pytest.raises(NotReadyError):

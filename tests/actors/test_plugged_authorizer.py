@@ -145,7 +145,8 @@ def test_a_decision_names_the_plug_in_as_its_rule() -> None:
     assert actions == (READ_T,)
     plug.answers = KeyError("x")
     assert not authorizer.decide(state, asked, context).allowed
-    assert not authorizer.authorize_by(state, "Test")("User:a", None, *READ_T_FIELDS)
+    authorize = authorizer.authorize_by(state, "Test")
+    assert not authorize(state.snapshot, state.settings, "User:a", None, *READ_T_FIELDS)
     assert context.counts == DecisionCounts(allowed=1, denied=1)
     assert authorizer.counts == {}
 

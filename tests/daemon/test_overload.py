@@ -175,16 +175,17 @@ async def test_stream_refuses_pipelined_frames_under_overload(
     await client.greet()
     overload.is_there = True
     started = trio.current_time()
-    frames = [client.frames.ask(number, [MAY]) for number in (6, 7, 8)]
+    frames = [client.frames.ask(number, [MAY]) for number in (6, 7, 8, 9)]
     await client.stream.send_all(b"".join(frames))
     assert await client.answer() == Answer(6, ErrorCode.NONE, 0, b"\1")
     assert await client.answer() == Answer(7, TOO_MUCH, 0, b"")
+    assert await client.answer() == Answer(8, TOO_MUCH, 0, b"")
     overload.is_there = False
-    assert await client.answer() == Answer(8, ErrorCode.NONE, 0, b"\1")
-    assert trio.current_time() - started == PAUSE_SECONDS
-    assert server.statistics.requests_refused == 1
+    assert await client.answer() == Answer(9, ErrorCode.NONE, 0, b"\1")
+    assert trio.current_time() - started == 2 * PAUSE_SECONDS
+    assert server.statistics.requests_refused == 2
     overload.is_there = True
-    frames = [client.frames.ask(number, [MAY]) for number in (9, 10, 11)]
+    frames = [client.frames.ask(number, [MAY]) for number in (10, 11, 12)]
     await client.stream.send_all(b"".join(frames))
     started = trio.current_time()
     await server.drain()

@@ -49,6 +49,7 @@ SHORT_TURNS: Final = (
     (update_queue, "CHANGES_PER_FLUSH_MAX", RECORDS_PER_REQUEST_MAX + 1),
     (own_log_reader, "BATCHES_PER_READ", 1), (authzen, "AT_ONCE_MAX", 4), (authzen, "PER_STEP", 1),
     (stream_server, "QUESTIONS_PER_TURN", 5), (stream_server, "QUESTIONS_PER_TURN_MIN", 5),
+    (stream_server, "QUESTIONS_PER_SLICE", 5),
 )  # fmt: skip
 """The smallest chunks of long work, so that other tasks run in between."""
 _TURN_S: Final = 0.001

@@ -31,7 +31,7 @@ CALLER_MUTANTS: Final = {
         found_by="tests/daemon/queries/test_search_rights.py::test_no_answer_once_a_state_expires",
     ),
     "a question is decided for the host of the one before it": Mutant(
-        file="daemon/decisions/stream_server.py",
+        file="daemon/decisions/stream_decisions.py",
         text="if host != last_host:",
         becomes="if last_host is None:",
         found_by="tests/daemon/decisions/test_stream_server.py::test_decision_depends_only_on_its_own_question",
@@ -56,8 +56,8 @@ CALLER_MUTANTS: Final = {
     ),
     "a frame of the stream is answered after a reload has taken its caller's right": Mutant(
         file="daemon/decisions/stream_server.py",
-        text=("                self._check_rights(ask.questions)\n        except ForbiddenError:"),
-        becomes="        except ForbiddenError:",
+        text="            if self._may_ask(ask.questions):\n                return",
+        becomes="            if decisions is not None:\n                return",
         found_by="tests/daemon/decisions/test_stream_server_connections.py::test_frame_that_takes_turns_is_refused_once_the_right_is_gone",
     ),
     "callers without a token are trusted although there is a tokens file": Mutant(
@@ -149,9 +149,26 @@ CALLER_MUTANTS: Final = {
     ),
     "an open decision stream keeps the right that a reload has taken": Mutant(
         file="daemon/decisions/stream_server.py",
-        text="in islice({question[0] for question in questions}, 2):",
-        becomes="in () if self._server.counts.allowed else {each[0] for each in questions}:",
+        text="            caller.check(NEEDS, about)\n",
+        becomes="            self._server.counts.allowed or caller.check(NEEDS, about)\n",
         found_by="tests/daemon/decisions/test_stream_server_connections.py::test_with_the_right_to_ask_a_caller_may_ask_about_all",
+    ),
+    "frames of the stream that are answered at once need no right": Mutant(
+        file="daemon/decisions/stream_server.py",
+        text="is_trusted = server.callers.trusts_all",
+        becomes="is_trusted = True",
+        found_by="tests/daemon/decisions/test_stream_server_connections.py::test_with_the_right_to_ask_a_caller_may_ask_about_all",
+    ),
+    "a caller of the stream may ask about others in a frame that begins with itself": Mutant(
+        file="daemon/decisions/stream_server.py",
+        text=" if question[0] != own)",
+        becomes=")",
+        found_by="tests/daemon/decisions/test_stream_server_connections.py::test_a_caller_may_ask_about_itself",
+    ),
+    "a frame of the stream is answered before the offset that it names": Mutant(
+        file="daemon/decisions/stream_server.py",
+        text=" or received.min_offset > offset",
+        found_by="tests/daemon/decisions/test_stream_server.py::test_a_frame_waits_for_its_offset",
     ),
     "clients may give callers rights": Mutant(
         file="config/dynamic.py",
@@ -232,8 +249,8 @@ CALLER_MUTANTS: Final = {
     ),
     "an open stream is trusted after a reload has required credentials": Mutant(
         file="daemon/decisions/stream_server.py",
-        text="elif not self._server.callers.trusts_all:",
-        becomes="elif not self._server.callers:",
+        text="if caller.principal is None:",
+        becomes="if caller is None:",
         found_by="tests/daemon/decisions/test_stream_server_connections.py::test_trust_ends_on_open_connections_once_tokens_are_due",
     ),
     # Console

@@ -223,6 +223,18 @@ CONNECTION_MUTANTS: Final = {
         text="        _ = self._connection.certified  # raises once the certificate has expired\n",
         found_by="tests/daemon/kafka/test_listener.py::test_certificate_that_has_expired_identifies_no_further_request",
     ),
+    "a certificate that has expired identifies a frame of the stream": Mutant(
+        file="daemon/decisions/stream_server.py",
+        text="admission.is_late or connection.has_expired",
+        becomes="admission.is_late",
+        found_by="tests/daemon/decisions/test_stream_server_connections.py::test_frame_after_the_certificate_expired_is_not_answered",
+    ),
+    "a late frame of the stream is answered": Mutant(
+        file="daemon/decisions/stream_server.py",
+        text="admission.is_late or connection.has_expired",
+        becomes="connection.has_expired",
+        found_by="tests/daemon/test_overload.py::test_stream_refuses_pipelined_frames_under_overload",
+    ),
     "a certificate that has expired identifies an HTTP request": Mutant(
         file="daemon/http/server.py",
         text="        if connection.has_expired:  #",

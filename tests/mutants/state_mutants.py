@@ -184,10 +184,10 @@ STATE_MUTANTS: Final = {
     ),
     "story: one frame is decided by several states": Mutant(
         file="daemon/decisions/stream_server.py",
-        text="            decisions += self._decide(state, turn)\n",
+        text="            decided = decide(authorize, state, turn)\n",
         becomes=(
             "            state = self._server.authorizer.current_state()\n"
-            "            decisions += self._decide(state, turn)\n"
+            "            decided = decide(authorize, state, turn)\n"
         ),
         found_by="tests/model/test_stories.py::test_every_invariant_holds_in_every_story",
     ),

@@ -71,6 +71,8 @@ FRAMES: Final = Load(each=100, in_flight=16, rate=500)
 CROWD: Final = Load(each=100, in_flight=4, connections=4, rate=500)
 """Enough connections that each of two workers gets some."""
 FRAME_LOADS: Final = (
+    Load(each=1),
+    Load(each=1, in_flight=16),
     Load(each=1, in_flight=64),
     Load(each=10, in_flight=16),
     FRAMES,

@@ -22,7 +22,11 @@ from authorizerd.acl.model import (
     ResourceType,
 )
 from authorizerd.config.configuration import parse
-from authorizerd.daemon.decisions.stream_server import LOOKUPS_PER_QUESTION, QUESTIONS_PER_TURN
+from authorizerd.daemon.decisions.stream_server import (
+    LOOKUPS_PER_QUESTION,
+    QUESTIONS_PER_SLICE,
+    QUESTIONS_PER_TURN,
+)
 from authorizerd.daemon.net.connection_server import SWEEP_SECONDS
 from authorizerd.protocol.decisions.stream import Answer, StreamQuestion
 from authorizerd.protocol.framing import frame
@@ -162,7 +166,7 @@ async def test_a_long_frame_uses_one_state_while_other_tasks_run(nursery: trio.N
     place = Place(None, *ACLS)
     place.snapshot.publish(at_offset(7, *ACLS))
     _, client = await connected(nursery, place)
-    many = 8 * QUESTIONS_PER_TURN
+    many = 8 * QUESTIONS_PER_SLICE
     await client.stream.send_all(client.frames.ask(1, [question(host=None)] * many))
     await client.stream.send_all(client.frames.ask(2, [MAY]))
     turns = 0
@@ -319,7 +323,7 @@ async def test_questions_of_many_lookups_take_more_turns(nursery: trio.Nursery) 
     ]
     place = Place(None, *ACLS, *prefixes)
     _, client = await connected(nursery, place)
-    many = 8 * QUESTIONS_PER_TURN
+    many = 8 * QUESTIONS_PER_SLICE
     await client.stream.send_all(client.frames.ask(1, [question(host=None)] * many))
     turns = 0
     while place.authorizer.counts_of("Stream").allowed < many:

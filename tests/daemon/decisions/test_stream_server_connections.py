@@ -310,6 +310,15 @@ async def test_removed_token_ends_on_a_connection(nursery: trio.Nursery, tmp_pat
     assert await client.ask(about(PROXY)) == refused
 
 
+async def test_frame_after_the_certificate_expired_is_not_answered(nursery: trio.Nursery) -> None:
+    server, client = await connected(nursery, Place(None, *ACLS), None)
+    (connection,) = server._open
+    connection.expires_at = 0
+    await client.stream.send_all(client.frames.ask(1, about(ALICE)))
+    assert await client.is_closed()
+    assert (server.counts.allowed, server.statistics.connections_expired) == (0, 1)
+
+
 async def test_trust_ends_on_open_connections_once_tokens_are_due(nursery: trio.Nursery) -> None:
     """A reload can make TLS ask for certificates. The connection ends without an answer."""
     place = Place(None, *ACLS)

@@ -98,15 +98,16 @@ class Mirror:
             NotReadyError: the copy is not proved to be current. The text says why.
         """
         view = self._view
-        if view is None or boot_time() >= view[2]:
+        if view is None or boot_time() >= view.deadline:
             raise self._not_ready()
         try:
             principal, host, operation, resource_type, name = question
             operation, resource_type = _OPERATION_OF[operation], _TYPE_OF[resource_type]
             address = None if host is None else host_address(host)
             if name and ":" in principal and (address is not None or host is None):
+                snapshot, settings = view.snapshot, view.settings
                 return authorize(
-                    view[0], view[1], principal, address, operation, resource_type, name
+                    snapshot, settings, principal, address, operation, resource_type, name
                 )
         except (InvalidError, KeyError, TypeError, ValueError):
             pass

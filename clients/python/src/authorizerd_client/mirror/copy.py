@@ -12,7 +12,9 @@ from base64 import urlsafe_b64decode
 from binascii import Error as Base64Error
 from collections import OrderedDict
 from itertools import count
-from typing import Final, NamedTuple, assert_never
+from typing import Final, assert_never
+
+import msgspec
 
 from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.index.builder import build
@@ -40,7 +42,7 @@ VERSIONS_MAX: Final = 1_000
 """They share what is unchanged. The oldest are left out: an answer about a later one will do."""
 
 
-class View(NamedTuple):
+class View(msgspec.Struct, frozen=True, gc=False):
     """A state that decides until ``deadline``, in seconds of the copy's clock."""
 
     snapshot: AclSnapshot
