@@ -104,6 +104,8 @@ def places(tmp_path: Path) -> dict[str, Path]:
     ("shell --help", VALUES),
     ("shell --log-dir {log} ls", VALUES),
     ("shell --bootstrap-server 127.0.0.1:1 ls", VALUES | LOOP),
+    ("docs", {"msgspec"}),
+    ("docs backup", {"msgspec"}),
     ("check-log --help", VALUES),
     ("check-log {log}", VALUES),
     ("doctor --help", VALUES),
