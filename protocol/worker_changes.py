@@ -213,8 +213,9 @@ def to_batch(order: TakeChanges, texts: SharedTexts | None) -> ChangeBatch:
     ]
     if texts is not None:
         for _, acl in order.rows:
-            for field in () if acl is None else _TEXT_FIELDS:
-                force_setattr(acl, field, texts.share(getattr(acl, field)))
+            if acl is not None:
+                for field in _TEXT_FIELDS:
+                    force_setattr(acl, field, texts.share(getattr(acl, field)))
     topics: list[ClusterChange] = [
         TopicRemoved(key) if name is None else TopicAdded(name, key) for key, name in order.topics
     ]
