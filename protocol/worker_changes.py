@@ -212,9 +212,10 @@ def to_batch(order: TakeChanges, texts: SharedTexts | None) -> ChangeBatch:
         AclRemoved(key) if acl is None else AclAdded(key, acl) for key, acl in order.rows
     ]
     if texts is not None:
-        for acl in (acl for _, acl in order.rows if acl is not None):
-            for field in _TEXT_FIELDS:
-                force_setattr(acl, field, texts.share(getattr(acl, field)))
+        for _, acl in order.rows:
+            if acl is not None:
+                for field in _TEXT_FIELDS:
+                    force_setattr(acl, field, texts.share(getattr(acl, field)))
     topics: list[ClusterChange] = [
         TopicRemoved(key) if name is None else TopicAdded(name, key) for key, name in order.topics
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from heapq import heapify, heappop
 from typing import Final, TypeAlias
 
 from authorizerd.acl.hosts import never_matches
@@ -67,9 +68,21 @@ class PatternRules:
                 ):
                     self._rules.append((name, is_literal, host, bits))
 
-    def iterate(self) -> Iterator[PatternRule]:
-        """Return an iterator over all rules, in ascending order."""
-        return iter(sorted(self._rules))
+    def iterate(self, *, is_partial: bool) -> Iterator[PatternRule]:
+        """Yield all rules, in ascending order.
+
+        Args:
+            is_partial: whether the caller will take few of them, so that sorting all would take
+                longer.
+        """
+        rules = self._rules
+        if not is_partial:
+            rules.sort()
+            yield from rules
+            return
+        heapify(rules)
+        while rules:
+            yield heappop(rules)
 
 
 def get_position(pattern: Pattern) -> tuple[int, str, bool]:

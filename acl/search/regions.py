@@ -14,7 +14,7 @@ name ``*`` is an exception from that: both the wildcard and the prefix ``*`` mat
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Final, NamedTuple
@@ -118,7 +118,8 @@ class RegionWalk:
     """Goes through sorted patterns, and finds their regions.
 
     ``mask`` and ``star_mask`` are the bits of rules that can still change something, inside the
-    wildcard and for names that begin with ``*``. ``enter_roots`` sets them.
+    wildcard and for names that begin with ``*``. ``has_denials`` is whether any rule can deny.
+    ``enter_roots`` sets them.
     """
 
     def __init__(self, results: RegionList, operation: int, releases: ReleaseRules) -> None:
@@ -129,11 +130,13 @@ class RegionWalk:
         outside = Region(_ROOT_PATTERN, NOWHERE, None)
         self._root = self._wild = _Open(EVERYTHING, NOTHING_APPLIES, outside)
         self._stack: Final[list[_Open]] = []
+        self.has_denials = True
         self._star: tuple[Region, int, dict[str, int]] | None = None
         """The prefix ``*``, once it is met: its region and the bits of its rules."""
 
-    def enter_roots(self, sources: Iterable[Rules]) -> None:
+    def enter_roots(self, sources: Sequence[Rules]) -> None:
         """Enter the patterns that contain nearly all others."""
+        self.has_denials = any(rules.denials for rules in sources)
         self._root = self._enter_root(_ROOT_PATTERN, _ROOT_PLACES, sources)
         self._wild = self._enter_root(_WILDCARD_PATTERN, _WILDCARD_PLACES, sources)
         self.star_mask = self._find_useful(self._root.joined)
@@ -259,4 +262,5 @@ class RegionWalk:
 
     def _is_page_complete(self) -> bool:
         """Return True if no region of the page can get another exception."""
-        return not any(open_.region.is_listed for open_ in (self._root, self._wild, *self._stack))
+        opened = (self._root, self._wild, *self._stack)
+        return not (self.has_denials and any(each.region.is_listed for each in opened))

@@ -92,7 +92,7 @@ def find_resources(
     rules = PatternRules(walk.mask, walk.star_mask, literal_mask, after)
     for source in sources:
         rules.collect(source, snapshot.rules)
-    walk.visit(rules.iterate())
+    walk.visit(rules.iterate(is_partial=limit is not None and not walk.has_denials))
     patterns = tuple(
         PatternAccess(
             resource_type,

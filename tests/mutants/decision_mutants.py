@@ -195,6 +195,12 @@ DECISION_MUTANTS: Final = {
         becomes="if bits & allows]",
         found_by="tests/acl/search/test_subjects.py::test_results_agree_with_every_decision",
     ),
+    "a page of a search misses the exceptions behind it": Mutant(
+        file="acl/search/regions.py",
+        text="any(rules.denials for rules in sources)",
+        becomes="False",
+        found_by="tests/acl/search/test_resources.py::test_page_has_exceptions_that_are_in_no_page",
+    ),
     "User:* is answered like a user": Mutant(
         file="acl/decision.py",
         text="elif principal != WILDCARD_PRINCIPAL:",

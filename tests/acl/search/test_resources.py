@@ -1,5 +1,7 @@
 """What can: patterns, with denials subtracted, compared with every decision."""
 
+from collections.abc import Iterable
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -10,7 +12,8 @@ from authorizerd.acl.errors import InvalidQuestionError
 from authorizerd.acl.model import Acl, Operation, PatternType, ResourceType
 from authorizerd.acl.releases import ANY_RELEASE, RULES_4_3, RULES_4_4, ReleaseRules
 from authorizerd.acl.search.hosts import EVERYWHERE, HostAccess
-from authorizerd.acl.search.pattern_rules import get_position
+from authorizerd.acl.search.pattern_rules import PatternRule, get_position
+from authorizerd.acl.search.regions import RegionWalk
 from authorizerd.acl.search.resources import PatternAccess, Resources, find_resources
 from authorizerd.acl.snapshot import AclSnapshot, with_rules
 from tests.acl.search.worlds import ASKING, FROM_HOSTS, OPERATIONS, TYPES, World, worlds
@@ -190,6 +193,40 @@ ALICE, PREFIXED = "User:alice", "PREFIXED"
 )  # fmt: skip
 def test_examples(acls: list[Acl], expected: dict[str, str]) -> None:
     assert what_can(*acls) == expected
+
+
+def first_page(*acls: Acl) -> Resources:
+    """Return the first page, with two of the patterns."""
+    return find_resources(snapshot_of(*acls), NOBODY, "User:a", Operation.READ, TOPIC, limit=2)
+
+
+MANY_ALLOWED = (
+    acl("User:*", "READ", topic="*", host="10.0.0.1"),
+    *(acl("User:a", "READ", topic=f"t{number}") for number in range(50)),
+)
+
+
+def test_page_has_exceptions_that_are_in_no_page() -> None:
+    denied = acl("User:a", "READ", topic="z", deny=True)
+    wildcard, first = first_page(*MANY_ALLOWED, denied).patterns
+    assert (wildcard.name, wildcard.exceptions) == ("*", ((PatternType.LITERAL, "z"),))
+    assert first.name == "t0"
+
+
+def test_page_ends_early_if_nothing_denies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other rules are neither examined nor sorted."""
+    examined = list[object]()
+    gather = RegionWalk._gather
+
+    def count(walk: RegionWalk, rules: Iterable[PatternRule]) -> tuple[int, dict[str, int]]:
+        examined.append(rules)
+        return gather(walk, rules)
+
+    monkeypatch.setattr(RegionWalk, "_gather", count)
+    found = first_page(*MANY_ALLOWED)
+    assert [each.name for each in found.patterns] == ["*", "t0"]
+    assert found.next_after == (PatternType.LITERAL, "t0")
+    assert len(examined) == 3
 
 
 def test_implied_operations_count() -> None:
