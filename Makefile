@@ -227,7 +227,7 @@ lock:
 	$(COMPILE) --output-file requirements.lock requirements.in
 	for name in dev release mutation; do \
 	  $(COMPILE) --constraint requirements.lock --output-file requirements-$$name.lock requirements-$$name.in || exit; done
-	for name in docs ldap; do \
+	for name in docs kerberos ldap; do \
 	  $(COMPILE) --constraint requirements-dev.lock --output-file requirements-$$name.lock requirements-$$name.in || exit; done
 	for name in airflow gateways spark-4.1 spark-4.2; do \
 	  $(COMPILE) --output-file requirements-$$name.lock requirements-$$name.in || exit; done
