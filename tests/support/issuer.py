@@ -20,7 +20,7 @@ from tests.support.certificates import Authority
 
 ISSUER: Final = "https://issuer.test"
 AUDIENCE: Final = "kafka"
-CLIENT: Final = ("app one", "secret: 100%")
+CLIENT: Final = ("app-one", "hidden-secret")
 
 
 def new_key() -> ec.EllipticCurvePrivateKey:
