@@ -173,7 +173,7 @@ track-record: setup-dev
 
 # Look for known vulnerabilities in the libraries that are installed with the daemon.
 advisories: .venv-release/.setup
-	.venv-release/bin/pip-audit --disable-pip --require-hashes --strict -r requirements.lock -r requirements-ldap.lock
+	.venv-release/bin/pip-audit --disable-pip --require-hashes --strict -r requirements.lock -r requirements-kerberos.lock -r requirements-ldap.lock
 
 # Render the chart as ops/container/kubernetes.yaml, for kubectl; needs helm (HELM=… sets its path).
 HELM ?= helm

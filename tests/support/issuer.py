@@ -127,6 +127,7 @@ def running_issuer(authority: Authority) -> Iterator[Issuer]:
             status, answer = issuer.answer(self.path, self.headers["Authorization"], form)
             body = json.dumps(answer).encode()
             self.send_response(status)
+            self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
