@@ -10,7 +10,6 @@ server sends a byte from time to time.
 
 from __future__ import annotations
 
-import http.client
 import io
 import socket
 from collections.abc import Mapping
@@ -23,9 +22,7 @@ from authorizerd.config.tls import TlsSettings
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.errors import ConnectionFailedError
 from authorizerd.kafka_client.transport import open_tcp
-from authorizerd.tls.context import new_client_context
 from authorizerd.tls.errors import StoreError, TlsError
-from authorizerd.tls.material import read_material
 from authorizerd.tls.stream import TlsStream
 
 DOCUMENT_BYTES_MAX: Final = 1 << 20
@@ -86,6 +83,8 @@ async def exchange(
     Raises:
         DocumentError: there is no valid answer, or the server is not the right one.
     """
+    from http.client import HTTPException  # it takes long to load, and most programs need none
+
     try:
         with trio.move_on_after(limits.connect_ms / 1000):
             stream = await _connect(url, tls)
@@ -99,7 +98,7 @@ async def exchange(
         raise DocumentError(f"{url.text}: {error}") from None
     except (trio.BrokenResourceError, OSError):
         raise DocumentError(f"{url.text}: the connection broke") from None
-    except (http.client.HTTPException, ValueError) as error:
+    except (HTTPException, ValueError) as error:
         reason = str(error) or type(error).__name__
         raise DocumentError(f"{url.text}: expected an HTTP answer: {reason[:100]!r}") from None
 
@@ -108,6 +107,10 @@ async def _connect(url: DocumentUrl, tls: TlsSettings | None) -> trio.abc.HalfCl
     transport = await open_tcp(Address(url.host, url.port))
     if not url.is_tls:
         return transport
+    # Imported only here, since the TLS library takes long to load.
+    from authorizerd.tls.context import new_client_context
+    from authorizerd.tls.material import read_material
+
     assert tls is not None, "settings for https always have TLS"
     try:
         # The truststore is read each time, since connections are rare and it may be replaced.
@@ -171,14 +174,16 @@ def _parse_answer(received: bytearray, *, is_complete: bool) -> HttpAnswer | Non
     """
     if not is_complete and _HEAD_END not in received:
         return None
+    from http.client import HTTPResponse, IncompleteRead
+
     # HTTPResponse uses nothing of a socket but its file.
-    response = http.client.HTTPResponse(cast(socket.socket, _Received(received)))
+    response = HTTPResponse(cast(socket.socket, _Received(received)))
     response.begin()
     if not is_complete and response.length is None and not response.chunked:
         return None  # the end of the connection is the end of the body
     try:
         return HttpAnswer(response.status, response.read())
-    except http.client.IncompleteRead:
+    except IncompleteRead:
         if is_complete:
             raise
         return None
