@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 unexport MAKEFLAGS
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup setup-dev run run-cluster replay-demo test test-fast test-replay test-whole engines faults stories chaos fuzz soak shadow mutants mutation-score stretches check bench peers conformance releases nightly track-record advisories install-files docs chart wheel release image clients lock clean
+.PHONY: setup setup-dev run run-cluster replay-demo test test-fast test-replay test-whole engines faults stories chaos fuzz soak shadow mutants mutation-score stretches check bench peers conformance releases nightly track-record advisories install-files docs site chart wheel release image clients lock clean
 
 setup: .venv/.setup
 setup-dev: .venv/.setup-dev
@@ -52,7 +52,7 @@ replay-demo: setup-dev
 
 # Run all tests except conformance tests and all but two of those on Spark, with few random and large inputs.
 test: setup-dev
-	$(BIN)/pytest $(PARALLEL) -m "smoke or not replay"
+	$(BIN)/pytest $(PARALLEL) -m "$(or $(TESTS),smoke or not replay)"
 
 # Run the tests of the replay pipeline on Spark, in one session. Needs Java 17.
 test-replay: setup-dev
@@ -78,10 +78,10 @@ spark-%: setup-dev .venv-spark-%/.setup
 test-fast: setup-dev
 	$(BIN)/pytest $(PARALLEL) -m "not slow"
 
-# Compare both engines of replay, and an oracle, on random sets of ACLs: SETS of them with few Spark jobs, and JOBS with whole jobs.
+# Compare both engines of replay, and an oracle, on random sets of ACLs: SETS of them without Spark, and JOBS with whole jobs of Spark.
 # Needs Java 17.
 engines: setup-dev
-	REPLAY_SETS=$(or $(SETS),200) REPLAY_JOBS=$(or $(JOBS),5) \
+	REPLAY_SETS=$(or $(SETS),200) REPLAY_JOBS=$(or $(JOBS),20) \
 	  $(BIN)/pytest tests/ops/replay/local/test_engines_agree.py
 
 # Test the log, and the copy of a followed one, on a disk with random crashes and faults; SEED=1234
@@ -180,7 +180,7 @@ HELM ?= helm
 KUBERNETES := 1.31.0
 chart:
 	$(HELM) lint --strict --kube-version $(KUBERNETES) ops/helm
-	(echo '# Written by `make chart` from ops/helm; docs/container.md says how to use it.'; \
+	(echo '# Written by `make chart` from ops/helm; `authorizerd docs container` says how to use it.'; \
 	  $(HELM) template authorizerd ops/helm --kube-version $(KUBERNETES) --namespace authorizerd \
 	  --values ops/helm/ci/all-values.yaml) > ops/container/kubernetes.yaml
 
@@ -193,15 +193,19 @@ docs: .venv/.setup-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 	@echo "built .run/site; to read it: $(BIN)/python -m mkdocs serve"
 
+# Add the site of a VERSION to the branch gh-pages, as `latest`; SITE_URL is the address at which it will be.
+site: .venv/.setup-docs
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. PATH=$(CURDIR)/$(BIN):$$PATH mike deploy --update-aliases $(VERSION) latest
+	PYTHONPATH=. $(BIN)/mike set-default latest
+
 # Build the wheel that ops/systemd/README.md installs; root then builds nothing in this directory.
 wheel: install-files
 	@rm -rf build dist/authorizerd-*.whl
 	$(BIN)/python -m pip wheel --quiet --no-deps --no-index --no-build-isolation --wheel-dir dist .
 	@ls dist/authorizerd-*.whl
 
-# Build a version's artifacts into dist/VERSION: a wheel, a source package, a bill of materials, the Helm chart, the
-# client libraries, and hashes. The commit needs the version's tag; UNTAGGED=1 is a trial without it, and without helm,
-# npm or javac if they are not installed.
+# Build a version's artifacts into dist/VERSION; RELEASING.md lists them. The commit needs the version's tag; UNTAGGED=1
+# is a trial without it, and without what a program builds that is not installed.
 release: .venv-release/.setup setup-dev
 	@HELM=$(HELM) .venv-release/bin/python -m tools.release $(if $(UNTAGGED),--untagged)
 

@@ -104,8 +104,10 @@ RESOURCE_TYPES = range(ResourceType.TOPIC, max(ResourceType) + 1)
 OPERATIONS = range(Operation.ALL, max(Operation) + 1)
 
 
-class Acl(msgspec.Struct, frozen=True, gc=False):
+class Acl(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """One ACL binding: a resource pattern and an entry. Codes are raw int8 values.
+
+    The workers' feed encodes it as an array of its fields.
 
     Source: KIP-140 (AclBinding), KIP-290 (pattern type), KIP-801 (AccessControlEntryRecord).
     """

@@ -137,6 +137,9 @@ COMMANDS: Final[dict[str, Command]] = {
     "shell": Command(
         "shell.command", "add_shell_arguments", "browse a metadata log as folders and files"
     ),
+    "docs": Command(
+        "docs.command", "add_docs_arguments", "read the documentation of this version offline"
+    ),
 }
 
 DAEMONS: Final = ("serve", "worker")

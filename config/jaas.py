@@ -23,18 +23,18 @@ PLAIN_LOGIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginMo
 SCRAM_LOGIN_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 _USER_PREFIX: Final = "user_"
 _FLAGS: Final = ("REQUIRED", "REQUISITE", "SUFFICIENT", "OPTIONAL")
-# Each character begins exactly one kind of token; all others are blanks.
-_TOKEN: Final = re.compile(
+# Each character begins exactly one kind of token; all others are blanks. It is compiled when it is
+# first used, because that takes longer than loading the rest of the module.
+_LEXEME: Final = (
     r"""(?P<word>[A-Za-z_$\xa0-\U0010ffff][\w$.\-\xa0-\U0010ffff]*)"""
     r"""|(?P<number>-?(?=[0-9.])[0-9]*\.?[0-9]*)"""
     r"""|(?P<quote>["'])(?P<body>(?:(?!(?P=quote))[^\\\r\n]|\\(?s:.))*)(?:(?P=quote))?"""
     # A single slash also begins a comment, which includes the next character even if that ends a
     # line.
     r"""|(?P<comment>/\*(?s:.*?)(?:\*/|\Z)|//[^\r\n]*|/(?s:.?)[^\r\n]*)"""
-    r"""|(?P<sign>[^\0-\x20])""",
-    re.ASCII,
+    r"""|(?P<sign>[^\0-\x20])"""
 )
-_ESCAPE: Final = re.compile(r"\\(?:([0-3][0-7]{0,2}|[4-7][0-7]?)|(.))", re.DOTALL)
+_ESCAPE: Final = r"(?s)\\(?:([0-3][0-7]{0,2}|[4-7][0-7]?)|(.))"
 _CONTROLS: Final = {
     "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
 }  # fmt: skip
@@ -168,12 +168,12 @@ def _tokenize(text: str) -> Iterator[_Token]:
 
     Source: java.io.StreamTokenizer of OpenJDK 17, with the settings of Kafka's JaasConfig.
     """
-    for token in _TOKEN.finditer(text):
+    for token in re.finditer(_LEXEME, text, re.ASCII):
         match token.lastgroup:
             case "word":
                 yield _Token(token[0])
             case "body":
-                yield _Token(_ESCAPE.sub(_unescape, token["body"]))
+                yield _Token(re.sub(_ESCAPE, _unescape, token["body"]))
             case "number":
                 yield _Token()
             case "sign":

@@ -69,7 +69,8 @@ class KafkaSettings:
     """If true, everyone may access a resource that no ACL's pattern matches."""
     authorizer_class_name: str = setting(authorizer_class, STANDARD_AUTHORIZER)
     """The authorizer: Kafka's class name for the built-in one, or module.Class for a Python class
-    (docs/authorizers.md). An empty value disables authorization: everyone may do anything."""
+    (`authorizerd docs authorizers`). An empty value disables authorization: everyone may do
+    anything."""
     zookeeper_connect: ClassVar = Key(
         reject("StandardAuthorizer does not run with ZooKeeper (KIP-801): remove this key")
     )
@@ -88,10 +89,10 @@ class KafkaLimits:
     listeners accept 8 more connections for super users; PLAINTEXT listeners that start early accept
     8 more for everyone. When an endpoint is full, a new connection replaces the oldest one without
     an answer yet, then a quiet one of a client without authentication, token or certificate, then
-    one that has been idle for 10 seconds (docs/limits.md). If there is none, the daemon refuses the
-    new connection. To set a lower limit for one listener, use listener.name.NAME.max.connections
-    (NAME in lower case). Kafka's default, 2147483647, means no limit. A client cannot set a value
-    below 64."""
+    one that has been idle for 10 seconds (`authorizerd docs limits`). If there is none, the daemon
+    refuses the new connection. To set a lower limit for one listener, use
+    listener.name.NAME.max.connections (NAME in lower case). Kafka's default, 2147483647, means no
+    limit. A client cannot set a value below 64."""
     max_connections_per_ip: int = setting(
         IntegerParser(1, INT32_MAX), "512", reloadable=True, wire_minimum=64
     )

@@ -158,7 +158,7 @@ def read_key_values(properties: Mapping[str, Property], source: str) -> KeyValue
 def _unknown_key_reason(meant: str | None) -> str:
     if meant is not None:
         return f"unknown key; did you mean {meant}?"
-    return f"unknown key: docs/configuration.md lists the keys with the prefix {OWN_PREFIX}"
+    return f"unknown key: `authorizerd docs configuration` lists all that begin with {OWN_PREFIX}"
 
 
 def _read_set_value(keys: KeyValues, key: Key) -> object:

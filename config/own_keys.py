@@ -66,13 +66,15 @@ class OwnSettings:
     is required, its first request must be answered without an error within this time. Otherwise the
     daemon closes the connection. A client cannot set a value below 1000."""
     decision_http: HttpEndpoint = setting(parse_http_endpoint, "http://127.0.0.1:8181")
-    """Address of the HTTP decision port (docs/decisions.md): http://host:port, or https://host:port
-    for TLS. Port 0 selects a free port; an empty host means all interfaces. Binding to a
-    non-loopback address requires authorizerd.tokens.file, or TLS with client certificates."""
+    """Address of the HTTP decision port (`authorizerd docs decisions`): http://host:port, or
+    https://host:port for TLS. Port 0 selects a free port; an empty host means all interfaces.
+    Binding to a non-loopback address requires authorizerd.tokens.file, or TLS with client
+    certificates."""
     decision_stream: StreamEndpoint | None = setting(parse_stream_endpoint, "tcp://127.0.0.1:8183")
-    """Address of the decision stream (docs/stream.md): tcp://host:port, where port 0 selects a free
-    port, tls://host:port for TLS, or unix:PATH. An empty value disables the stream. Binding to a
-    non-loopback address requires authorizerd.tokens.file, or TLS with client certificates."""
+    """Address of the decision stream (`authorizerd docs stream`): tcp://host:port, where port 0
+    selects a free port, tls://host:port for TLS, or unix:PATH. An empty value disables the stream.
+    Binding to a non-loopback address requires authorizerd.tokens.file, or TLS with client
+    certificates."""
     stream_frame_max_bytes: int = setting(IntegerParser(1024, 16 * 1024 * 1024), "131072")
     """Maximum size in bytes of a frame that the decision stream accepts. The event loop decodes a
     frame in one step, which takes about 2 ms at the default."""
@@ -81,16 +83,17 @@ class OwnSettings:
     pipelined decision request waits for its connection's turn. After a longer wait, the daemon
     refuses the request. A client that waits for each answer is never refused."""
     workers: int = setting(IntegerParser(1, 64), "1")
-    """Number of processes that share the decision ports (docs/high-availability.md); with 1 there
-    is only the daemon. max.connections and authorizerd.audit.queue.max apply to each process."""
+    """Number of processes that share the decision ports (`authorizerd docs high-availability`);
+    with 1 there is only the daemon. max.connections and authorizerd.audit.queue.max apply to each
+    process."""
     worker_timeout_ms: int = setting(IntegerParser(100, _HOUR_MS), "10000")
     """Maximum time in milliseconds that a worker may take for one order of the daemon. A slower
     worker is killed and replaced. Updates that wait for it are then acknowledged. If the daemon
     hangs or is killed, its workers stop deciding after twice this time, at most 20 s."""
     watch_max_connections: int = setting(IntegerParser(0, 10_000), "64")
-    """Maximum number of clients that watch changes of ACLs (docs/watch.md), in each process. One
-    principal may have at most half of them, rounded up. They also count for max.connections. 0
-    disables watching."""
+    """Maximum number of clients that watch changes of ACLs (`authorizerd docs watch`), in each
+    process. One principal may have at most half of them, rounded up. They also count for
+    max.connections. 0 disables watching."""
     watch_journal_bytes: int = setting(IntegerParser(64 * 1024, 1024 * 1024 * 1024), "16777216")
     """Memory in bytes, in each process, for the latest changes of ACLs. A client can resume a watch
     from any of them. A change takes about 700 bytes."""
@@ -98,9 +101,9 @@ class OwnSettings:
     """Address that serves metrics and health: a loopback address, or https://host:port with
     authorizerd.tokens.file or client certificates."""
     console: bool = setting(boolean, "false")
-    """If true, the admin port also serves the web console, at /console/ (docs/console.md). With
-    authorizerd.tokens.file or client certificates, its visitors log in, even on a loopback
-    address."""
+    """If true, the admin port also serves the web console, at /console/
+    (`authorizerd docs console`). With authorizerd.tokens.file or client certificates, its visitors
+    log in, even on a loopback address."""
     console_name: str = setting(trim, "")
     """Name of the cluster, such as production, that every page of the console shows beside the
     cluster's id."""
@@ -113,31 +116,31 @@ class OwnSettings:
     metrics_http: HttpEndpoint | None = setting(parse_optional_http_endpoint)
     """Address (http://host:port or https://host:port, on any interface) that serves /metrics,
     /healthz and /readyz to everyone and nothing else, for Prometheus and for probes
-    (docs/monitoring.md). Clients need no certificate. Port 0 selects a free port; an empty host
-    means all interfaces. Without it, only the admin port serves them."""
+    (`authorizerd docs monitoring`). Clients need no certificate. Port 0 selects a free port; an
+    empty host means all interfaces. Without it, only the admin port serves them."""
     tokens_file: str | None = setting(path)
-    """File of the tokens that callers of the decision ports must present (docs/decisions.md). It
-    must exist when the daemon starts. SIGHUP reads the file again, for added and removed tokens. A
-    change of this key itself needs a restart. Without this key, every caller that reaches a
-    decision port is trusted."""
+    """File of the tokens that callers of the decision ports must present
+    (`authorizerd docs decisions`). It must exist when the daemon starts. SIGHUP reads the file
+    again, for added and removed tokens. A change of this key itself needs a restart. Without this
+    key, every caller that reaches a decision port is trusted."""
     routes_file: str | None = setting(path)
-    """File of the routes that map a gateway's requests to questions (docs/gateways.md). With it,
-    the decision port answers /v1/forward-auth. It must exist when the daemon starts. SIGHUP reads
-    the file again; a change of this key itself needs a restart."""
+    """File of the routes that map a gateway's requests to questions (`authorizerd docs gateways`).
+    With it, the decision port answers /v1/forward-auth. It must exist when the daemon starts.
+    SIGHUP reads the file again; a change of this key itself needs a restart."""
     callers_ask: frozenset[str] = setting(parse_principals, "", reloadable=True)
     """Semicolon-separated list of principals (Type:name) of callers that may ask for decisions
     about any principal, on all decision ports. Other callers may ask about themselves only. ACLs
     never give this right, and it implies no other right; super users have it
-    (docs/security-model.md)."""
+    (`authorizerd docs security-model`)."""
     callers_search: frozenset[str] = setting(parse_principals, "", reloadable=True)
     """Semicolon-separated list of principals (Type:name) of callers that may search what other
     principals may do, and get explanations, which show ACLs of others. Without it, a caller may
     search its own rights only. ACLs never give this right, and it implies no other right; super
-    users have it (docs/security-model.md)."""
+    users have it (`authorizerd docs security-model`)."""
     callers_read: frozenset[str] = setting(parse_principals, "", reloadable=True)
     """Semicolon-separated list of principals (Type:name) of callers that may list and watch ACLs,
     ask about the past, even about itself, and see the console's lists. ACLs never give this right,
-    and it implies no other right; super users have it (docs/security-model.md)."""
+    and it implies no other right; super users have it (`authorizerd docs security-model`)."""
     http_request_max_bytes: int = setting(IntegerParser(1024, 16 * 1024 * 1024), "262144")
     """Maximum size of an HTTP request in bytes."""
     http_header_timeout_ms: int = setting(
@@ -150,12 +153,12 @@ class OwnSettings:
     log_format: LogFormat = setting(choice(LogFormat), "text")
     """Format of the daemon's log, one event per line: text, or json (an object with time, level,
     logger, pid and message). In the systemd journal, each line carries its priority
-    (ops/systemd/README.md)."""
+    (`authorizerd docs ops-systemd`)."""
     log_level: LogLevel = setting(choice(LogLevel), "INFO", reloadable=True)
     """Lowest level that the daemon logs to standard error: DEBUG, INFO, WARNING or ERROR."""
     audit_log: str | None = setting(path)
-    """Destination of audit lines (docs/audit.md): stdout, stderr, or a file to append to. Without
-    it, nothing is audited."""
+    """Destination of audit lines (`authorizerd docs audit`): stdout, stderr, or a file to append
+    to. Without it, nothing is audited."""
     audit_format: AuditFormat = setting(choice(AuditFormat), "kafka")
     """Format of audit lines: kafka (Kafka's authorizer log) or json."""
     audit_level: AuditLevel = setting(parse_audit_level, "INFO", reloadable=True)
@@ -196,8 +199,8 @@ class OwnSettings:
     and group may have access to it. SIGHUP reloads it."""
     history_audit_files: tuple[str, ...] = setting(words, "")
     """Comma-separated list of audit logs of the cluster's controllers: paths, directories or globs.
-    By them, answers about the past name the author of a change (docs/governance.md). The daemon's
-    own audit log is used without being listed."""
+    By them, answers about the past name the author of a change (`authorizerd docs governance`). The
+    daemon's own audit log is used without being listed."""
     history_audit_timezone: tzinfo = setting(time_zone, "UTC")
     """Time zone of times without one in authorizerd.history.audit.files, such as Europe/Berlin or
     +02:00."""
@@ -220,11 +223,11 @@ class OwnSettings:
     """The URL at which clients reach authorizerd.decision.http, for AuthZEN's discovery. Empty: the
     URL that the client has used. Set it if a proxy is in between."""
     kafka_release: KafkaRelease = setting(choice(KafkaRelease), "auto")
-    """The Kafka release by whose rules ACLs are judged (docs/following.md): 4.3 means the rules of
-    4.0 to 4.3, 4.4 those of 4.4, which reads a host with a slash as a range of addresses. auto
-    means the releases that the followed cluster runs, and for the daemon's own log the release of
-    its metadata.version. While releases are mixed or unknown, a question is allowed only if each of
-    them allows it."""
+    """The Kafka release by whose rules ACLs are judged (`authorizerd docs following`): 4.3 means
+    the rules of 4.0 to 4.3, 4.4 those of 4.4, which reads a host with a slash as a range of
+    addresses. auto means the releases that the followed cluster runs, and for the daemon's own log
+    the release of its metadata.version. While releases are mixed or unknown, a question is allowed
+    only if each of them allows it."""
     kafka_release_unknown: UnknownRelease = setting(choice(UnknownRelease), "warn")
     """What the daemon does while the cluster or the log uses a Kafka release that is newer than
     those tested: warn means that it says so everywhere, and allows only what all known releases

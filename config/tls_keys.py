@@ -104,7 +104,7 @@ class _SslKeys:
     rejected, with the keytool command that converts it."""
     ssl_keystore_location = Key(path)
     """File with the private key and the certificate chain{of}. SIGHUP reads it again
-    (docs/tls.md)."""
+    (`authorizerd docs tls`)."""
     ssl_keystore_password = Key(secret_text)
     """Password of a PKCS12 keystore{of}. PEM files have none; see ssl.key.password."""
     ssl_keystore_certificate_chain = Key(secret_text)
@@ -127,7 +127,7 @@ class _SslKeys:
     """Whether clients{of} must have a certificate: none, requested or required."""
     ssl_principal_mapping_rules = Key(PrincipalMapping.parse, DEFAULT_RULES)
     """For clients{of}: rules that turn the distinguished name of the certificate into the name of
-    the principal (docs/tls.md). By default, the principal is the whole name."""
+    the principal (`authorizerd docs tls`). By default, the principal is the whole name."""
     ssl_enabled_protocols = Key(tls_versions, _DEFAULT_PROTOCOLS)
     """Comma-separated list of the TLS versions{of}: TLSv1.2, TLSv1.3."""
     ssl_cipher_suites = Key(cipher_suites, "")

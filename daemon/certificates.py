@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -160,6 +160,28 @@ class Certificates:
             for name, each in settings.items():
                 self._check_names(name, each, materials[name])
         return self._prepare(settings, materials, texts, report=_report)
+
+    def prepare_renewal(self) -> Callable[[], None]:
+        """Return a function that gives every port new keys for session tickets.
+
+        It changes nothing on ports whose stores were read again in between.
+
+        Raises:
+            OSError: the system is short of resources.
+        """
+        before = self._loaded
+        fresh = {
+            name: replace(each, tls=prepare_tls(each.settings, each.material))
+            for name, each in before.items()
+        }
+
+        def apply() -> None:
+            for name, each in fresh.items():
+                if self._loaded[name] is before[name]:
+                    self._loaded = {**self._loaded, name: each}
+                    self.servers[name].use(each.settings, each.tls)
+
+        return apply
 
     @property
     def keys(self) -> frozenset[str]:

@@ -49,6 +49,7 @@ from authorizerd.daemon.process.thread_switching import switch_threads_soon
 from authorizerd.daemon.process.threads import run_in_thread
 from authorizerd.daemon.releases import log_releases
 from authorizerd.daemon.servers import new_servers
+from authorizerd.daemon.session_keys import renew_session_keys
 from authorizerd.daemon.telemetry.activity import Activity, read_totals
 from authorizerd.daemon.telemetry.metric_sources import MetricSources
 from authorizerd.daemon.telemetry.readiness import Readiness
@@ -168,6 +169,7 @@ class Daemon:
             ),
             services=(
                 collect_regularly,
+                partial(renew_session_keys, parts.certificates),
                 partial(
                     log_releases,
                     parts.applier.applied,

@@ -47,6 +47,7 @@ from authorizerd.daemon.process.threads import run_in_thread
 from authorizerd.daemon.queries.client import QueryClient
 from authorizerd.daemon.queries.watchers import new_watchers
 from authorizerd.daemon.releases import new_judge
+from authorizerd.daemon.session_keys import renew_session_keys
 from authorizerd.daemon.workers.counters import collect_counters
 from authorizerd.daemon.workers.feed_source import SILENT, FeedSource, WorkerActions
 from authorizerd.daemon.workers.spawn import FEED_FLAG
@@ -183,7 +184,7 @@ class Worker(WorkerActions):
         acting = Stage(
             name="ending the actors",
             awaited=(self._applier.run,),
-            services=(collect_regularly,),
+            services=(collect_regularly, partial(renew_session_keys, self._certificates)),
         )
         with automatic_collection_off():
             await run_stages((auditing, acting), partial(self._obey, source))

@@ -16,7 +16,6 @@ from typing import Final
 import trio
 
 from authorizerd.kafka_client.address import Address
-from authorizerd.kafka_client.certificate_faults import explain_certificate
 from authorizerd.kafka_client.errors import (
     Cause,
     ConnectionFailedError,
@@ -119,6 +118,9 @@ class TlsOpener:
     async def _explain(self, address: Address, error: TlsError) -> Exception:
         cause = error.__cause__
         if isinstance(cause, ssl.SSLCertVerificationError):
+            # Loading it takes long, because it reads certificates.
+            from authorizerd.kafka_client.certificate_faults import explain_certificate
+
             certificate = await fetch_certificate(address, self._open_tcp)
             return explain_certificate(address, cause, certificate)
         if isinstance(cause, ssl.SSLError):

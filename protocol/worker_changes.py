@@ -9,10 +9,10 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import islice
 from typing import Final, TypeAlias, TypeVar
 
-from msgspec.structs import astuple
+from msgspec.structs import force_setattr
 
 from authorizerd.acl.difference import plan_differences
-from authorizerd.acl.model import Acl, AclAdded, AclRemoved, Change, ChangeBatch
+from authorizerd.acl.model import AclAdded, AclRemoved, Change, ChangeBatch
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.image.changes import (
     ClusterChange,
@@ -41,7 +41,7 @@ CATCH_UPS_MAX: Final = 10
 OFFSETS_AT_ONCE: Final = 20_000
 """Another difference follows if the log has grown by more offsets than this in the meantime."""
 TEXTS_KEPT: Final = 65_536
-"""Maximum number of names, principals and hosts that a worker shares while it loads."""
+"""Maximum number of names, principals and hosts that a worker keeps to share them."""
 
 T = TypeVar("T")
 
@@ -76,7 +76,7 @@ def encode_state(
 
 
 def _encode_whole(number: int, snapshot: AclSnapshot, image: ClusterImage) -> Iterator[bytes]:
-    rows: Iterator[Row] = ((key, astuple(acl)) for key, acl in snapshot.acls.items())
+    rows: Iterator[Row] = iter(snapshot.acls.items())
     while chunk := list(islice(rows, CHANGES_PER_FRAME)):
         yield encode_message(TakeChanges(number, snapshot.offset, chunk, is_end=False))
     topics: Iterator[TopicRow] = iter(image.topic_names.items())
@@ -173,13 +173,17 @@ def _topic_rows(changes: Iterable[ClusterChange]) -> Iterator[TopicRow]:
 
 def _rows(changes: Iterable[Change]) -> Iterator[Row]:
     for change in changes:
-        yield change.id, astuple(change.acl) if isinstance(change, AclAdded) else None
+        yield change.id, change.acl if isinstance(change, AclAdded) else None
+
+
+_TEXT_FIELDS: Final = ("resource_name", "principal", "host")
 
 
 class SharedTexts:
     """One copy of each name, principal and host that recurs.
 
-    A decoder makes new strings for every ACL, which would almost double a worker's memory.
+    A decoder makes new strings for every ACL, which would almost double a worker's memory. While a
+    state is loaded, ``SnapshotBuilder`` shares them.
     """
 
     __slots__ = ("_texts",)
@@ -197,30 +201,20 @@ class SharedTexts:
         """Return the number of kept texts."""
         return len(self._texts)
 
-    def clear(self) -> None:
-        """Forget all texts; ACLs keep their own references."""
-        self._texts.clear()
 
+def to_batch(order: TakeChanges, texts: SharedTexts | None) -> ChangeBatch:
+    """Return the changes of an order in the form that the daemon itself applies.
 
-def to_batch(order: TakeChanges, texts: SharedTexts) -> ChangeBatch:
-    """Return the changes of an order in the form that the daemon itself applies."""
-    share = texts.share
-    changes: list[Change] = []
-    for key, row in order.rows:
-        if row is None:
-            changes.append(AclRemoved(key))
-            continue
-        resource_type, name, pattern_type, principal, host, operation, permission_type = row
-        acl = Acl(
-            resource_type,
-            share(name),
-            pattern_type,
-            share(principal),
-            share(host),
-            operation,
-            permission_type,
-        )
-        changes.append(AclAdded(key, acl))
+    Args:
+        texts: shares the texts of added ACLs; None while a state is loaded.
+    """
+    changes: list[Change] = [
+        AclRemoved(key) if acl is None else AclAdded(key, acl) for key, acl in order.rows
+    ]
+    if texts is not None:
+        for _, acl in order.rows:
+            for field in () if acl is None else _TEXT_FIELDS:
+                force_setattr(acl, field, texts.share(getattr(acl, field)))
     topics: list[ClusterChange] = [
         TopicRemoved(key) if name is None else TopicAdded(name, key) for key, name in order.topics
     ]

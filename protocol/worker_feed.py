@@ -15,6 +15,7 @@ from typing import Final, Generic, TypeAlias, TypeVar
 
 import msgspec
 
+from authorizerd.acl.model import Acl
 from authorizerd.acl.text.decoding_errors import DECODING_ERRORS, describe_decoding_error
 from authorizerd.protocol.framing import Frames, frame
 
@@ -24,10 +25,8 @@ T = TypeVar("T")
 
 Address: TypeAlias = tuple[int, str, int, int, int]
 """A socket's family, and its host, port, flow and scope. The last two are 0 except for IPv6."""
-Row: TypeAlias = tuple[bytes, tuple[int, str, int, str, str, int, int] | None]
-"""An ACL's id, and the fields of an added ACL, or None for a removed one."""
-
-
+Row: TypeAlias = tuple[bytes, Acl | None]
+"""An ACL's id, and the added ACL, or None for a removed one."""
 TopicRow: TypeAlias = tuple[bytes, str | None]
 """A topic's id, and the name of an added topic, or None for a removed one."""
 ReleaseRow: TypeAlias = tuple[str, tuple[int, ...]]

@@ -27,7 +27,7 @@ FAST = "not slow"
 
 SLOW_PLACES = (
     "chaos/test_chaos.py", "chaos/test_means.py", "cli/doctor/test_command.py",
-    "cli/groups/test_directory.py", "cli/questions/test_history.py",
+    "cli/groups/test_directory.py", "cli/policy/test_hooks.py", "cli/questions/test_history.py",
     "cli/log/test_check_log.py", "cli/test_main.py",
     "cli/test_source_agreement.py", "cli/test_start.py", "cli/transfer/test_pairs.py", "clients",
     "conformance", "daemon/test_lifespan.py", "daemon/decisions/test_certification.py",

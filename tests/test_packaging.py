@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from authorizerd.cli.docs.pages import page_paths
 from authorizerd.cli.doctor.access import examine_access
 from authorizerd.cli.doctor.finding import Level
 from authorizerd.cli.main import main
@@ -29,6 +30,7 @@ from tools.example.log import ACLS
 from tools.install_files import write_install_files
 from tools.manual.documents import COMPLETIONS
 from tools.reference import reference
+from tools.release.versions import write_manifests
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "tools/example/acls.yaml"
@@ -116,6 +118,7 @@ def test_wheel_has_one_package_without_tests_and_data(source: Path, wheel: Path)
         assert files
         ours |= {f"{folder}/{path.name}" for path in files}
     ours |= {f"daemon/http/{name}" for name in ("openapi.json", "openapi-admin.json")}
+    ours |= {f"pages/{path}" for path in page_paths().values()}
     ours |= {f"presets/{path.name}" for path in (source / "ops/routes").glob("*.yaml")}
     assert modules == {f"authorizerd/{name}" for name in {"__init__.py", "py.typed", *ours}}
     assert entry_points.split() == (
@@ -130,6 +133,7 @@ def test_wheel_has_one_package_without_tests_and_data(source: Path, wheel: Path)
     ("explain --help", 0, "--allow-everyone-if-no-acl-found"),
     ("test --help", 0, "--junit"),
     ("routes preset strimzi-bridge", 0, "  - POST /topics/{topic} -> WRITE TOPIC {topic}\n"),
+    ("docs backup --section restore-a-cluster", 0, "## Restore a cluster\n"),
     ("check-log --help", 0, "--repair"),
     ("doctor --help", 0, "--json"),
     ("replay --help", 0, "whatif"),
@@ -194,12 +198,13 @@ def test_locked_versions_satisfy_the_requirements() -> None:
 
 
 def test_version_is_written_in_one_place() -> None:
-    """Others would be forgotten at the next release."""
+    """Others would be forgotten at the next release. A command writes it into the clients."""
     found = run(
         "git", "grep", "-l", "-F", VERSION, "--", ":!*.lock", ":!tests/data",
         ":!tests/conformance/debian", cwd=ROOT,
     )  # fmt: skip
     holders = {*found.split()} - {"CHANGELOG.md", "SECURITY.md", "pyproject.toml"}
+    holders -= {path.relative_to(ROOT).as_posix() for path in write_manifests()}
     holding = [
         name
         for name in holders

@@ -13,7 +13,7 @@ from tests.support.named_tests import ROOT
 LOCKS: Final = sorted(ROOT.glob("requirements*.lock"))
 INSTALLERS: Final = (
     *("Makefile", ".ci/run", ".ci/nightly", "ops/container/Containerfile"),
-    "ops/container/build.sh",
+    *("ops/container/build.sh", "tools/release/bundle.py"),
 )
 """The files whose commands install or download something."""
 WORKFLOWS: Final = sorted((ROOT / ".github" / "workflows").glob("*.yml"))

@@ -11,7 +11,7 @@ curve (RFC 8446, section 9.1).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from authorizerd.tls.errors import TlsError
@@ -32,18 +32,27 @@ _VERSIONS: Final = 43
 _KEY_SHARE: Final = 51
 _TLS_1_3: Final = b"\x03\x04"
 _RETRY_GROUP: Final = b"\x00\x17"  # secp256r1, see RETRY_CURVE
-_LARGE_FIELDS: Final = range(0x0101, 0x0200)  # ffdhe3072 and larger ones
+_QUICK_GROUPS: Final = frozenset({0x17, 0x1D, 0x11EB, 0x11EC})
+"""P-256 and X25519, alone and with ML-KEM-768. OpenSSL takes ten times as long for other curves."""
+QUICK_BYTES_MAX: Final = 2048
+"""A larger hello may have dozens of session tickets, and OpenSSL tries to decrypt each one."""
+_LARGE_FIELDS: Final = frozenset(range(0x0101, 0x0200))  # ffdhe3072 and larger ones
 _ITEMS_MAX: Final = 64
 _RANDOM: Final = slice(11, 11 + 32)  # in the record of a ServerHello
 _RETRY: Final = hashlib.sha256(b"HelloRetryRequest").digest()  # RFC 8446, section 4.1.3
 
 
 class ClientHelloCheck:
-    """Checks a client's records until the server answers with more than a HelloRetryRequest."""
+    """Checks a client's records until the server answers with more than a HelloRetryRequest.
+
+    ``may_be_retried`` is True if the last hello lacks a share of RETRY_CURVE that a server can ask
+    for; ``is_quick`` if it begins a handshake of TLS 1.3 with a quick key exchange.
+    """
 
     def __init__(self) -> None:
         self._received = bytearray()
         self.may_be_retried = False
+        self.is_quick = False
 
     def check(self, record: bytes | bytearray) -> None:
         """Check the next record, header included. A message may take several records.
@@ -67,11 +76,22 @@ class ClientHelloCheck:
                 )
             if len(received) < size:
                 return
-            hello = _read_extensions(bytes(received[_MESSAGE_HEADER_BYTES:size]))
-            if _has_large_share(hello):
-                raise TlsError("the client's key share has more than 2048 bits: use a curve")
-            self.may_be_retried = _may_be_retried(hello)
+            self._read(bytes(received[_MESSAGE_HEADER_BYTES:size]))
             del received[:size]
+
+    def _read(self, hello: bytes) -> None:
+        extensions = _read_extensions(hello)
+        shares = _read_shares(extensions)
+        if not _LARGE_FIELDS.isdisjoint(shares):
+            raise TlsError("the client's key share has more than 2048 bits: use a curve")
+        offers_tls_1_3 = _TLS_1_3 in _read_list(extensions, _VERSIONS, 1)
+        self.may_be_retried = (
+            offers_tls_1_3
+            and int.from_bytes(_RETRY_GROUP) not in shares
+            and _RETRY_GROUP in _read_list(extensions, _GROUPS, 2)
+        )
+        is_small = len(hello) <= QUICK_BYTES_MAX
+        self.is_quick = offers_tls_1_3 and is_small and _QUICK_GROUPS.issuperset(shares)
 
 
 def is_whole_record(opening: bytes) -> bool:
@@ -98,44 +118,31 @@ def _read_extensions(hello: bytes) -> dict[int, bytes]:
     return dict(_read_pairs(extensions))  # OpenSSL rejects a hello with a repeated extension
 
 
-def _read_shares(extensions: Mapping[int, bytes]) -> Iterator[int]:
+def _read_shares(extensions: Mapping[int, bytes]) -> list[int]:
     shares, _ = _split(extensions.get(_KEY_SHARE, b""), 2)
-    return (group for group, _ in _read_pairs(shares))
+    return [group for group, _ in _read_pairs(shares)]
 
 
-def _has_large_share(extensions: Mapping[int, bytes]) -> bool:
-    return any(group in _LARGE_FIELDS for group in _read_shares(extensions))
-
-
-def _may_be_retried(extensions: Mapping[int, bytes]) -> bool:
-    """Return True if the hello lacks a share on RETRY_CURVE that a server can ask for."""
-    versions, _ = _split(extensions.get(_VERSIONS, b""), 1)
-    groups, _ = _split(extensions.get(_GROUPS, b""), 2)
-    return (
-        _TLS_1_3 in _split_pairs(versions)
-        and _RETRY_GROUP in _split_pairs(groups)
-        and int.from_bytes(_RETRY_GROUP) not in _read_shares(extensions)
-    )
-
-
-def _split_pairs(data: bytes) -> list[bytes]:
+def _read_list(extensions: Mapping[int, bytes], key: int, length_bytes: int) -> list[bytes]:
+    """Return the 2-byte items of an extension."""
+    data, _ = _split(extensions.get(key, b""), length_bytes)
     return [data[start : start + 2] for start in range(0, len(data), 2)]
 
 
-def _read_pairs(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield pairs of a 2-byte number and the length-prefixed content after it.
+def _read_pairs(data: bytes) -> list[tuple[int, bytes]]:
+    """Return pairs of a 2-byte number and the length-prefixed content after it.
 
     Raises:
         TlsError: there are more than _ITEMS_MAX.
     """
-    for _ in range(_ITEMS_MAX):
-        if not data:
-            return
-        number = int.from_bytes(data[:2])
-        content, data = _split(data[2:], 2)
-        yield number, content
-    if data:
-        raise TlsError(f"the ClientHello has a list of more than {_ITEMS_MAX} items")
+    pairs, start = list[tuple[int, bytes]](), 0
+    while start < len(data):
+        if len(pairs) == _ITEMS_MAX:
+            raise TlsError(f"the ClientHello has a list of more than {_ITEMS_MAX} items")
+        content, end = start + 4, start + 4 + int.from_bytes(data[start + 2 : start + 4])
+        pairs.append((int.from_bytes(data[start : start + 2]), data[content:end]))
+        start = end
+    return pairs
 
 
 def _split(data: bytes, length_bytes: int) -> tuple[bytes, bytes]:

@@ -1,7 +1,8 @@
 """TLS on one port: handshakes with the newest certificate, and the clients' identities.
 
-**Invariant:** a client certificate gives an identity only if OpenSSL has verified it in the
-handshake of the same connection. Replacing the certificates affects only new handshakes.
+**Invariant:** a client certificate gives an identity only if OpenSSL has verified it, in the
+handshake of the same connection or of the one whose session it resumes, with the truststore in use.
+Replacing the certificates affects only new handshakes. No earlier session can be resumed then.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from cryptography import x509
 from authorizerd.config.errors import PrincipalMappingError
 from authorizerd.config.principals.mapping import PrincipalMapping
 from authorizerd.config.tls import ClientAuth, TlsSettings
-from authorizerd.tls.context import new_retrying_context, new_server_context
+from authorizerd.tls.context import new_retrying_context, new_server_context, signs_quickly
 from authorizerd.tls.distinguished_name import rfc2253, subject_name
 from authorizerd.tls.errors import TlsError
+from authorizerd.tls.first_hello import BegunHandshake, answer_hello
 from authorizerd.tls.material import CERTIFICATE_ERRORS, Material
-from authorizerd.tls.retry import BegunHandshake, retry_hello
-from authorizerd.tls.stream import TlsStream, Working
+from authorizerd.tls.stream import Quick, TlsStream, Working
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -43,16 +44,17 @@ class Identity(msgspec.Struct, frozen=True):
 class PreparedTls(msgspec.Struct, frozen=True):
     """A port's certificates, ready for handshakes; ``chain`` and ``trusted`` are DER.
 
-    Under load, handshakes begin with ``retrying``.
+    During a flood of hellos, handshakes begin with ``retrying``.
     """
 
     context: ssl.SSLContext
     retrying: ssl.SSLContext
+    quick: Quick
     chain: tuple[bytes, ...]
     trusted: frozenset[bytes]
 
 
-RetriedHello = tuple[TlsSettings, PreparedTls, BegunHandshake]
+AnsweredHello = tuple[TlsSettings, PreparedTls, BegunHandshake]
 
 
 class TlsServer:
@@ -82,39 +84,52 @@ class TlsServer:
         has_lost_ca = bool(prepared.trusted - self.current.trusted)
         return has_lost_ca or settings.principal_mapping != self.settings.principal_mapping
 
-    def retry(self, opening: bytes) -> tuple[RetriedHello, int, bytes] | None:
-        """Ask a new client for a second hello; see ``retry_hello``. This needs no thread."""
-        retried = retry_hello(self.current.retrying, opening)
-        if retried is None:
+    @property
+    def begins_quickly(self) -> bool:
+        """True if the usual hello is answered on the event loop."""
+        return self.current.quick is Quick.WHOLE
+
+    def answer(self, opening: bytes, *, is_retried: bool) -> tuple[AnsweredHello, int] | None:
+        """Answer a new client's hello; see ``answer_hello``.
+
+        Return None if that needs a thread, or if the client cannot be asked for a second hello.
+        """
+        if not (is_retried or self.begins_quickly):
             return None
-        begun, size, answer = retried
-        return (self.settings, self.current, begun), size, answer
+        context = self.current.retrying if is_retried else self.current.context
+        answered = answer_hello(context, opening, is_retried=is_retried)
+        if answered is None:
+            return None
+        begun, size = answered
+        return (self.settings, self.current, begun), size
 
     async def accept(
         self,
         transport: trio.abc.HalfCloseableStream,
         working: Working = nullcontext,
         *,
-        retried: RetriedHello | None = None,
+        answered: AnsweredHello | None = None,
     ) -> tuple[TlsStream, Identity | None]:
         """Return the encrypted stream after its handshake, and the client's identity.
 
         Args:
             working: see ``TlsStream.handshake``.
-            retried: what ``retry`` returned for this connection.
+            answered: what ``answer`` returned for this connection.
 
         Raises:
             TlsError: the handshake failed, or no mapping rule gives the client a principal.
             BrokenResourceError: the connection broke.
         """
-        settings, prepared, begun = retried or (self.settings, self.current, None)
-        stream = TlsStream(transport, prepared.context, server_side=True, begun=begun)
+        settings, prepared, begun = answered or (self.settings, self.current, None)
+        stream = TlsStream(
+            transport, prepared.context, server_side=True, begun=begun, quick=prepared.quick
+        )
         await stream.handshake(working)
         certificate = stream.peer_certificate
         if settings.client_auth is ClientAuth.NONE or certificate is None:
             return stream, None
         identity = identify(certificate, settings.principal_mapping)
-        # When a TLS 1.2 session is resumed, OpenSSL does not verify the certificate again.
+        # When a session is resumed, OpenSSL does not verify the certificate again.
         if not identity.is_valid(time.time()):
             raise TlsError("the client's certificate has expired, or is not valid yet")
         if self._identifies_otherwise(settings, prepared):
@@ -130,7 +145,10 @@ def prepare_tls(settings: TlsSettings, material: Material) -> PreparedTls:
     """
     context = new_server_context(settings, material)
     retrying = new_retrying_context(settings, material)
-    return PreparedTls(context, retrying, material.chain, frozenset(material.trusted))
+    quick = Quick.NOTHING
+    if settings.client_auth is ClientAuth.NONE and "TLSv1.3" in settings.protocols:
+        quick = Quick.WHOLE if signs_quickly(material) else Quick.END
+    return PreparedTls(context, retrying, quick, material.chain, frozenset(material.trusted))
 
 
 def identify(certificate: bytes, mapping: PrincipalMapping) -> Identity:

@@ -1,8 +1,9 @@
 """A TLS connection over another stream.
 
-**Invariant:** handshakes run in threads, because a signature takes longer than a turn of the event
-loop is allowed to. After the handshake, each received record is decrypted in a separate turn,
-because even a small record can be expensive (KeyUpdate). Each send writes at once.
+**Invariant:** the steps of a handshake run in threads, because a signature may take longer than a
+turn of the event loop is allowed to. Only steps that are known to be quick run on the event loop: a
+thread would double their cost. After the handshake, each received record is decrypted in a separate
+turn, because even a small record can be expensive (KeyUpdate). Each send writes at once.
 
 Why not trio.SSLStream? It runs handshakes on the event loop, and takes locks for each request.
 """
@@ -13,13 +14,14 @@ import os
 import ssl
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
+from enum import Enum, auto
 from typing import Final, TypeAlias
 
 import trio
 
-from authorizerd.tls.client_hello import ClientHelloCheck, is_last_answer
+from authorizerd.tls.client_hello import QUICK_BYTES_MAX, ClientHelloCheck, is_last_answer
 from authorizerd.tls.errors import NotTlsError, TlsError
-from authorizerd.tls.retry import BegunHandshake
+from authorizerd.tls.first_hello import BegunHandshake
 
 Working: TypeAlias = Callable[[], AbstractContextManager[None]]
 
@@ -43,13 +45,25 @@ _RECEIVED_RECORD_BYTES_MAX: Final = _HEADER_BYTES + 2**14 + 2048
 _HANDSHAKES: Final = trio.CapacityLimiter(HANDSHAKES_AT_ONCE_MAX)
 
 
+class Quick(Enum):
+    """Which steps of a server's handshake are quick, if the client's hello is (``is_quick``)."""
+
+    NOTHING = auto()
+    """The server verifies client certificates, with keys that clients choose, or has no TLS 1.3."""
+    END = auto()
+    """What the client sends last."""
+    WHOLE = auto()
+    """The server's signature too."""
+
+
 class TlsStream(trio.abc.HalfCloseableStream):
     """A TLS connection; call ``handshake`` first.
 
     Args:
         transport: the stream that carries the encrypted bytes. The TLS stream owns it.
         server_hostname: for clients: the name that the server's certificate must have.
-        begun: for servers: a handshake to continue, whose first hello was retried.
+        begun: for servers: a handshake to continue, whose first hello was answered.
+        quick: for servers: the steps that need no thread.
     """
 
     def __init__(
@@ -60,14 +74,19 @@ class TlsStream(trio.abc.HalfCloseableStream):
         server_side: bool,
         server_hostname: str | None = None,
         begun: BegunHandshake | None = None,
+        quick: Quick = Quick.NOTHING,
     ) -> None:
         self._transport = transport
         self._unread = bytearray()
         self._has_begun = begun is not None
+        self._quick = quick
+        self._ends_quickly = False
         self._hello_check: ClientHelloCheck | None
         if begun is not None:
             self._incoming, self._outgoing = begun.incoming, begun.outgoing
             self._hello_check, self._tls = begun.check, begun.tls
+            if not begun.is_retried:
+                self._end_hello()
             return
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._hello_check = ClientHelloCheck() if server_side else None
@@ -103,12 +122,18 @@ class TlsStream(trio.abc.HalfCloseableStream):
                 sent.
             BrokenResourceError: the connection broke.
         """
-        if self._tls.server_side:  # before the client's first record, OpenSSL has nothing to do
-            await (self._read_records() if self._has_begun else self._read_first())
+        if self._has_begun:
+            await self._flush()  # what the socket did not accept of the answer
+            await self._read_records()
+        elif self._tls.server_side:  # before the client's first record, OpenSSL has nothing to do
+            await self._read_first()
         while True:
-            # Not abandoned on cancellation: the thread uses the connection's state.
-            with working():
-                error = await trio.to_thread.run_sync(self._step, limiter=_HANDSHAKES)
+            if self._is_quick:
+                error = self._step()
+            else:
+                # Not abandoned on cancellation: the thread uses the connection's state.
+                with working():
+                    error = await trio.to_thread.run_sync(self._step, limiter=_HANDSHAKES)
             if error is None:
                 break
             if not isinstance(error, ssl.SSLWantReadError):
@@ -120,6 +145,21 @@ class TlsStream(trio.abc.HalfCloseableStream):
         self._hello_check = None
         self._unread[:0] = self._incoming.read()  # records that the peer has sent early
         await self._flush()
+
+    @property
+    def _is_quick(self) -> bool:
+        """True if the next step takes less than half a millisecond."""
+        if self._incoming.pending > QUICK_BYTES_MAX:
+            return False
+        if self._hello_check is None:
+            return self._ends_quickly
+        return self._quick is Quick.WHOLE and self._hello_check.is_quick
+
+    def _end_hello(self) -> None:
+        """Note that the client's hello is accepted."""
+        check, self._hello_check = self._hello_check, None
+        if check is not None:
+            self._ends_quickly = self._quick is not Quick.NOTHING and check.is_quick
 
     def _step(self) -> ssl.SSLError | None:
         """Do a step of the handshake; return None when it is complete, else OpenSSL's error.
@@ -202,7 +242,7 @@ class TlsStream(trio.abc.HalfCloseableStream):
         records = self._outgoing.read()
         if records:
             if is_last_answer(records):
-                self._hello_check = None
+                self._end_hello()
             await self._transport.send_all(records)
 
     def _pass_on_record(self) -> bool:

@@ -16,6 +16,8 @@ from typing import Any, Final
 
 import yaml
 
+from tools.site.places import link_pages
+
 _CHART: Final = Path(__file__).parents[1] / "ops" / "helm"
 _WIDTH: Final = 110
 _SHOWN_MAX: Final = 80
@@ -50,7 +52,7 @@ $ helm install authorizerd CHART --namespace authorizerd --set image.repository=
 def write_readme() -> str:
     """Return the whole README."""
     chart = yaml.safe_load((_CHART / "Chart.yaml").read_text())
-    text = (_CHART / "values.yaml").read_text()
+    text = link_pages((_CHART / "values.yaml").read_text(), chart["home"])
     schema = json.loads((_CHART / "values.schema.json").read_text())
     items = list_values(yaml.safe_load(text), schema, read_comments(text))
     return _HEAD.format(**chart) + "".join(items)

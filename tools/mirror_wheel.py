@@ -25,17 +25,18 @@ for name, module in sorted(sys.modules.items()):
 """
 
 
-def stage(source: Path, to: Path) -> Path:
+def stage(source: Path, to: Path, python: str | Path = sys.executable) -> Path:
     """Write the sources of the wheel below a folder, and return it.
 
     Args:
         source: the repository.
+        python: an interpreter with the packages of requirements.lock.
 
     Raises:
         CalledProcessError: the mirror cannot be imported.
     """
     shutil.copytree(source / "clients/mirror", to, dirs_exist_ok=True)
-    for name, file in _find_modules(source).items():
+    for name, file in _find_modules(source, python).items():
         path = to / "src" / Path(*name.split("."))
         path = path / "__init__.py" if file.name == "__init__.py" else path.with_suffix(".py")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -47,11 +48,11 @@ def stage(source: Path, to: Path) -> Path:
     return to
 
 
-def _find_modules(source: Path) -> dict[str, Path]:
+def _find_modules(source: Path, python: str | Path) -> dict[str, Path]:
     """Return the file of each module by its name in the wheel."""
     path = f"sys.path[:0] = {[str(source / 'src'), str(source / 'clients/python/src')]!r}"
-    listed = subprocess.run(  # noqa: S603 - this interpreter
-        [sys.executable, "-c", f"import sys; {path}\n{_LIST_MODULES}"],
+    listed = subprocess.run(  # noqa: S603 - an interpreter of ours
+        [python, "-c", f"import sys; {path}\n{_LIST_MODULES}"],
         check=True,
         capture_output=True,
         text=True,

@@ -69,15 +69,15 @@ You can change a key marked *reloadable* in two ways:
   stores such a value in the log, and it takes precedence over the file.
 
 The daemon also reads the keys of TLS again at SIGHUP, for ports that have TLS
-(docs/tls.md).
+(`authorizerd docs tls`).
 
 A daemon that follows a cluster accepts changes from its file alone.
 
 Limits on what clients can change:
 
 - Only super users may set `super.users`, `allow.everyone.if.no.acl.found`, the audit keys, the keys
-  that a custom authorizer reconfigures (docs/authorizers.md), and those of keystores and
-  truststores, with the prefix of their port (docs/tls.md).
+  that a custom authorizer reconfigures (`authorizerd docs authorizers`), and those of keystores and
+  truststores, with the prefix of their port (`authorizerd docs tls`).
 - Whenever the daemon reads the file, at a start or at SIGHUP, the file's values of these keys
   replace what clients have set.
 - A client cannot set a key that is not reloadable, nor a limit so small that it could lock everyone

@@ -51,35 +51,34 @@ class _RulesBuilder:
         "denying_hosts",
         "host_denials",
         "hosts",
+        "is_unjudgeable",
         "principal",
         "ranges",
     )
 
     def __init__(self, principal: str) -> None:
         self.principal = principal
-        self.any_host: PatternsBuilder | None = None
+        self.is_unjudgeable = False
+        self.any_host = PatternsBuilder()
         self.hosts: dict[str, PatternsBuilder] = {}
         self.host_denials: PatternsBuilder | None = None
         self.denying_hosts = NO_DENYING_HOSTS
         self.ranges = NO_RANGES
         self.denials = 0
 
-    def add(self, acl: Acl, weights: Weights, sign: int) -> int:
-        """Add (``sign`` 1) or subtract (-1) the weights of ``acl``.
+    def find_patterns(self, acl: Acl, weights: Weights, sign: int) -> PatternsBuilder:
+        """Return the patterns in which the weight of ``acl`` counts.
 
-        Return the previous sum at its pattern.
+        Its other weights are added here (``sign`` 1), or subtracted (-1).
         """
         self.denials += sign * weights.denial
         if acl.host == WILDCARD:
-            patterns = self.any_host
-            if patterns is None:
-                patterns = self.any_host = PatternsBuilder()
-        else:
-            patterns = self.hosts.get(acl.host)
-            if patterns is None:
-                patterns = self.hosts[acl.host] = PatternsBuilder()
-            self._add_to_hosts(acl, weights, sign)
-        return patterns.add(acl.pattern_type, acl.resource_name, sign * weights.rule)
+            return self.any_host
+        self._add_to_hosts(acl, weights, sign)
+        patterns = self.hosts.get(acl.host)
+        if patterns is None:
+            patterns = self.hosts[acl.host] = PatternsBuilder()
+        return patterns
 
     def _add_to_hosts(self, acl: Acl, weights: Weights, sign: int) -> None:
         """Index an ACL's host, like ``acl.snapshot.apply_changes``."""
@@ -97,15 +96,11 @@ class _RulesBuilder:
 
     def add_unjudgeable(self, acl: Acl, sign: int) -> None:
         """Add (``sign`` 1) or subtract (-1) an ACL that Kafka cannot judge."""
-        if self.any_host is None:
-            self.any_host = PatternsBuilder()
         self.any_host.add(acl.pattern_type, acl.resource_name, sign * UNJUDGEABLE)
         self.denials += sign
 
     def freeze_in_steps(self) -> Steps[Rules]:
-        any_host, denials = NO_PATTERNS, NO_PATTERNS
-        if self.any_host is not None:
-            any_host = self.any_host.freeze()
+        any_host, denials = self.any_host.freeze(), NO_PATTERNS
         hosts: Growing[str, Patterns] = {}
         while self.hosts:
             host, builder = self.hosts.popitem()
@@ -125,11 +120,12 @@ class _RulesBuilder:
 class _TypeBuilder:
     """A mutable ``TypeIndex``."""
 
-    __slots__ = ("everyone", "resources", "rules", "unjudgeable")
+    __slots__ = ("everyone", "hosts", "resources", "rules", "unjudgeable")
 
     def __init__(self) -> None:
-        self.rules: dict[str, _RulesBuilder] = {}
         self.everyone = _RulesBuilder(WILDCARD_PRINCIPAL)
+        self.rules = {WILDCARD_PRINCIPAL: self.everyone}
+        self.hosts = {WILDCARD: WILDCARD}
         self.resources = ResourcesBuilder()
         self.unjudgeable: Unjudgeable = EMPTY
 
@@ -139,27 +135,37 @@ class _TypeBuilder:
         Return the previous sum at its pattern.
         """
         principal = acl.principal
-        if principal == WILDCARD_PRINCIPAL:
-            rules = self.everyone
-        else:
-            held = self.rules.get(principal)
-            if held is None:
-                held = self.rules[principal] = _RulesBuilder(principal)
-            elif held.principal is not principal:
-                force_setattr(acl, "principal", held.principal)
-            rules = held
+        rules = self.rules.get(principal)
+        if rules is None:
+            rules = self.rules[principal] = _RulesBuilder(principal)
+            rules.is_unjudgeable = is_unjudgeable(acl)
+        elif rules.principal is not principal:
+            force_setattr(acl, "principal", rules.principal)
         name = self.resources.add(acl.pattern_type, acl.resource_name, sign)
         if name is not acl.resource_name:
             # Creating a new ACL would take twice the time. The change is invisible: the texts are
             # equal.
             force_setattr(acl, "resource_name", name)
-        if is_unjudgeable(acl):
+        host = acl.host
+        if host is not WILDCARD:
+            shared_host = self.hosts.setdefault(host, host)
+            if host is not shared_host:
+                force_setattr(acl, "host", shared_host)
+        if rules.is_unjudgeable:
             self.unjudgeable = change_unjudgeable(self.unjudgeable, acl, sign)
             self.everyone.add_unjudgeable(acl, sign)
-        return rules.add(acl, weights, sign) if weights.rule else 0
+        weight = sign * weights.rule
+        if not weight:
+            return 0
+        if weights.denial or host != WILDCARD:
+            patterns = rules.find_patterns(acl, weights, sign)
+        else:  # nearly always: no other weights
+            patterns = rules.any_host
+        return patterns.add(acl.pattern_type, name, weight)
 
     def freeze_in_steps(self) -> Steps[TypeIndex]:
         principals: Growing[str, Rules] = {}
+        del self.rules[WILDCARD_PRINCIPAL]
         while self.rules:
             principal, builder = self.rules.popitem()
             rules = yield from builder.freeze_in_steps()
@@ -175,8 +181,8 @@ class _TypeBuilder:
 class SnapshotBuilder:
     """Collect changes in log order, then freeze once. A frozen builder cannot be used again.
 
-    The ACLs of a snapshot share one copy of each resource name and principal. Otherwise each ACL
-    would keep its own copies, which would take a quarter of the memory.
+    The ACLs of a snapshot share one copy of each resource name, principal and host. Otherwise each
+    ACL would keep its own copies, which would take a quarter of the memory or more.
     """
 
     def __init__(self) -> None:
@@ -192,36 +198,43 @@ class SnapshotBuilder:
             DuplicateIdError, DuplicateAclError, UnknownIdError: as in
                 ``acl.snapshot.apply_changes``. The builder cannot be used afterwards.
         """
+        # This loop takes most of a load, so common ACLs take few calls.
+        acls, types = self._acls, self._types
+        count, combined = len(acls), self._combined_ids
         for change in changes:
-            if type(change) is AclAdded:
-                self._add(change.id, change.acl)
+            key = change.id
+            combined ^= int.from_bytes(key)
+            if type(change) is not AclAdded:
+                self._remove(key)
+                count -= 1
+                continue
+            # Set without checking first, to save a lookup: the length shows whether the id was
+            # present.
+            acls[key] = acl = change.acl
+            count += 1
+            if len(acls) != count:
+                raise DuplicateIdError(key)
+            code = acl.resource_type
+            weights = weights_of(code, acl.pattern_type, acl.operation, acl.permission_type)
+            if weights.is_plain:
+                if types[code].add(acl, weights, 1) & weights.rule:
+                    raise DuplicateAclError(key, acl)
             else:
-                self._remove(change.id)
+                self._add_unindexed(key, acl, weights)
+        self._combined_ids = combined
 
-    def _add(self, id: bytes, acl: Acl) -> None:
-        acls = self._acls
-        # Set without checking first, to save a lookup: the length shows whether the id was present.
-        count = len(acls)
-        acls[id] = acl
-        if len(acls) == count:
-            raise DuplicateIdError(id)
-        self._combined_ids ^= int.from_bytes(id)
-        resource_type = acl.resource_type
-        weights = weights_of(resource_type, acl.pattern_type, acl.operation, acl.permission_type)
-        if not weights.is_plain:
-            if acl in self._unindexed:
-                raise DuplicateAclError(id, acl)
-            self._unindexed[acl] = id
+    def _add_unindexed(self, id: bytes, acl: Acl, weights: Weights) -> None:
+        """Add an ACL that the bits of the index cannot identify."""
+        if acl in self._unindexed:
+            raise DuplicateAclError(id, acl)
+        self._unindexed[acl] = id
         if weights.is_typed:
-            before = self._types[resource_type].add(acl, weights, 1)
-            if weights.is_plain and before & weights.rule:
-                raise DuplicateAclError(id, acl)
+            self._types[acl.resource_type].add(acl, weights, 1)
 
     def _remove(self, id: bytes) -> None:
         acl = self._acls.pop(id, None)
         if acl is None:
             raise UnknownIdError(id)
-        self._combined_ids ^= int.from_bytes(id)
         weights = weights_of(
             acl.resource_type, acl.pattern_type, acl.operation, acl.permission_type
         )

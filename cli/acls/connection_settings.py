@@ -43,9 +43,7 @@ from authorizerd.config.values import (
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.client import ClientSettings
 from authorizerd.kafka_client.log_in import AnyCredentials, new_credentials
-from authorizerd.tls.context import new_client_context
 from authorizerd.tls.errors import StoreError
-from authorizerd.tls.material import read_material
 
 _PROTOCOL: Final = "security.protocol"
 _MECHANISM: Final = "sasl.mechanism"
@@ -236,6 +234,9 @@ def _parse_keys(properties: Mapping[str, str], keys: Iterable[Key]) -> dict[str,
 
 def open_context(settings: TlsSettings) -> ssl.SSLContext:
     """Read the keystore and truststore, and return the context for TLS. Reading blocks."""
+    from authorizerd.tls.context import new_client_context  # most connections have no TLS
+    from authorizerd.tls.material import read_material
+
     try:
         return new_client_context(settings, read_material(settings))
     except StoreError as error:

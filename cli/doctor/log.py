@@ -117,10 +117,12 @@ def _report_fault(log_dir: Path, text: str, *, is_running: bool) -> Finding:
 SECONDS_MAX: Final = 15.0
 
 _RELEASES: Final = "releases"
-_NEWER: Final = "upgrade the daemon before Kafka: rules may have changed (docs/upgrade.md)"
+_NEWER: Final = (
+    "upgrade the daemon before Kafka: rules may have changed (`authorizerd docs upgrade`)"
+)
 _MIXED: Final = (
     "finish the upgrade, unregister nodes that are gone, and let the daemon reach every broker;"
-    " meanwhile, it allows only what each of these releases allows (docs/following.md)"
+    " meanwhile, it allows only what each of these releases allows (`authorizerd docs following`)"
 )
 
 

@@ -64,7 +64,7 @@ _COMPARE: Final = "Compare with the changes of members."
 SYNC_METRICS: Final = (
     _metric("blocked", "1 or 0",
             "1 if the last round made no change for this reason, although one may be needed.",
-            "For each reason, docs/governance.md says what to do.",
+            "For each reason, `authorizerd docs governance` says what to do.",
             lambda status: {(each,): float(each in status.reasons) for each in REASONS}),
     _metric("last_success_timestamp_seconds", _TIME,
             "When the ACLs were last as the files and groups say, -1 before the first time.",

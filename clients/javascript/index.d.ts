@@ -193,7 +193,7 @@ export class ProtocolError extends AuthorizerdError {}
 export class TlsError extends AuthorizerdError {}
 /** The daemon answered with an error instead of decisions. */
 export class AnswerError extends AuthorizerdError {
-  /** The error code. authorizerd's docs/stream.md lists all codes. */
+  /** The error code. `authorizerd docs stream` lists all codes. */
   readonly code: number;
 }
 /** The daemon's ACLs did not reach `minOffset` in time. */

@@ -22,7 +22,7 @@ from authorizerd.acl.hosts import host_address
 from authorizerd.daemon.net.connection_limits import ConnectionLimits, network_of
 
 if TYPE_CHECKING:  # commands that open no port need no TLS
-    from authorizerd.tls.server import RetriedHello
+    from authorizerd.tls.server import AnsweredHello
 
 STARTS_PER_TURN: Final = 2
 LOOKS_PER_TURN: Final = 8
@@ -43,7 +43,7 @@ class Ending(Enum):
 class Arrival:
     """The socket of a connection that is not served yet: it has no task and no buffers."""
 
-    __slots__ = ("accepted_at", "address", "network", "retried", "socket", "source")
+    __slots__ = ("accepted_at", "address", "answered", "network", "socket", "source")
 
     def __init__(self, accepted: socket.socket, limits: ConnectionLimits, now: float) -> None:
         """Find out who the peer is.
@@ -56,7 +56,7 @@ class Arrival:
         self.address: Final = peer_address(accepted)
         self.network: Final = network_of(self.address)
         self.source: Final = limits.source_of(self.address)
-        self.retried: RetriedHello | None = None  # the peer was asked for a second TLS hello
+        self.answered: AnsweredHello | None = None  # the TLS handshake after the first hello
 
     def end(self, _: Ending) -> None:
         self.socket.close()
@@ -115,15 +115,16 @@ class Arrivals:
         classify: classifies the first bytes of a connection. It may answer them, and raise OSError
             if the connection is broken.
         may_start: returns True while another connection may be served.
-        start: begins to serve a connection.
-        end: ends a connection whose peer has closed it. Both call ``discard`` first.
+        start: begins to serve a connection, or returns False if its peer must send more first.
+        end: ends a connection whose peer has closed it. Both call ``discard`` first, unless
+            ``start`` returns False.
     """
 
     def __init__(
         self,
         classify: Callable[[Arrival, bytes], Opening],
         may_start: Callable[[], bool],
-        start: Callable[[Arrival], None],
+        start: Callable[[Arrival], bool],
         end: Callable[[Arrival], None],
     ) -> None:
         self._classify: Final = classify
@@ -198,8 +199,17 @@ class Arrivals:
         is_any_served = bool(self._ready or self._doubtful)
         for queue in (self._ready, self._doubtful):
             while queue:
-                self._start(queue.pop())
+                self._start_next(queue)
         return is_any_served
+
+    def _start_next(self, queue: ArrivalQueue) -> None:
+        arrival = queue.pop()
+        if self._start(arrival):
+            return
+        if self._is_finished:
+            self._end(arrival)
+        else:
+            self._watch_for_more(arrival)
 
     async def run(self) -> None:
         """Serve the connections in their turns until cancelled."""
@@ -218,7 +228,7 @@ class Arrivals:
             queue = self._ready or self._doubtful
             if not (queue and self._may_start()):
                 return False
-            self._start(queue.pop())
+            self._start_next(queue)
             if queue is self._doubtful:
                 break  # one per turn: a flood of these must not use up the time of others
         return True

@@ -53,6 +53,8 @@ class Owner(Protocol):
     is_draining: bool
 
     @property
+    def name(self) -> str: ...
+    @property
     def memory(self) -> MemoryBudget: ...
     @property
     def turn_ms_max(self) -> float: ...
@@ -77,7 +79,9 @@ class Connection:
     ) -> None:
         self._server = server
         self._socket = stream.socket if isinstance(stream, trio.SocketStream) else None
-        self.stream = SocketStream(stream) if isinstance(stream, trio.SocketStream) else stream
+        self.stream = stream
+        if isinstance(stream, trio.SocketStream):
+            self.stream = SocketStream(stream, is_readable=arrival is not None)
         if arrival is None:
             self.address = None if self._socket is None else peer_address(self._socket)
             self.network = network_of(self.address)
@@ -98,8 +102,8 @@ class Connection:
         # since the clock may be set or the process paused.
         self.principal: str | None = None
         self.valid_from, self.expires_at = -math.inf, math.inf
-        # The client was asked for a second TLS hello before it was served.
-        self.retried = None if arrival is None else arrival.retried
+        # The TLS handshake, if the client's hello was answered before it was served.
+        self.answered = None if arrival is None else arrival.answered
         self.is_confined = is_confined
         self.is_established = False
         self.is_known = False  # the peer is authenticated

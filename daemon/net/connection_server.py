@@ -233,15 +233,23 @@ class ConnectionServer(ABC):
     def _may_start(self) -> bool:
         return self._handshakes is None or self._handshakes.may_start()
 
-    def _start(self, arrival: Arrival) -> None:
-        """Serve an arrived connection in a new task, in the arrival's slot."""
+    def _start(self, arrival: Arrival) -> bool:
+        """Serve an arrived connection in a new task, in the arrival's slot.
+
+        Return False if a TLS handshake has begun without a task, and the client must answer.
+        """
+        if self._handshakes is not None and self._handshakes.begin(arrival):
+            return False
         self._arrivals.discard(arrival)
         stream = to_stream(arrival.socket)
         connection = Connection(self, stream, is_confined=self._requires_login, arrival=arrival)
         self._slots.replace(arrival, connection)
         self.run_task(stream, lambda _: self._serve_connection(connection))
+        return True
 
     def _end_arrival(self, arrival: Arrival) -> None:
+        if self._handshakes is not None:
+            self._handshakes.note_end(arrival)
         self._remove(arrival)
         arrival.socket.close()
 
@@ -278,7 +286,10 @@ class ConnectionServer(ABC):
                 raise rest from None
         finally:
             with suppress(OSError):
-                await trio.aclose_forcefully(stream)
+                if isinstance(stream, trio.SocketStream):
+                    stream.socket.close()  # a cancelled `aclose` would do the same, in four times
+                else:
+                    await trio.aclose_forcefully(stream)
 
     def establish(
         self, connection: Connection, *, is_known: bool, may_use_reserve: bool = False

@@ -20,11 +20,15 @@ class SocketStream(trio.abc.HalfCloseableStream):
     """A stream that waits before reading, and writes without waiting: half the work of trio's own.
 
     trio's stream tries to read before it waits, which always fails between requests.
+
+    Args:
+        is_readable: True if bytes have arrived, and the task that reads them has just begun.
     """
 
-    def __init__(self, stream: trio.SocketStream) -> None:
+    def __init__(self, stream: trio.SocketStream, *, is_readable: bool = False) -> None:
         self._stream = stream
         self._descriptor = stream.socket.fileno()
+        self._is_readable = is_readable
 
     @property
     def descriptor(self) -> int:
@@ -34,7 +38,10 @@ class SocketStream(trio.abc.HalfCloseableStream):
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         while True:
             try:
-                await trio.lowlevel.wait_readable(self._descriptor)
+                if self._is_readable:
+                    self._is_readable = False
+                else:
+                    await trio.lowlevel.wait_readable(self._descriptor)
                 return os.read(self._descriptor, max_bytes or RECEIVE_BYTES)
             except BlockingIOError:
                 continue

@@ -19,7 +19,7 @@ import trio
 
 WORK_NS: Final = 500_000
 """The work of all slices in one turn."""
-SHARED_WORK_NS_MAX: Final = 5_000_000
+SHARED_WORK_NS_MAX: Final = 2_000_000
 """The limit for slices while other requests take more than WORK_NS: slices get as much time."""
 ROUND_NS: Final = 12_500_000
 """The time within which each waiting connection should get its turn."""

@@ -74,7 +74,7 @@ class Replica:
         Raises:
             ChangeError: it contradicts the state before it.
         """
-        batch = to_batch(order, self._texts)
+        batch = to_batch(order, self._texts if self._builder is None else None)
         self._image = apply_cluster_changes(self._image, batch.cluster_changes)
         if self._builder is not None:
             self._builder.apply_changes(batch.changes)
@@ -88,7 +88,6 @@ class Replica:
         assert self._builder is not None, "a state is loaded once"
         snapshot = self._builder.freeze(offset)
         self._builder = None
-        self._texts.clear()
         self._show(snapshot)
 
     def _show(self, snapshot: AclSnapshot) -> None:

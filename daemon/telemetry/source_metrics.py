@@ -96,7 +96,7 @@ SOURCE_METRICS: Final = (
         name="authorizerd_source_fault",
         unit="1 or 0",
         help="1 once decisions have stopped until an operator acts.",
-        advice="Read `/readyz` or the log, and follow docs/following.md.",
+        advice="Read `/readyz` or the log, and follow `authorizerd docs following`.",
         read=_of_status(lambda status: bool(status.fault)),
     ),
     _family(

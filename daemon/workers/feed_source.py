@@ -64,7 +64,7 @@ class FeedSource:
     def __init__(self, stream: trio.abc.Stream) -> None:
         self._stream = stream
         self._reader = order_reader()
-        self._texts = SharedTexts()
+        self._texts: SharedTexts | None = None  # while the state is loaded
         # A drain reports while other orders are carried out, and messages must not be interleaved.
         self._sending = trio.Lock()
 
@@ -135,7 +135,7 @@ class FeedSource:
             if not order.is_end:
                 return False
         else:
-            self._texts.clear()  # texts repeat mostly within the snapshot
+            self._texts = SharedTexts()
             await applier.send(CaughtUp(order.offset))
         await applied.wait_until(
             lambda newest: newest is not None and newest.offset >= order.offset

@@ -174,7 +174,7 @@ def check_complete(state: LogState) -> None:
         raise BackupError(
             "the log has records that this daemon does not keep, and a backup would lose: "
             f"{name_record_types(state.foreign_types)}. Back up the whole log directory instead "
-            "(docs/backup.md), or only the ACLs with `authorizerd acls export`"
+            "(`authorizerd docs backup`), or only the ACLs with `authorizerd acls export`"
         )
 
 

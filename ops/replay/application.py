@@ -152,18 +152,19 @@ def run_plan(spark: SparkSession, plan: Plan) -> int:
     from authorizerd.replay.errors import JobError
     from authorizerd.replay.plans import FollowPlan
     from authorizerd.replay.spark.description import describe
-    from authorizerd.replay.spark.files import is_occupied, remove
     from authorizerd.replay.spark.progress import printing_progress
     from authorizerd.replay.spark.session import is_remote
+    from authorizerd.replay.spark.storage import open_storage
 
     if isinstance(plan, FollowPlan) and is_remote(spark):
         raise JobError("--follow: expected a driver of its own, found Spark Connect: use --master")
     command = str(plan.__struct_config__.tag)
     # An ingest adds to its table, and replaces it only with a commit.
-    if command != "ingest" and is_occupied(spark, plan.out):
+    storage = open_storage(spark, plan.out)
+    if command != "ingest" and storage.is_occupied(plan.out):
         if not plan.overwrite:
             raise JobError(f"--out: {plan.out}: not empty; --overwrite replaces its results")
-        remove(spark, f"{plan.out}/{command}.json")
+        storage.remove(f"{plan.out}/{command}.json")
     # A watch may run for days; progress of its stages would bury its messages.
     progress = nullcontext() if isinstance(plan, FollowPlan) else printing_progress(spark)
     with progress, describe(spark, command):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -19,11 +18,11 @@ from authorizerd.replay.errors import NeedsSparkError, TrafficError
 from authorizerd.replay.ingest.options import make_logs_plan
 from authorizerd.replay.local.files import estimate_bytes, find_logs
 from authorizerd.replay.local.traffic import LogEngine
-from authorizerd.replay.messages import EXIT_DONE, MESSAGE
+from authorizerd.replay.messages import EXIT_DONE, say
 from authorizerd.replay.options import is_uri, refuse
 from authorizerd.replay.plans import IngestPlan, Plan, UsagePlan, WhatIfPlan
 from authorizerd.replay.recorded.tuples import Engine
-from authorizerd.replay.submit.options import SparkOptions, why_spark
+from authorizerd.replay.submit.options import SparkOptions, run_or_submit, why_spark
 from authorizerd.replay.text import format_count
 from authorizerd.replay.usage import evaluation as usage
 from authorizerd.replay.whatif import evaluation as whatif
@@ -56,19 +55,16 @@ def run_recorded(parsed: argparse.Namespace, options: SparkOptions) -> int:
     if parsed.logs and is_uri(parsed.out):
         found = f"--out: expected a directory on this machine with --logs, found {parsed.out}"
         refuse(parsed, found)
-    needed = why_spark(parsed, options)
     logs = make_logs_plan(parsed) if parsed.logs else None
     plan: Plan = parsed.make_plan(parsed, is_local=options.is_local)
     assert isinstance(plan, UsagePlan | WhatIfPlan), "only these commands have recorded traffic"
-    try:
-        if needed is not None:
-            raise NeedsSparkError(needed)
-        return _run_here(logs, plan, bytes_max=LOCAL_BYTES_MAX if parsed.engine == "auto" else None)
-    except NeedsSparkError as error:
-        if parsed.engine == "local":
-            raise TrafficError(f"{error.reason}: use --engine spark") from error
-        _say(f"engine: spark ({error.reason})")
-    return _run_on_spark(logs, plan, options, needed)
+    bytes_max = LOCAL_BYTES_MAX if parsed.engine == "auto" else None
+    return run_or_submit(
+        parsed,
+        options,
+        lambda: _run_here(logs, plan, bytes_max=bytes_max),
+        lambda: _run_on_spark(logs, plan, options, why_spark(parsed, options)),
+    )
 
 
 def run_ingest(parsed: argparse.Namespace, options: SparkOptions) -> int:
@@ -78,21 +74,13 @@ def run_ingest(parsed: argparse.Namespace, options: SparkOptions) -> int:
         JobError: as ``ingest.adding.add``.
         SubmissionError: Spark is needed, and cannot be started.
     """
-    plan: IngestPlan = parsed.make_plan(parsed, is_local=options.is_local)
-    try:
-        return _ingest_here(plan, why_spark(parsed, options))
-    except NeedsSparkError as error:
-        if parsed.engine == "local":
-            raise TrafficError(f"{error.reason}: use --engine spark") from error
-        _say(f"engine: spark ({error.reason})")
     from authorizerd.replay.submit.submitter import submit
 
-    return submit(plan, options)
+    plan: IngestPlan = parsed.make_plan(parsed, is_local=options.is_local)
+    return run_or_submit(parsed, options, lambda: _ingest_here(plan), lambda: submit(plan, options))
 
 
-def _ingest_here(plan: IngestPlan, needed: str | None) -> int:
-    if needed is not None:
-        raise NeedsSparkError(needed)
+def _ingest_here(plan: IngestPlan) -> int:
     if find_spec("pyarrow") is None:
         raise NeedsSparkError("pyarrow, which writes events without Spark, is not installed")
     from authorizerd.replay.local.runs import ingest
@@ -117,7 +105,7 @@ def _run_here(
                 f"the logs have about {size // _MEBIBYTE:,} MiB unpacked, more than "
                 f"{bytes_max // _MEBIBYTE:,}"
             )
-        _say(f"engine: local, without Spark ({format_count(len(files), 'file')})")
+        say(f"engine: local, without Spark ({format_count(len(files), 'file')})")
         _remove_results(plan)
         engine = LogEngine(logs, plan.out)
     else:
@@ -128,7 +116,7 @@ def _run_here(
             raise NeedsSparkError("pyarrow, which reads events without Spark, is not installed")
         from authorizerd.replay.local.table import TableEngine
 
-        _say("engine: local, without Spark")
+        say("engine: local, without Spark")
         _remove_results(plan)
         engine = TableEngine(plan.events, plan.out)
     return usage.run(plan, engine) if isinstance(plan, UsagePlan) else whatif.run(plan, engine)
@@ -160,14 +148,10 @@ def _run_on_spark(
     if logs is None:
         return submit(plan, options)
     try:
-        code = _ingest_here(logs, needed)
+        code = submit(logs, options) if needed else _ingest_here(logs)
     except NeedsSparkError:
         code = submit(logs, options)
     if code != EXIT_DONE:
         return code
     # The ingest made the output directory, and the plan has already checked it.
     return submit(replace(plan, overwrite=True), options)
-
-
-def _say(text: str) -> None:
-    print(f"{MESSAGE}{text}", file=sys.stderr, flush=True)

@@ -6,6 +6,7 @@ these prefixes separate the lines again.
 
 from __future__ import annotations
 
+import sys
 from typing import Final
 
 MESSAGE: Final = "authorizerd replay: "  # to the user's standard error
@@ -22,3 +23,8 @@ EXIT_FAULT: Final = 1
 EXIT_ARGUMENTS: Final = 2  # argparse's own; a test compares docs/command-line.md with this list
 EXIT_DENIED: Final = 3
 EXIT_NO_EVIDENCE: Final = 5
+
+
+def say(text: str) -> None:
+    """Print a message to the user's standard error."""
+    print(f"{MESSAGE}{text}", file=sys.stderr, flush=True)

@@ -25,7 +25,7 @@ from authorizerd.protocol.records.nodes import decode_node
 
 RECORDS_PER_SLICE: Final = 128
 _TEXTS_KEPT: Final = 4096
-"""The maximum number of cached texts, and of cached entries."""
+"""The maximum number of cached principals and hosts, and of cached entries."""
 _TEXTS_DROPPED: Final = 128
 """The number of oldest entries that are dropped at once. Dropping all would block the thread for
 longer, since objects that were created long ago are in no CPU cache."""
@@ -39,9 +39,10 @@ _REMOVED_SIZE: Final = 3 + ID_SIZE + 1
 
 
 class Texts:
-    """Caches strings by their UTF-8 bytes, and the ends of ACL records by theirs.
+    """Caches principals and hosts by their UTF-8 bytes, and the ends of ACL records by theirs.
 
-    Names and principals recur, so each is decoded and kept once.
+    Names are not cached: a checkpoint has its ACLs in no order, so a bounded cache would find few
+    of its names, and take longer than decoding them.
     """
 
     __slots__ = ("_by_bytes", "_entries")
@@ -211,7 +212,7 @@ def _added_in_line(data: bytes, position: int, end: int, texts: Texts) -> AclAdd
             data[position : position + ID_SIZE],
             Acl(
                 resource_type,
-                texts.decode(data[name_start:pattern_at]),
+                data[name_start:pattern_at].decode(),
                 pattern_type,
                 principal,
                 host,

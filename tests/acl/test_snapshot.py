@@ -5,6 +5,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.msgpack import decode, encode
 
 from authorizerd.acl.decision import AuthorizerSettings, explain
 from authorizerd.acl.errors import DuplicateAclError, DuplicateIdError, UnknownIdError
@@ -221,3 +222,19 @@ def test_builder_of_many_hosts_builds_the_same_state() -> None:
     builder = SnapshotBuilder()
     builder.apply_changes([*added, *removed])
     assert builder.freeze(-1) == apply_changes(EMPTY_SNAPSHOT, added[:50])
+
+
+@pytest.mark.parametrize("host", ["*", "10.0.0.1", "10.0.0.0/8"])
+@pytest.mark.parametrize("deny", [False, True])
+def test_loaded_acls_share_their_texts(host: str, deny: bool) -> None:
+    """Otherwise a state would take almost twice the memory."""
+    stored = [
+        encode(acl("User:a", operation, topic="topic-1", host=host, deny=deny))
+        for operation in ("READ", "WRITE", "DESCRIBE")
+    ]
+    # Each decoded ACL has new texts.
+    added = [AclAdded(bytes([n]) * 16, decode(data, type=Acl)) for n, data in enumerate(stored)]
+    loaded = build(added).acls.values()
+    assert len({id(each.resource_name) for each in loaded}) == 1
+    assert len({id(each.principal) for each in loaded}) == 1
+    assert len({id(each.host) for each in loaded}) == 1

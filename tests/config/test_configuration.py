@@ -141,7 +141,7 @@ def test_configuration_is_immutable() -> None:
         configuration.authzen_subject_types["x"] = "User"  # type: ignore[index]
 
 
-UNKNOWN_KEY = "unknown key: docs/configuration.md lists the keys with the prefix authorizerd."
+UNKNOWN_KEY = "unknown key: `authorizerd docs configuration` lists all that begin with authorizerd."
 NO_ENTRY = "expected at least one entry, found an empty value"
 NO_PATH = "expected a path, found an empty value"
 NOT_LOOPBACK = (

@@ -109,8 +109,8 @@ class Watched:
         self.wait_for(lambda: self.report("whatif").get("events") == count, f"{count} events")
 
     def batch(self) -> int:
-        """Return the number of the last batch that was counted."""
-        return max(list_commits(LocalFiles(), str(self.out / "follow")), default=1) - 2
+        """Return the number of the last commit: the first one has no batch."""
+        return max(list_commits(LocalFiles(), str(self.out / "follow")), default=0)
 
 
 @pytest.fixture
@@ -145,8 +145,8 @@ def test_watch_shows_new_denial_and_counts_each_line_once_after_kills(
     watched.wait_for_lines(9000)
     # In the middle of a batch, before its commit.
     watched.feed(audit_lines[9000:])
-    written = watched.out / "follow/checkpoint/offsets" / str(watched.batch() + 1)
-    watched.wait_for(written.exists, "next batch")
+    written = f"tuples/run={watched.batch() + 1:08}-*"
+    watched.wait_for(lambda: [*(watched.out / "follow").glob(written)], "next batch")
     watched.watch.kill_job()
     watched.restart()
     watched.wait_for_lines(len(audit_lines))

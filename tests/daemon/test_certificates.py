@@ -1,14 +1,18 @@
+import errno
 import logging
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import trio
+import trio.testing
 
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.tls import ClientAuth
 from authorizerd.daemon.certificates import LISTED_MAX, OWN_PORTS, Certificates
 from authorizerd.daemon.errors import StartError
+from authorizerd.daemon.session_keys import KEYS_SECONDS, renew_session_keys
 from authorizerd.daemon.settings import needs_restart
 from authorizerd.tls.material import describe_certificate, read_material
 from authorizerd.tls.server import TlsServer
@@ -251,3 +255,58 @@ def test_only_switching_tls_on_or_off_needs_a_restart(
     before = ports.configuration("ssl.keystore.location=/k.pem")
     after = ports.configuration("ssl.keystore.location=/k.pem", *lines)
     assert needs_restart(before, after) is expected
+
+
+async def test_session_keys_are_renewed_every_hour(
+    ports: Ports, nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
+    """The certificates stay the same, and open connections continue."""
+    ended: list[TlsServer] = []
+    ports.certificates.on_lost_trust(ended.append)
+    contexts, serials = [server.current.context for server in servers(ports)], ports.serials()
+    nursery.start_soon(renew_session_keys, ports.certificates)
+    await trio.sleep(KEYS_SECONDS - 1)
+    assert [server.current.context for server in servers(ports)] == contexts
+    await wait_until(
+        lambda: all(
+            server.current.context is not before
+            for server, before in zip(servers(ports), contexts, strict=True)
+        )
+    )
+    assert (ports.serials(), ended) == (serials, [])
+
+
+def test_renewal_keeps_certificates_that_were_replaced_meanwhile(ports: Ports) -> None:
+    apply = ports.certificates.prepare_renewal()
+    ports.keystores["SECURE"] = ports.authority.issue("SECURE")
+    ports.reload()
+    contexts, serials = [server.current.context for server in servers(ports)], ports.serials()
+    apply()
+    assert ports.serials() == serials
+    assert [server.current.context for server in servers(ports)] == contexts
+
+
+async def test_keys_are_kept_if_the_system_is_short_of_resources(
+    ports: Ports,
+    nursery: trio.Nursery,
+    autojump_clock: trio.testing.MockClock,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def fail() -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(ports.certificates, "prepare_renewal", fail)
+    nursery.start_soon(renew_session_keys, ports.certificates)
+    await wait_until(lambda: "Too many open files" in caplog.text)
+    assert "tickets are kept for another hour" in caplog.text
+
+
+def servers(ports: Ports) -> list[TlsServer]:
+    return [*ports.certificates.servers.values()]
+
+
+async def wait_until(condition: Callable[[], bool]) -> None:
+    with trio.fail_after(2 * KEYS_SECONDS):
+        while not condition():  # noqa: ASYNC110 - the end of a thread sets no event
+            await trio.sleep(1)

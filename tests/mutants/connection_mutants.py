@@ -89,6 +89,12 @@ CONNECTION_MUTANTS: Final = {
         becomes="if identity.not_after is None:",
         found_by="tests/tls/test_server.py::test_resumed_session_does_not_outlive_the_certificate",
     ),
+    "new session keys bring back replaced certificates": Mutant(
+        file="daemon/certificates.py",
+        text="if self._loaded[name] is before[name]:",
+        becomes="if name:",
+        found_by="tests/daemon/test_certificates.py::test_renewal_keeps_certificates_that_were_replaced_meanwhile",
+    ),
     "a CA that leaves the truststore is not noticed": Mutant(
         file="tls/server.py",
         text="prepared.trusted - self.current.trusted",
@@ -113,6 +119,24 @@ CONNECTION_MUTANTS: Final = {
         becomes="if self.started >= 0:",
         found_by="tests/daemon/net/test_arrivals.py::test_no_handshake_begins_while_many_wait_for_threads",
     ),
+    "a flood of hellos costs a signature for each": Mutant(
+        file="daemon/net/handshakes.py",
+        text="self._unanswered > UNANSWERED_MAX",
+        becomes="self._unanswered < 0",
+        found_by="tests/daemon/net/test_arrivals.py::test_in_a_flood_a_client_answers_before_a_key_exchange",
+    ),
+    "a costly key exchange runs on the event loop": Mutant(
+        file="tls/client_hello.py",
+        text="_QUICK_GROUPS.issuperset(shares)",
+        becomes="bool(_QUICK_GROUPS)",
+        found_by="tests/tls/test_client_hello.py::test_hello_is_answered_without_a_thread_if_that_is_quick",
+    ),
+    "client certificates are verified on the event loop": Mutant(
+        file="tls/server.py",
+        text='if settings.client_auth is ClientAuth.NONE and "TLSv1.3" in settings.protocols:',
+        becomes='if "TLSv1.3" in settings.protocols:',
+        found_by="tests/tls/test_server.py::test_only_quick_steps_run_on_the_event_loop",
+    ),
     "a retried handshake asks for no client certificate": Mutant(
         file="tls/context.py",
         text="    context.set_ecdh_curve(RETRY_CURVE)\n",
@@ -129,8 +153,8 @@ CONNECTION_MUTANTS: Final = {
     ),
     "a client may demand keys of 8192 bits": Mutant(
         file="tls/client_hello.py",
-        text="_LARGE_FIELDS: Final = range(0x0101, 0x0200)",
-        becomes="_LARGE_FIELDS: Final = range(0x0200, 0x0200)",
+        text="_LARGE_FIELDS: Final = frozenset(range(0x0101, 0x0200))",
+        becomes="_LARGE_FIELDS: Final = frozenset(range(0x0200, 0x0200))",
         found_by="tests/tls/test_client_hello.py::test_large_key_share_reaches_no_thread",
     ),
     "a ClientHello of any size is accepted": Mutant(

@@ -358,4 +358,18 @@ TOOL_MUTANTS: Final = {
         becomes="pass",
         found_by="tests/clients/test_watch.py::test_changes_before_a_fault_are_listed_again",
     ),
+    "a package lets every user read the configuration": Mutant(
+        file="tools/release/bundle.py",
+        text="        (root / name).chmod(0o640)",
+        becomes="        pass",
+        found_by="tests/tools/release/test_release.py::"
+        "test_package_for_debian_has_files_scripts_and_configuration",
+    ),
+    "a package takes libraries that have another hash": Mutant(
+        file="tools/release/bundle.py",
+        text='"--require-hashes", ',
+        becomes="",
+        found_by="tests/test_supply_chain.py::"
+        "test_nothing_is_installed_without_a_hash[tools/release/bundle.py]",
+    ),
 }

@@ -1,4 +1,4 @@
-"""The TLS of a port that asks clients for certificates, for tests."""
+"""The TLS of a port, for tests."""
 
 from pathlib import Path
 
@@ -13,12 +13,15 @@ NAMES = {key.name: key.name for key in ssl_keys()}
 
 
 def server_settings(
-    authority: Authority, rules: str = "DEFAULT", trusted: Path | None = None
+    authority: Authority,
+    rules: str = "DEFAULT",
+    trusted: Path | None = None,
+    client_auth: ClientAuth = ClientAuth.REQUIRED,
 ) -> TlsSettings:
     values = {
         "ssl.keystore.location": str(authority.issue("server", "localhost")),
         "ssl.truststore.location": str(trusted or authority.ca_file),
-        "ssl.client.auth": ClientAuth.REQUIRED,
+        "ssl.client.auth": client_auth,
         "ssl.principal.mapping.rules": PrincipalMapping.parse(rules),
     }
     return new_tls_settings(values, NAMES)

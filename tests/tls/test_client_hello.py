@@ -12,20 +12,22 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from authorizerd.tls.client_hello import (
     CLIENT_HELLO_BYTES_MAX,
+    QUICK_BYTES_MAX,
     RETRY_CURVE,
     ClientHelloCheck,
     is_last_answer,
     is_whole_record,
 )
 from authorizerd.tls.errors import TlsError
-from authorizerd.tls.retry import retry_hello
+from authorizerd.tls.first_hello import answer_hello
 from authorizerd.tls.stream import TlsStream
 from tests.support.certificates import Authority
 
-P_256, X25519, FFDHE2048, FFDHE3072, FFDHE8192 = 0x17, 0x1D, 0x100, 0x101, 0x104
+P_256, P_384, X25519, FFDHE2048, FFDHE3072, FFDHE8192 = 0x17, 0x18, 0x1D, 0x100, 0x101, 0x104
 _point = ec.generate_private_key(ec.SECP256R1()).public_key()
 SHARES = {
     P_256: _point.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint),
+    P_384: secrets.token_bytes(97),
     X25519: secrets.token_bytes(32),
     FFDHE2048: bytes(255) + b"\x04",  # a square, as OpenSSL requires
     FFDHE3072: secrets.token_bytes(384),
@@ -62,6 +64,10 @@ def hello(
         2, b"".join(numbers(key) + prefixed(2, value) for key, value in extensions.items())
     )
     return b"\x01" + prefixed(3, body)
+
+
+def of_tls_1_2(message: bytes) -> bytes:
+    return message.replace(b"\0\x2b\0\x03\x02\x03\x04", b"\0\x2b\0\x03\x02\x03\x03")
 
 
 def records(message: bytes, size: int = 2**14) -> bytes:
@@ -130,37 +136,45 @@ async def test_large_key_share_reaches_no_thread(context: ssl.SSLContext, flight
 
 
 @pytest.mark.parametrize(
-    ("message", "may_be_retried"),
+    ("message", "may_be_retried", "is_quick"),
     [
-        (hello([X25519]), True),
-        (hello([FFDHE2048]), True),
-        (hello([]), True),
-        (hello([P_256]), False),
-        (hello([X25519, P_256]), False),
-        (hello([X25519], [X25519]), False),
-        (hello([X25519]).replace(b"\0\x2b\0\x03\x02\x03\x04", b"\0\x2b\0\x03\x02\x03\x03"), False),
+        (hello([X25519]), True, True),
+        (hello([FFDHE2048]), True, False),
+        (hello([X25519, FFDHE2048]), True, False),
+        (hello([P_384], [P_384, P_256]), True, False),
+        (hello([]), True, True),
+        (hello([P_256]), False, True),
+        (hello([X25519, P_256]), False, True),
+        (hello([X25519], [X25519]), False, True),
+        (hello([X25519], more={PADDING: bytes(QUICK_BYTES_MAX)}), True, False),
+        (of_tls_1_2(hello([X25519])), False, False),
     ],
 )
-def test_hello_is_retried_if_it_has_no_share_of_the_curve(
-    context: ssl.SSLContext, message: bytes, may_be_retried: bool
+def test_hello_is_answered_without_a_thread_if_that_is_quick(
+    context: ssl.SSLContext, message: bytes, may_be_retried: bool, is_quick: bool
 ) -> None:
-    """OpenSSL then answers with a HelloRetryRequest. Hellos of TLS 1.2 cannot be retried."""
-    context.set_ecdh_curve(RETRY_CURVE)
+    """A hello without a share of the curve gets a HelloRetryRequest, unless it is of TLS 1.2."""
     check = ClientHelloCheck()
     check.check(records(message))
-    assert check.may_be_retried == may_be_retried
-    retried = retry_hello(context, records(message))
-    assert (retried is not None) == may_be_retried
-    if retried is not None:
-        _, size, answer = retried
-        assert size == len(records(message))
-        assert not is_last_answer(answer)
+    assert (check.may_be_retried, check.is_quick) == (may_be_retried, is_quick)
+    for is_retried, expected in ((False, is_quick), (True, may_be_retried)):
+        if is_retried:
+            context.set_ecdh_curve(RETRY_CURVE)
+        answered = answer_hello(context, records(message), is_retried=is_retried)
+        assert (answered is not None) == expected
+        if answered is not None:
+            begun, size = answered
+            assert size == len(records(message))
+            needs_another = is_retried or message == hello([])
+            assert is_last_answer(begun.outgoing.read()) != needs_another
 
 
 @pytest.mark.parametrize("message", [hello([FFDHE8192]), b"\x0b\0\0\0", b"\x01\0\0\x01\0"])
-def test_unusual_hello_is_not_retried(message: bytes) -> None:
+def test_unusual_hello_is_not_answered_without_a_task(message: bytes) -> None:
     """The handshake refuses it, or needs more of it."""
-    assert retry_hello(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), records(message)) is None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    for is_retried in (False, True):
+        assert answer_hello(context, records(message), is_retried=is_retried) is None
 
 
 @pytest.mark.parametrize(

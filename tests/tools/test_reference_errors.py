@@ -96,7 +96,7 @@ def test_every_exit_code_is_explained() -> None:
         documented.setdefault(command, set()).add(code)
     general = {0, command_line.EXIT_FAULT, ARGUMENTS}
     expected = {
-        **dict.fromkeys(("serve", "format", "token", "reset-copy"), general),
+        **dict.fromkeys(("serve", "format", "token", "reset-copy", "docs"), general),
         **dict.fromkeys(("backup", "restore", "features", "history", "review", "shell"), general),
         **dict.fromkeys(("explain", "who-can", "what-can", "can"), general | {output.EXIT_DENIED}),
         "test": general | exit_codes(policy_command),

@@ -58,7 +58,7 @@ class Load:
     """Requests of ``each`` questions; latencies are measured at ``rate`` requests per second.
 
     With a rate of 0, latencies are measured with one request after another. With ``is_fresh``, each
-    request has a new connection.
+    request has a new connection; with ``resumes``, it resumes a TLS session.
     """
 
     connections: int = 1
@@ -66,6 +66,7 @@ class Load:
     rate: float = 1000.0
     in_flight: int = 1
     is_fresh: bool = False
+    resumes: bool = False
 
     def __str__(self) -> str:
         if self.in_flight > 1:
@@ -106,6 +107,7 @@ class Target:
         return replace(
             self.plan, seconds=seconds, rate=rate, first=self.process.asked // load.each,
             connections=load.connections, in_flight=load.in_flight, is_fresh=load.is_fresh,
+            resumes=load.resumes,
         )  # fmt: skip
 
     def count(self, seconds: float) -> Rate:

@@ -48,7 +48,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     ``rate`` is that of all connections together; 0 keeps ``in_flight`` requests on each connection.
     ``opening`` is sent once on each connection. With ``is_fresh``, each request has a new
-    connection. Unless ``may_refuse``, any outcome other than an answer ends the load.
+    connection; with ``resumes``, it resumes the TLS session of an earlier one. Unless
+    ``may_refuse``, any outcome other than an answer ends the load.
     """
 
     address: str
@@ -63,6 +64,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     opening: bytes = b""
     ca_file: str = ""
     is_fresh: bool = False
+    resumes: bool = False
     may_refuse: bool = False
     niceness: int = 0
 
@@ -113,16 +115,18 @@ class Connection:
     def __init__(
         self, address: str, protocol: str, sending: bytes | memoryview,
         tls: ssl.SSLContext | None = None, connect_seconds: float = 10.0,
+        session: ssl.SSLSession | None = None,
     ) -> None:  # fmt: skip
         host, _, port = address.rpartition(":")
         plain = socket.create_connection((host, int(port)), connect_seconds)
         # Nagle's algorithm would hold a request back and add to its latency.
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.is_secured, self.is_blocked, self.sending = tls is None, False, sending
+        self.has_session = session is not None
         self.socket = plain
         if tls is not None:
             self.socket = tls.wrap_socket(
-                plain, server_hostname=host, do_handshake_on_connect=False
+                plain, server_hostname=host, do_handshake_on_connect=False, session=session
             )
         self.socket.setblocking(False)
         self.reader = reader_of(protocol)
@@ -163,6 +167,7 @@ class _Sender:
         self._lags_ns: Final[list[int]] = [0]
         self._asked = self._unsettled = 0
         self._begun_ns = self._counted_from_ns = 0
+        self._session: ssl.SSLSession | None = None
 
     def run(self) -> Report:
         plan = self._plan
@@ -234,7 +239,9 @@ class _Sender:
     def _connect(self, slot: _Slot) -> bool:
         try:
             plan = self._plan
-            slot.connection = Connection(plan.address, plan.protocol, plan.opening, self._tls)
+            slot.connection = Connection(
+                plan.address, plan.protocol, plan.opening, self._tls, session=self._session
+            )
         except OSError:
             if self._plan.may_refuse:
                 return False
@@ -325,7 +332,17 @@ class _Sender:
         if outcome not in (ANSWERED, _RESTING):
             slot.rests_until_ns = now_ns + _RETRY_NS
         if self._plan.is_fresh and not slot.asked:
+            if self._plan.resumes and slot.connection is not None:
+                self._keep_session(slot.connection)
             self._close(slot)
+
+    def _keep_session(self, connection: Connection) -> None:
+        """Keep the first session for all later connections, which must resume it."""
+        secured = connection.socket
+        assert isinstance(secured, ssl.SSLSocket)
+        if connection.has_session and not secured.session_reused:
+            raise MeasurementError(f"{self._plan.address} did not resume a session")
+        self._session = self._session or secured.session
 
     def _refuse(self, slot: _Slot, outcome: str) -> None:
         slot.asked.extend(slot.waiting)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -35,6 +36,7 @@ from tools.daemon_process import PATIENT, DaemonProcess, format_log, ready_daemo
 
 HANDSHAKES: Final = Load(connections=16, rate=200, is_fresh=True)
 """Concurrent connections, each with one request."""
+RESUMED: Final = dataclasses.replace(HANDSHAKES, resumes=True)
 PACE: Final = 200.0
 """Requests per second of the client during a flood."""
 _KEYS: Final = {"ECDSA P-256": KeyType.ECDSA, "RSA-2048": KeyType.RSA}
@@ -67,10 +69,11 @@ def measure_tls(run: Run) -> Iterator[Row]:
             sides, extent = {"": ours, ", without TLS": plain}, run.pick(FULL, QUICK)
             for load in run.pick((USUAL, USUAL_BATCHES), (USUAL_BATCHES,)) if is_first else ():
                 yield from compare_servers("HTTPS", load, extent, questions, sides, peers=peers)
-            yield from compare_servers(
-                f"handshakes, {key}", HANDSHAKES, run.pick(_FULL, QUICK), questions, {"": ours},
-                "handshakes", peers,
-            )  # fmt: skip
+            for what, load in (("handshakes", HANDSHAKES), ("resumed handshakes", RESUMED)):
+                yield from compare_servers(
+                    f"{what}, {key}", load, run.pick(_FULL, QUICK), questions, {"": ours},
+                    "handshakes", peers,
+                )  # fmt: skip
             if is_first:
                 yield from _measure_flood(run, questions, ours, opa)
         works = (f"handshakes, {key}", HANDSHAKES), (f"HTTPS, {USUAL_BATCHES}", USUAL_BATCHES)

@@ -65,7 +65,8 @@ The configuration, in Kafka's syntax; named by
 .I metadata.log.dir/__cluster_metadata\\-0
 The log with the ACLs, in Kafka's format."""
 _SEE_ALSO: Final = """\
-docs/configuration.md, docs/errors.md, docs/metrics.md and docs/runbook.md of the project."""
+.B authorizerd docs
+lists the pages of the documentation, such as configuration, errors, metrics and runbook."""
 
 
 def documents() -> Mapping[str, str]:

@@ -11,12 +11,15 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Final
 
+from tools.release.distributions import Builders, build_distribution_packages
 from tools.release.jar import build_jar
 from tools.release.packages import (
+    Release,
     ReleaseError,
     build_client,
     build_packages,
@@ -25,10 +28,20 @@ from tools.release.packages import (
     write_checksums,
     write_install_files,
 )
-from tools.release.source import export_commit, read_release
+from tools.release.provenance import write_provenance
+from tools.release.source import export_commit, read_commit, read_release
 from tools.release.trial import try_wheel
 
-ROOT = Path(__file__).parents[2]
+ROOT: Final = Path(__file__).parents[2]
+PYTHON: Final = ROOT / ".venv/bin/python"
+PACKED: Final = {
+    "helm": "the chart",
+    "npm": "the JavaScript client",
+    "javac": "the Java client",
+    "dpkg-deb": "the daemon for Debian",
+    "rpmbuild": "the daemon for rpm",
+}
+"""What each program builds. A variable such as HELM or DPKG_DEB names another one."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -42,28 +55,47 @@ def main(arguments: Sequence[str] | None = None) -> int:
     untagged: bool = parser.parse_args(arguments).untagged
     try:
         release = read_release(ROOT, is_tagged=not untagged)
-        helm = find_program("HELM", "helm", "the chart", is_trial=untagged)
-        npm = find_program("NPM", "npm", "the JavaScript client", is_trial=untagged)
-        javac = find_program("JAVAC", "javac", "the Java client", is_trial=untagged)
+        found = {
+            name: find_program(name.upper().replace("-", "_"), name, packed, is_trial=untagged)
+            for name, packed in PACKED.items()
+        }
+        programs = {name: path for name, path in found.items() if path is not None}
         out = ROOT / "dist" / release.version
         with TemporaryDirectory() as folder:
             source = export_commit(ROOT, Path(folder) / "source")
-            write_install_files(ROOT / ".venv/bin/python", source)
-            sdist, wheel = build_packages(source, out, release.epoch)
-            try_wheel(wheel, source, out / f"{sdist.name.removesuffix('.tar.gz')}.cdx.json")
-            if helm is not None:
-                package_chart(source, out, release, helm)
-            build_client(source, out, release.epoch)
-            if npm is not None:
-                pack_client(source, out, release.epoch, npm)
-            if javac is not None:
-                build_jar(source, out, release.epoch, javac)
+            write_install_files(PYTHON, source)
+            build(source, out, release, programs)
+            write_provenance(out, source, read_commit(ROOT), release, programs)
         write_checksums(out)
-    except (ReleaseError, subprocess.CalledProcessError) as error:
+    except (ReleaseError, ValueError, subprocess.CalledProcessError) as error:
         sys.stderr.write(f"make release: {error}\n")
         return 1
     sys.stdout.write((out / "SHA256SUMS").read_text())
     return 0
+
+
+def build(source: Path, out: Path, release: Release, programs: Mapping[str, str]) -> None:
+    """Write the packages into ``out``, which is emptied first, and try the wheel.
+
+    Args:
+        source: the files of a commit, and those of ``write_install_files``.
+        programs: the paths of the programs of ``PACKED``; what a missing one builds is left out.
+
+    Raises:
+        CalledProcessError: a program finds a fault.
+        ReleaseError: the wheel does not run.
+    """
+    sdist, wheel = build_packages(source, out, release.epoch)
+    try_wheel(wheel, source, out / f"{sdist.name.removesuffix('.tar.gz')}.cdx.json")
+    builders = Builders(programs.get("dpkg-deb"), programs.get("rpmbuild"))
+    build_distribution_packages(source, wheel, out, release, builders)
+    if "helm" in programs:
+        package_chart(source, out, release, programs["helm"])
+    build_client(PYTHON, source, out, release.epoch)
+    if "npm" in programs:
+        pack_client(source, out, release.epoch, programs["npm"])
+    if "javac" in programs:
+        build_jar(source, out, release.epoch, programs["javac"])
 
 
 def find_program(variable: str, name: str, packed: str, *, is_trial: bool) -> str | None:

@@ -23,8 +23,8 @@ from tools.mirror_wheel import stage
 
 SUMS: Final = "SHA256SUMS"
 _EXECUTABLE: Final = 0o111
-_UMASK: Final = 0o022
-"""Wheels contain file modes, which depend on the umask."""
+UMASK: Final = 0o022
+"""Packages contain file modes, which depend on the umask."""
 
 
 class Release(NamedTuple):
@@ -100,15 +100,18 @@ def package_chart(source: Path, out: Path, release: Release, helm: str) -> None:
     _normalize_file(chart, release.epoch)
 
 
-def build_client(source: Path, out: Path, epoch: int) -> None:
+def build_client(python: Path, source: Path, out: Path, epoch: int) -> None:
     """Write the wheels of the Python client and of its mirror into ``out``.
+
+    Args:
+        python: an interpreter with the packages of requirements.lock.
 
     Raises:
         CalledProcessError: the build fails, or twine finds a fault.
     """
     _build("--wheel", source / "clients/python", out, epoch)
     with TemporaryDirectory() as folder:
-        _build("--wheel", stage(source, Path(folder)), out, epoch)
+        _build("--wheel", stage(source, Path(folder), python), out, epoch)
     _check(*out.glob("authorizerd_client-*.whl"), *out.glob("authorizerd_mirror-*.whl"))
 
 
@@ -147,7 +150,7 @@ def _run(*words: str, **environment: str) -> None:
         [sys.executable, *words],
         check=True,
         stdout=subprocess.DEVNULL,
-        umask=_UMASK,
+        umask=UMASK,
         env={**os.environ, "PYTHONHASHSEED": "0", **environment},
     )
 

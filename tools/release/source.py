@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import subprocess
 import tarfile
-import tomllib
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
 from typing import Final
 
 from tools.release.packages import Release, ReleaseError
+from tools.release.versions import read_version
 
 _SECTION: Final = r"^## {version} - (\d{{4}}-\d\d-\d\d)$"
 
@@ -20,13 +20,18 @@ def read_release(root: Path, *, is_tagged: bool) -> Release:
     """Return the version of the checked-out commit.
 
     Args:
-        is_tagged: False if the commit need not have the version's tag.
+        is_tagged: False if the commit need not have the version's tag. A development version then
+            needs no section in the changelog: its time is that of the commit.
 
     Raises:
         ReleaseError: files have changes, the tag is missing, or the changelog lacks the version.
     """
-    version: str = tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"]
-    release = Release(version, read_epoch((root / "CHANGELOG.md").read_text(), version))
+    version = read_version(root)
+    if ".dev" in version and not is_tagged:
+        epoch = int(_git(root, "log", "-1", "--format=%ct"))
+    else:
+        epoch = read_epoch((root / "CHANGELOG.md").read_text(), version)
+    release = Release(version, epoch)
     changed = _git(root, "status", "--porcelain", "--untracked-files=no").decode()
     if changed:
         raise ReleaseError(f"expected no uncommitted changes, found:\n{changed.rstrip()}")
@@ -49,6 +54,11 @@ def read_epoch(changelog: str, version: str) -> int:
     if found is None:
         raise ReleaseError(f"CHANGELOG.md: expected a section '## {version} - YYYY-MM-DD'")
     return int(datetime.fromisoformat(found[1]).replace(tzinfo=UTC).timestamp())
+
+
+def read_commit(root: Path) -> str:
+    """Return the id of the checked-out commit."""
+    return _git(root, "rev-parse", "HEAD").decode().strip()
 
 
 def export_commit(root: Path, folder: Path) -> Path:

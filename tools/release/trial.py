@@ -38,7 +38,7 @@ def try_wheel(wheel: Path, source: Path, bill: Path) -> None:
             text=True,
         ).stdout
         version = wheel.name.split("-")[1]
-        if printed.splitlines()[0] != f"authorizerd {version}":
+        if printed.split()[:2] != ["authorizerd", version]:
             raise ReleaseError(f"expected the wheel to print version {version}, found {printed!r}")
         _run(
             *("-m", "cyclonedx_py", "environment", "--output-reproducible", "--validate"),

@@ -6,7 +6,8 @@ import re
 from typing import Final
 
 _OUTSIDE: Final = re.compile(
-    r"<(?:script|link|img|iframe|source|video|audio|object|embed)\b[^>]*?"
+    r"<(?:script|link(?! rel=.?(?:canonical|prev|next)\b)"
+    r"|img|iframe|source|video|audio|object|embed)\b[^>]*?"
     r"\b(?:src|srcset|href|data)=[\"']?((?:https?:)?//[^\"'\s>]+)"
 )
 """An element that a browser loads without a click, and its external address."""

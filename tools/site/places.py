@@ -13,22 +13,29 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
+from authorizerd.cli.docs.pages import CITATION, LINK, page_paths, resolve_link
+
 ROOT: Final = Path(__file__).parents[2]
 HOME: Final = "README.md"
-_NAMED: Final = re.compile(r"docs/[a-z-]+\.md|ops/[a-z]+/README\.md")
-"""A page's path in a text of the product."""
-_LINK: Final = re.compile(r"(?<=\]\()(?![a-z]+:|#)[^)#\s]+")
 
 
-def link_pages(text: str) -> str:
-    """Return the text with each path of a page replaced by its title and a link from ``docs/``."""
+def link_pages(text: str, site: str = "") -> str:
+    """Return the text with each citation of a page replaced by its title and a link.
+
+    Args:
+        site: the site's address, for a text that is read elsewhere than in ``docs/``.
+    """
+    paths = page_paths()
 
     def link(found: re.Match[str]) -> str:
-        with (ROOT / found[0]).open(encoding="utf-8") as page:
+        path = paths[found[1]]
+        with (ROOT / path).open(encoding="utf-8") as page:
             title = page.readline().removeprefix("# ").rstrip()
-        return f"[{title}]({posixpath.relpath(found[0], 'docs')})"
+        anchor = f"#{found[2]}" if found[2] else ""
+        place = f"{site}{found[1]}/" if site else posixpath.relpath(path, "docs")
+        return f"[{title}]({place}{anchor})"
 
-    return _NAMED.sub(link, text)
+    return CITATION.sub(link, text)
 
 
 def to_site(path: str) -> str:
@@ -56,14 +63,10 @@ def linked_files(pages: Iterable[str]) -> set[str]:
 
 
 def _links_of(page: str) -> Iterator[str]:
-    for link in _LINK.findall((ROOT / page).read_text(encoding="utf-8")):
-        target = _target(page, link)
+    for link in LINK.findall((ROOT / page).read_text(encoding="utf-8")):
+        target = resolve_link(page, link)
         if (ROOT / target).is_file():
             yield target
-
-
-def _target(page: str, link: str) -> str:
-    return posixpath.normpath(posixpath.join(posixpath.dirname(page), link))
 
 
 def rewrite_links(text: str, page: str) -> str:
@@ -74,9 +77,9 @@ def rewrite_links(text: str, page: str) -> str:
     folder = posixpath.dirname(to_site(page)) or "."
 
     def place(link: re.Match[str]) -> str:
-        target = _target(page, link[0])
+        target = resolve_link(page, link[0])
         if not (ROOT / target).is_file():
             return link[0]
         return posixpath.relpath(to_site(target), folder)
 
-    return _LINK.sub(place, text)
+    return LINK.sub(place, text)

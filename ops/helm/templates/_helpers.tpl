@@ -106,6 +106,9 @@ those line ends that only YAML knows. YAML's numbers are floats here: toString w
 {{- if and $followed .Values.networkPolicy.enabled (not .Values.networkPolicy.egress) (not (include "authorizerd.followedPorts" .)) }}
 {{- fail "networkPolicy.egress: expected rules for the followed cluster and for DNS, because settings name none of its ports: the pods could open no connection" }}
 {{- end }}
+{{- if and .Values.networkPolicy.followed (or .Values.networkPolicy.egress (not $followed)) }}
+{{- fail "networkPolicy.followed: expected a followed cluster in settings, and no rules in networkPolicy.egress, which would replace these peers" }}
+{{- end }}
 {{- range $name := list "podSecurityContext" "securityContext" }}
 {{- if hasKey (index $.Values $name) "enabled" }}
 {{- fail (printf "%s: Kubernetes has no field enabled. To leave fields out, set each to null" $name) }}

@@ -27,10 +27,10 @@ from authorizerd.replay.ingest.commit import (
     Run,
     TableError,
     find_newest_commit,
+    name_commit,
 )
 from authorizerd.replay.ingest.committing import (
     COMMITS_KEPT,
-    check_commits,
     conflict,
     create_commit,
     find_table,
@@ -158,7 +158,7 @@ def add(plan: IngestPlan, runs: Runs) -> int:
     except ValueError as error:
         raise JobError(str(error)) from error
     storage = runs.storage
-    check_commits(storage, plan.out)
+    storage.check_creates(f"{plan.out}/commits/{name_commit(1)}")
     before = find_table(storage, plan.out, overwrite=plan.overwrite)
     found = runs.find_inputs(plan.inputs)
     check_apart(found, plan.out)

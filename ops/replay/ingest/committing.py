@@ -36,16 +36,6 @@ COMMITS_KEPT: Final = 5
 _RUN: Final = re.compile(r"run=(([0-9]{8})-[0-9a-f]+)")
 
 
-def check_commits(storage: Storage, table: str) -> None:
-    """Check that commits can be created in one step where the table is.
-
-    Raises:
-        JobError: they cannot.
-        OSError: the place cannot be reached.
-    """
-    storage.check_creates(f"{table}/commits/{name_commit(1)}")
-
-
 def find_table(storage: Storage, table: str, *, overwrite: bool) -> Commit:
     """Return the newest commit of a table, to which an ingest adds a run; its number is 0 if none.
 
@@ -104,7 +94,12 @@ def create_commit(storage: Storage, table: str, commit: Commit, folder: Path | N
                 raise conflict(table, commit.number) from error
             raise
     place = f"{table}/commits/{name_commit(commit.number)}"
-    _remove_half(storage, place)
+    try:
+        storage.read(place)
+    except HalfWrittenError:  # a run of an earlier version was stopped in writing it
+        storage.remove(place)
+    except FileNotFoundError:
+        pass
     if not storage.create(place, data):
         raise conflict(table, commit.number)
     if folder is not None:
@@ -161,16 +156,6 @@ def remove_unneeded(storage: Storage, table: str, commit: Commit, *, kept: int) 
         for name in storage.names(folder) if first_day else ():
             if "day=" <= name < f"day={first_day}":
                 storage.remove(f"{folder}/{name}")
-
-
-def _remove_half(storage: Storage, place: str) -> None:
-    """Remove a commit that a run of an earlier version was stopped in writing."""
-    try:
-        storage.read(place)
-    except HalfWrittenError:
-        storage.remove(place)
-    except FileNotFoundError:
-        pass
 
 
 def _sync_runs(table: Path, commit: Commit) -> None:

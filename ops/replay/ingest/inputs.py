@@ -1,4 +1,4 @@
-"""Find the files that an ingest reads.
+"""Find the files that an ingest reads; those of this machine as Hadoop lists them for Spark.
 
 **Invariant:** an input that matches no file, or a file that cannot be read, raises an error that
 names it. Of an events table, only the live runs are read.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from glob import glob
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +24,8 @@ TABLE_FILE: Final = re.compile(
     r"|events/run=[^/]+/day=[^/]+/[^/]+\.parquet)"
 )
 """A file of a table. If no commit lists it, it belongs to a run that died."""
+_GLOB: Final = re.compile(r"[*?]")
+_GLOB_OF_HADOOP: Final = re.compile(r"[\[{\\]")
 _PLACE: Final = re.compile(r"(?s)([^:/]+:(?://([^:/]*)[^/]*)?)?(.*)")
 
 
@@ -139,3 +142,30 @@ def describe(path: Path) -> Input:
     except UnicodeEncodeError as error:
         raise JobError(f"{str(path)!a}: expected a name in UTF-8: rename the file") from error
     return Input(uri=uri, bytes=status.st_size, modified_ms=status.st_mtime_ns // 1_000_000)
+
+
+def needs_hadoop(text: str) -> bool:
+    """Return True for a glob with braces, brackets or a backslash, which only Hadoop expands."""
+    # A name may contain these characters, so first look for a file of that exact name.
+    return _GLOB_OF_HADOOP.search(text) is not None and not Path(text).exists()
+
+
+def find_files(text: str) -> Iterator[Path]:
+    """Yield the files that a path or a glob names, and those below directories, in order.
+
+    Hidden files are left out. A path that does not exist is yielded unchanged.
+    """
+    is_glob = _GLOB.search(text) is not None and not Path(text).exists()
+    for path in map(Path, sorted(glob(text)) if is_glob else [text]):
+        # The name .. looks hidden, and Hadoop removes it without following links.
+        yield from _find_below(path.resolve() if ".." in path.parts else path)
+
+
+def _find_below(path: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
+    if path.name.startswith(("_", ".")) or path.name.endswith("._COPYING_"):
+        return  # Spark skips it as well
+    if not path.is_dir():
+        yield path
+    elif (folder := path.resolve()) not in above:  # a link to a folder above adds no files
+        for below in sorted(path.iterdir()):
+            yield from _find_below(below, above | {folder})

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import math
 import re
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Final, get_args
 
@@ -11,7 +13,7 @@ from msgspec.structs import replace
 
 from authorizerd.acl.audit.recorded.event import LineFormat
 from authorizerd.acl.audit.recorded.times import find_zone
-from authorizerd.cli.program.flag_values import parse_ratio
+from authorizerd.cli.program.flag_values import parse_duration, parse_moment, parse_ratio
 from authorizerd.replay.options import (
     parse_file,
     parse_path,
@@ -26,6 +28,7 @@ from authorizerd.replay.topics import SCHEME, Topic, parse_topic
 EVENTS: Final = "events"
 """The directory of ``--out`` into which Spark ingests ``--logs``."""
 
+_DAY_MS: Final = 86_400_000
 _READING_DEFAULTS: Final = {
     "format": "auto",
     "tz": "UTC",
@@ -142,6 +145,24 @@ def add_engine_argument(
     )
 
 
+def add_window_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add ``--lookback`` and ``--since``."""
+    window = parser.add_mutually_exclusive_group()
+    window.add_argument(
+        "--lookback",
+        type=_parse_lookback,
+        metavar="TIME",
+        help="evaluate only the time before the last event, such as 30d or 12h; a number is in "
+        "days; default all",
+    )
+    window.add_argument(
+        "--since",
+        type=parse_moment,
+        metavar="TIME",
+        help="evaluate only events since a time in ISO 8601, in UTC unless it has a zone",
+    )
+
+
 def make_plan(parsed: argparse.Namespace, *, is_local: bool) -> IngestPlan:
     """Return the plan that the options describe.
 
@@ -228,3 +249,16 @@ def _zone(text: str) -> str:
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
     return text
+
+
+def _parse_lookback(text: str) -> float:
+    """Return a number of days."""
+    with suppress(argparse.ArgumentTypeError):
+        return parse_duration(text) * 1000 / _DAY_MS
+    with suppress(ValueError):
+        days = float(text)
+        if 0 < days < math.inf:
+            return days
+    raise argparse.ArgumentTypeError(
+        f"expected a time such as 30d or 12h, or a number of days above 0, found {text!r}"
+    )

@@ -20,7 +20,8 @@ from authorizerd.acl.audit.recorded.event import LINE_BYTES_MAX, UNKNOWN_LEVEL, 
 from authorizerd.replay.errors import JobError
 from authorizerd.replay.ingest.inputs import Inputs
 from authorizerd.replay.ingest.packed import packed_files, packed_rows
-from authorizerd.replay.ingest.parse.columns import SCHEMA, EventHasher, EventReader
+from authorizerd.replay.ingest.parse.columns import SCHEMA, get_reader, hash_events
+from authorizerd.replay.ingest.parse.hashes import RowHashes
 from authorizerd.replay.ingest.parse.logs import read_log
 from authorizerd.replay.ingest.schemas import EVENT_COLUMNS, ROWS_SCHEMA, describe_columns
 from authorizerd.replay.plans import LineLayout
@@ -91,7 +92,7 @@ def _with_text(rows: DataFrame) -> DataFrame:
 
 
 def _read_lines(batches: Batches, layout: LineLayout, salt: int) -> Batches:
-    reader = EventReader.of(layout, salt)
+    reader = get_reader(layout, salt)
     for batch in batches:
         rows = reader.read(batch["line"])
         for name in batch.schema.names:
@@ -101,7 +102,7 @@ def _read_lines(batches: Batches, layout: LineLayout, salt: int) -> Batches:
 
 
 def _read_archives(batches: Batches, layout: LineLayout, salt: int) -> Batches:
-    reader = EventReader.of(layout, salt)
+    reader = get_reader(layout, salt)
     for file, packed in packed_files(batches):
         for rows in reader.read_blocks(read_log(file, packed)):
             yield rows.append_column("file", pyarrow.repeat(file, len(rows)))
@@ -133,9 +134,9 @@ def _parquet(spark: SparkSession, uris: tuple[str, ...], salt: int) -> DataFrame
 
 def _hash_rows(batches: Batches, salt: int) -> Batches:
     """Add the hashes of rows that another program, or another table, has."""
-    hasher = EventHasher(salt)
+    hashes = RowHashes(salt)
     for batch in batches:
-        hashed = batch.append_column("hash", hasher.hash(batch))
+        hashed = batch.append_column("hash", hash_events(batch, hashes))
         yield hashed.select([*SCHEMA.names, "file"])
 
 

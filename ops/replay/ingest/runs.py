@@ -7,10 +7,13 @@ them before a commit names the run.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
+from itertools import chain
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Observation, Row, SparkSession
+import msgspec
+import pyarrow as pa
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sql
 
 from authorizerd.replay.errors import JobError
@@ -18,13 +21,27 @@ from authorizerd.replay.ingest.adding import TupleCount, Written
 from authorizerd.replay.ingest.commit import NO_ROWS, Commit, Content, Input, Run
 from authorizerd.replay.ingest.contents import First, add_digests
 from authorizerd.replay.ingest.delta import DataFile
-from authorizerd.replay.ingest.inputs import TABLE_FILE, collect, describe, sort_inputs
-from authorizerd.replay.ingest.local_files import find_files, needs_hadoop
+from authorizerd.replay.ingest.grouping import (
+    HEAD,
+    OF_ASIDE,
+    OF_EVENTS,
+    digest_rows,
+    group_rows,
+    hash_head,
+)
+from authorizerd.replay.ingest.inputs import (
+    TABLE_FILE,
+    collect,
+    describe,
+    find_files,
+    needs_hadoop,
+    sort_inputs,
+)
 from authorizerd.replay.ingest.parse.hashes import RowHashes
 from authorizerd.replay.ingest.records import NewRecords, Offsets
 from authorizerd.replay.ingest.rows import read_rows
-from authorizerd.replay.ingest.schemas import ASIDE_SCHEMA, EVENT_COLUMNS
-from authorizerd.replay.ingest.summary import BLANK, Group, group_of_level
+from authorizerd.replay.ingest.schemas import ASIDE, ASIDE_SCHEMA, EVENTS, TUPLES_SCHEMA
+from authorizerd.replay.ingest.summary import BLANK, Group, group_of_level, merge_groups
 from authorizerd.replay.ingest.sums import make_parts, split_tuples, sum_tuples
 from authorizerd.replay.ingest.table import (
     Table,
@@ -41,8 +58,6 @@ from authorizerd.replay.spark.storage import open_storage
 from authorizerd.replay.spark.topics import RECORDS_DELETED, tells_of_loss
 from authorizerd.replay.topics import Topic
 
-_ASIDE: Final = ("line", "reason", "file", "sequence", "hash")
-_EVENT: Final = (*EVENT_COLUMNS, "file", "sequence")
 # Rules are long and numerous: with the default size, Parquet would abandon their dictionary.
 _WRITING: Final = {"parquet.enable.dictionary#rule": "false"}
 _BUCKET_BITS: Final = 16
@@ -91,34 +106,33 @@ class SparkRuns:
     def rewrite(self, old: str, new: str, cuts: Mapping[str, int], salt: int) -> Written:
         events = self._cut(read_events(self._spark, self._table, [old]), cuts)
         # Spark's own choice of the number of files: it merges small days, and splits large ones.
-        self._write_events(events.select(*_EVENT, "day").hint("rebalance", "day"), new)
+        self._write_events(events.select(*EVENTS.names, "day").hint("rebalance", "day"), new)
         self._write_set_aside(self._cut(self._read_set_aside(old), cuts), new)
         return self._summarize(new, salt)
 
     def read_first(self, content: Content, rows: int, salt: int) -> First:
-        is_of_file = sql.col("file") == content.file
         events = read_events(self._spark, self._table, [content.run])
         lines = self._read_set_aside(content.run).where(sql.col("reason") != BLANK)
         bucket_of = sql.shiftright("sequence", _BUCKET_BITS).alias("bucket")
-        no_head = sql.lit(None).cast(_HEAD_TYPE).alias("head")
-        parts = (
-            frame.where(is_of_file).select("sequence", "hash", head, bucket_of)
-            for frame, head in ((events, _head()), (lines, no_head))
-        )
-        frame = reduce(DataFrame.unionByName, parts)
-        # Add up whole buckets of consecutive rows, so that only the last bucket has to be sorted.
-        digest, left, bucket = NO_ROWS, rows, 0
-        for row in frame.groupBy("bucket").agg(*_sums()).orderBy("bucket").collect():
-            bucket = row.bucket
-            if row.rows >= left:
+        columns = "file", "sequence", "hash", bucket_of
+        frame = events.select(*columns, *HEAD)
+        frame = frame.unionByName(lines.select(*columns), allowMissingColumns=True)
+        frame = frame.where(sql.col("file") == content.file)
+        # Add up whole buckets of consecutive rows, so that only the last bucket has to be fetched.
+        halves = sql.col("hash").bitwiseAND(0xFFFFFFFF), sql.shiftrightunsigned("hash", 32)
+        sums = frame.groupBy("bucket").agg(sql.count(sql.lit(1)), *map(sql.sum, halves))
+        digest, left, last = NO_ROWS, rows, 0
+        for bucket, number, low, high in sums.orderBy("bucket").collect():
+            last = bucket
+            if number >= left:
                 break
-            left -= row.rows
-            digest = add_digests(digest, tuple(row.digest))
-        of_bucket = frame.where(sql.col("bucket") == bucket).orderBy("sequence").limit(left)
-        last_head = sql.max_by("head", "sequence").alias("last_head")
-        (last,) = of_bucket.agg(*_sums(), last_head).collect()
-        head = _hash_head(RowHashes(salt), last.last_head)
-        return First(add_digests(digest, tuple(last.digest)), last.ends, head)
+            left -= number
+            digest = add_digests(digest, (low, high))
+        of_last = frame.where(sql.col("bucket") == last).toArrow().sort_by("sequence")
+        first = of_last.slice(0, left)
+        is_event = first["at"][-1].is_valid
+        head = hash_head(RowHashes(salt), first, len(first) - 1) if is_event else None
+        return First(add_digests(digest, digest_rows(first)), first["sequence"][-1].as_py(), head)
 
     def write_tuples(self, run: str, before: Commit) -> TupleCount:
         parts = make_parts(read_events(self._spark, self._table, [run]))
@@ -144,7 +158,8 @@ class SparkRuns:
         merged.write.parquet(self._uri("tuples", run))
         events = sql.col("allowed_events") + sql.col("denied_events")
         figures = sql.count(sql.lit(1)), sql.coalesce(sql.sum(events), sql.lit(0))
-        written = self._spark.read.parquet(escape_glob(self._uri("tuples", run)))
+        reading = self._spark.read.schema(TUPLES_SCHEMA)  # else one more job finds it
+        written = reading.parquet(escape_glob(self._uri("tuples", run)))
         ((number, summed),) = written.agg(*figures).collect()
         return TupleCount(number, summed)
 
@@ -160,7 +175,7 @@ class SparkRuns:
         # valid.
         line = sql.make_valid_utf8("line").alias("line")
         day = sql.when(is_event, sql.col("day")).alias("day")
-        self._write_events(counted.select(*_EVENT, line, "reason", day), run)
+        self._write_events(counted.select(*EVENTS.names, line, "reason", day), run)
         lines = self._spark.createDataFrame([], ASIDE_SCHEMA)
         unread = f"{self._uri('events', run)}/day=__HIVE_DEFAULT_PARTITION__"
         if observation.get["lines"]:
@@ -173,7 +188,7 @@ class SparkRuns:
         events.write.options(**_WRITING).partitionBy("day").parquet(self._uri("events", run))
 
     def _write_set_aside(self, lines: DataFrame, run: str) -> None:
-        file = lines.select(*_ASIDE).coalesce(1)
+        file = lines.select(*ASIDE.names).coalesce(1)
         file.write.options(**_WRITING).parquet(self._uri("set_aside", run))
 
     def _read_set_aside(self, run: str) -> DataFrame:
@@ -188,57 +203,20 @@ class SparkRuns:
     def _summarize(self, run: str, salt: int) -> Written:
         """Return what ``run`` contains; reads each column once."""
         events = read_events(self._spark, self._table, [run])
-        of_events = [
-            *_sums(),
-            sql.count_if("allowed").alias("allowed"),
-            sql.unix_millis(sql.min("at")).alias("first_ms"),
-            sql.unix_millis(sql.max("at")).alias("last_ms"),
-            sql.min_by(_head(), "sequence").alias("first_head"),
-            sql.max_by(_head(), "sequence").alias("last_head"),
-        ]
-        groups = events.groupBy("file", "level", "day").agg(*of_events).collect()
-        aside = self._read_set_aside(run).groupBy("file", "reason").agg(*_sums()).collect()
-        hashes = RowHashes(salt)
-        found = [_make_group(row, hashes) for row in (*groups, *aside)]
-        return Written(found, len(events.inputFiles()))
+        parts = (events.select(*OF_EVENTS), self._read_set_aside(run).select(*OF_ASIDE))
+        work = partial(_group, salt=salt)
+        grouped = (part.mapInArrow(work, "groups binary") for part in parts)
+        found = reduce(DataFrame.unionByName, grouped).collect()
+        groups = (msgspec.msgpack.decode(row.groups, type=list[Group]) for row in found)
+        return Written(list(chain.from_iterable(groups)), len(events.inputFiles()))
 
 
-_HEAD_COLUMNS: Final = ("allowed", "principal", "host", "operation")
-_HEAD_TYPE: Final = (
-    "struct<at: long, allowed: boolean, principal: string, host: string, operation: string>"
-)
-
-
-# Functions, because a task also imports this module, and has no session to make a column.
-def _head() -> Column:
-    return sql.struct(sql.unix_micros("at").alias("at"), *_HEAD_COLUMNS).alias("head")
-
-
-def _sums() -> list[Column]:
-    halves = (sql.col("hash").bitwiseAND(0xFFFFFFFF), sql.shiftrightunsigned("hash", 32))
-    return [
-        sql.count(sql.lit(1)).alias("rows"),
-        # Sum the halves of the hashes, because their sums do not overflow.
-        sql.array(*(sql.coalesce(sql.sum(half), sql.lit(0)) for half in halves)).alias("digest"),
-        sql.min("sequence").alias("begins"),
-        sql.max("sequence").alias("ends"),
-        sql.max_by("hash", "sequence").alias("last"),
-    ]
-
-
-def _make_group(row: Row, hashes: RowHashes) -> Group:
-    values = row.asDict() | {"digest": tuple(row.digest)}
-    if "level" in values:
-        values |= {"day": str(row.day), "reason": None}
-        values["first"] = _hash_head(hashes, values.pop("first_head"))
-        values["last_head"] = _hash_head(hashes, row.last_head)
-    else:
-        values |= {"day": None, "level": None}
-    return Group(**values)
-
-
-def _hash_head(hashes: RowHashes, head: Row | None) -> int | None:
-    return None if head is None else hashes.of_head(*head)
+def _group(batches: Iterator[pa.RecordBatch], salt: int) -> Iterator[pa.RecordBatch]:
+    """Yield the groups of all rows of a task, encoded."""
+    hashes = RowHashes(salt)
+    grouped = (group_rows(rows.sort_by("sequence"), hashes) for rows in batches)
+    groups = merge_groups(chain.from_iterable(grouped))
+    yield pa.RecordBatch.from_pydict({"groups": [msgspec.msgpack.encode(groups)]})
 
 
 def find_inputs(spark: SparkSession, inputs: Sequence[str]) -> tuple[Input, ...]:

@@ -1,4 +1,4 @@
-"""The columns of an events table, with Spark's names of their types.
+"""The columns of an events table, for Arrow and, as texts with its names of types, for Spark.
 
 **Invariant:** each column of an event has the type of ``parse.columns``, stated only there.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-import pyarrow
+import pyarrow as pa
 
 from authorizerd.replay.ingest.parse.columns import SCHEMA
 
@@ -16,6 +16,30 @@ TUPLE: Final = (
 )  # fmt: skip
 SUMMED_BY: Final = (*TUPLE, "allowed", "rule")
 EVENT_COLUMNS: Final = tuple(SCHEMA.names[SCHEMA.get_field_index("at") :])
+ANSWERS: Final = {"allowed": True, "denied": False}
+
+_FIGURES: Final = [
+    pa.field("events", pa.int64()),
+    *(SCHEMA.field("at").with_name(name) for name in ("first_at", "last_at")),
+]
+_PLACE: Final = [pa.field("file", pa.string()), pa.field("sequence", pa.int64())]
+
+EVENTS: Final = pa.schema([*map(SCHEMA.field, EVENT_COLUMNS), *_PLACE])
+ASIDE: Final = pa.schema(
+    [pa.field("line", pa.string()), SCHEMA.field("reason"), *_PLACE, SCHEMA.field("hash")]
+)
+PARTS: Final = pa.schema([*map(SCHEMA.field, SUMMED_BY), *_FIGURES])
+"""The columns of parts of tuples."""
+TUPLES: Final = pa.schema(
+    [
+        *map(SCHEMA.field, TUPLE),
+        *(
+            field.with_name(f"{answer}_{field.name}")
+            for answer in ANSWERS
+            for field in (*_FIGURES, SCHEMA.field("rule"))
+        ),
+    ]
+)
 
 _TYPES: Final = {
     "binary": "binary",
@@ -27,32 +51,15 @@ _TYPES: Final = {
     "string": "string",
     "timestamp[us, tz=UTC]": "timestamp",
 }
-_FIGURES: Final = {"events": "long", "first_at": "timestamp", "last_at": "timestamp"}
 
 
-def describe_columns(schema: pyarrow.Schema) -> str:
+def describe_columns(schema: pa.Schema) -> str:
     """Return Spark's description of columns, such as ``principal string, allowed boolean``."""
     return ", ".join(f"{field.name} {_TYPES[str(field.type)]}" for field in schema)
 
 
-def _describe(*names: str, **more: str) -> str:
-    """Return the description of columns of an event, and of others by their types."""
-    types = pyarrow.schema(map(SCHEMA.field, names))
-    others = (f"{name} {kind}" for name, kind in more.items())
-    return ", ".join([describe_columns(types), *others])
-
-
-ROWS_SCHEMA: Final = _describe(*SCHEMA.names)
+ROWS_SCHEMA: Final = describe_columns(SCHEMA)
 """The columns of lines: of events, and of those that are set aside."""
-EVENTS_SCHEMA: Final = _describe(*EVENT_COLUMNS, file="string", sequence="long")
-ASIDE_SCHEMA: Final = "line string, reason string, file string, sequence long, hash long"
-SUMS_SCHEMA: Final = _describe(*SUMMED_BY, **_FIGURES)
-"""The columns of parts of tuples."""
-TUPLES_SCHEMA: Final = _describe(
-    *TUPLE,
-    **{
-        f"{answer}_{name}": kind
-        for answer in ("allowed", "denied")
-        for name, kind in {**_FIGURES, "rule": "string"}.items()
-    },
-)
+EVENTS_SCHEMA: Final = describe_columns(EVENTS)
+ASIDE_SCHEMA: Final = describe_columns(ASIDE)
+TUPLES_SCHEMA: Final = describe_columns(TUPLES)

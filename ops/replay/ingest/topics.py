@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from authorizerd.replay.errors import JobError
 from authorizerd.replay.ingest.records import (
     NewRecords,
     Offsets,
@@ -16,8 +15,7 @@ from authorizerd.replay.ingest.records import (
 )
 from authorizerd.replay.ingest.rows import parse_lines
 from authorizerd.replay.plans import LineLayout
-from authorizerd.replay.spark.failures import SPARK_ERRORS
-from authorizerd.replay.spark.topics import explain, find_ends, read_records
+from authorizerd.replay.spark.topics import find_ends, read_records
 from authorizerd.replay.topics import Topic
 
 
@@ -33,11 +31,7 @@ def find_records(
     known = dict(recorded)
     for topic in topics:
         name = find_recorded(topic, known)
-        try:
-            ends = find_ends(spark, topic)
-        except SPARK_ERRORS as error:
-            raise JobError(f"{topic.uri}: {explain(error)}") from error
-        begins = known.get(name, {})
+        begins, ends = known.get(name, {}), find_ends(spark, topic)
         check_continues(topic, begins, ends)
         known[name] = ends
         found.append(NewRecords(topic, name, begins, ends))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from contextlib import closing
 from functools import partial
 from importlib.util import find_spec
@@ -11,15 +10,15 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from authorizerd.replay.errors import LoadError
+from authorizerd.replay.errors import LoadError, NeedsSparkError
 from authorizerd.replay.load.lanes.connection import connect
 from authorizerd.replay.load.lanes.processes import LaneProcesses
 from authorizerd.replay.load.running import run_load
-from authorizerd.replay.messages import MESSAGE
+from authorizerd.replay.messages import say
 from authorizerd.replay.options import is_uri
 from authorizerd.replay.plain_files import LocalFiles
 from authorizerd.replay.plans import LoadPlan
-from authorizerd.replay.submit.options import SparkOptions, why_spark
+from authorizerd.replay.submit.options import SparkOptions, run_or_submit
 
 LANES_MAX: Final = 256
 """Maximum number of processes."""
@@ -34,22 +33,19 @@ def run_command(parsed: argparse.Namespace, options: SparkOptions) -> int:
         LoadError, SendingError: the load cannot run, or has failed.
         SubmissionError: Spark is needed, and cannot be started.
     """
-    needed = why_spark(parsed, options)
+    from authorizerd.replay.submit.submitter import submit
+
     plan: LoadPlan = parsed.make_plan(parsed, is_local=options.is_local)
-    if needed is None:
-        needed = _why_not_here(plan)
-    if needed is None:
-        _say("engine: local, without Spark")
+
+    def run() -> int:
+        _check_here(plan)
+        say("engine: local, without Spark")
         try:
             return run_here(plan)
         except OSError as error:
             raise LoadError(f"{error.filename or plan.out}: {error.strerror or error}") from error
-    if parsed.engine == "local":
-        raise LoadError(f"{needed}: use --engine spark")
-    from authorizerd.replay.submit.submitter import submit
 
-    _say(f"engine: spark ({needed})")
-    return submit(plan, options)
+    return run_or_submit(parsed, options, run, lambda: submit(plan, options))
 
 
 def run_here(plan: LoadPlan) -> int:
@@ -73,16 +69,12 @@ def run_here(plan: LoadPlan) -> int:
         return run_load(plan, schedule, storage, partial(lanes.run, schedule, questions))
 
 
-def _why_not_here(plan: LoadPlan) -> str | None:
+def _check_here(plan: LoadPlan) -> None:
+    """Raise NeedsSparkError if this machine cannot run the load without Spark."""
     for path in (plan.events, plan.out):
         if is_uri(path):
-            return f"{path}: expected a path on this machine, found a URI"
+            raise NeedsSparkError(f"{path}: expected a path on this machine, found a URI")
     if plan.lanes > LANES_MAX:
-        return f"{plan.lanes} lanes are more than {LANES_MAX} processes"
+        raise NeedsSparkError(f"{plan.lanes} lanes are more than {LANES_MAX} processes")
     if find_spec("pyarrow") is None:
-        return "pyarrow, which reads events without Spark, is not installed"
-    return None
-
-
-def _say(text: str) -> None:
-    print(f"{MESSAGE}{text}", file=sys.stderr, flush=True)
+        raise NeedsSparkError("pyarrow, which reads events without Spark, is not installed")

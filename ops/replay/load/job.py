@@ -94,10 +94,10 @@ def plan_load(plan: LoadPlan, recorded: DataFrame) -> Iterator[tuple[Schedule, D
     numbered = in_order.mapInArrow(partial(number_questions, plan.max_gap_s), _NUMBERED).persist()
     try:
         asked = numbered.where("reason IS NULL")
-        reasons = numbered.where("reason IS NOT NULL").groupBy("reason").count().collect()
-        (total,) = asked.agg(sql.count("*"), sql.max("elapsed_ms")).collect()
-        not_asked = {row.reason: row["count"] for row in reasons}
-        schedule = make_schedule(plan, total[0], total[1], not_asked)
+        reasons = numbered.groupBy("reason").agg(sql.count("*"), sql.max("elapsed_ms")).collect()
+        not_asked = {reason: count for reason, count, _ in reasons}
+        elapsed_ms = next((elapsed for reason, _, elapsed in reasons if reason is None), None)
+        schedule = make_schedule(plan, not_asked.pop(None, 0), elapsed_ms, not_asked)
         frequent = asked.groupBy("principal").count().orderBy(sql.desc("count"), "principal")
         counts = [(row.principal, row["count"]) for row in frequent.limit(PLACED_MAX).collect()]
         place = partial(add_lanes, Spread(counts, plan.lanes))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
 from itertools import chain
 from operator import itemgetter
 from pathlib import Path
@@ -21,7 +20,7 @@ import pyarrow.compute as pc
 from authorizerd.acl.audit.recorded.event import Reason
 from authorizerd.management.plan.traffic import TrafficFile
 from authorizerd.replay.errors import NeedsSparkError, TrafficError
-from authorizerd.replay.ingest.parse.columns import EventReader, split_blocks
+from authorizerd.replay.ingest.parse.columns import get_reader, split_blocks
 from authorizerd.replay.ingest.parse.logs import DamagedArchiveError
 from authorizerd.replay.local.files import LogReader
 from authorizerd.replay.local.parts import Part, plan_tasks
@@ -73,7 +72,7 @@ def read_logs(paths: Sequence[Path], logs: IngestPlan, since_ms: int | None) -> 
         ValueError: the time zone is unknown.
     """
     layout = logs.layout
-    _reader(layout)  # an unknown time zone is an error without a line, too
+    get_reader(layout)  # an unknown time zone is an error without a line, too
     regular = [path for path in paths if path.is_file()]
     files: dict[Path, TrafficFile] = {}
     try:
@@ -120,11 +119,6 @@ def describe(path: Path) -> TrafficFile:
         return TrafficFile(path=str(path), bytes=file.tell(), sha256=digest.hexdigest())
 
 
-@lru_cache(1)  # the tasks of a process parse a repeated text once
-def _reader(layout: LineLayout) -> EventReader:
-    return EventReader.of(layout)
-
-
 def count_parts(work: Work) -> CountedParts:
     """Count the lines of a task."""
     blocks = ((str(part.path), part.read_blocks()) for part in work.parts)
@@ -134,7 +128,7 @@ def count_parts(work: Work) -> CountedParts:
 def _count(
     logs: Iterable[tuple[str, Iterator[memoryview]]], layout: LineLayout, since_ms: int | None
 ) -> CountedParts:
-    reader = _reader(layout)
+    reader = get_reader(layout)
     reader.is_sampled = False
     sums = TextSums(reader)
     damaged, newest = [], dict[str, int]()

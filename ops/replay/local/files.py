@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from authorizerd.management.plan.traffic import TrafficFile
 from authorizerd.replay.errors import NeedsSparkError, TrafficError
-from authorizerd.replay.ingest.local_files import find_files, needs_hadoop
+from authorizerd.replay.ingest.inputs import find_files, needs_hadoop
 from authorizerd.replay.ingest.parse.logs import (
     BLOCK_BYTES,
     PIECE_BYTES,

@@ -20,23 +20,22 @@ from authorizerd.replay.ingest.adding import TupleCount, Written, add
 from authorizerd.replay.ingest.commit import Commit, Content, Input, Run, TableError
 from authorizerd.replay.ingest.contents import First
 from authorizerd.replay.ingest.delta import DataFile, list_local_files
+from authorizerd.replay.ingest.grouping import HEAD, digest_rows, hash_head
 from authorizerd.replay.ingest.inputs import collect, describe, sort_inputs
-from authorizerd.replay.ingest.parse.hashes import RowHashes, halve
+from authorizerd.replay.ingest.parse.hashes import RowHashes
 from authorizerd.replay.ingest.records import NewRecords, Offsets
+from authorizerd.replay.ingest.schemas import ASIDE
 from authorizerd.replay.ingest.summary import BLANK, Group, group_of_level, merge_groups
 from authorizerd.replay.local.files import find_input
 from authorizerd.replay.local.parts import plan_tasks
 from authorizerd.replay.local.sums import merge_parts, split_tuples, sum_file
 from authorizerd.replay.local.table import find_events, list_events, read_tuples
 from authorizerd.replay.local.writing import (
-    EVENTS,
-    HEAD,
     ROWS_MAX,
-    SET_ASIDE,
+    WRITTEN,
     Places,
     RunFiles,
     Work,
-    hash_head,
     open_file,
     write_parts,
 )
@@ -97,9 +96,9 @@ class LocalRuns:
     def rewrite(self, old: str, new: str, cuts: Mapping[str, int], salt: int) -> Written:
         before = self._places(old)
         with closing(RunFiles(self._places(new), 0, salt)) as files:
-            for rows in _read(before.aside, SET_ASIDE):
+            for rows in _read(before.aside, ASIDE):
                 files.write_aside(_cut(rows, cuts))
-            for rows in _read(before.events, EVENTS):
+            for rows in _read(before.events, WRITTEN):
                 kept = _cut(rows, cuts)
                 files.write_events(kept.append_column("day", kept["at"].cast(pa.date32())))
         return Written(merge_groups(files.groups), files.count)
@@ -108,8 +107,8 @@ class LocalRuns:
         places = self._places(content.run)
         is_of_file = pc.field("file") == content.file
         columns = ["sequence", "hash"]
-        events = dataset.dataset(places.events, EVENTS, format="parquet")
-        lines = dataset.dataset(places.aside, SET_ASIDE, format="parquet")
+        events = dataset.dataset(places.events, WRITTEN, format="parquet")
+        lines = dataset.dataset(places.aside, ASIDE, format="parquet")
         is_counted = is_of_file & (pc.field("reason") != BLANK)
         found = pa.concat_tables(
             [
@@ -118,11 +117,10 @@ class LocalRuns:
             ]
         )
         first = found.take(pc.sort_indices(found, [("sequence", "ascending")])[:rows])
-        low, high = (pc.sum(half).as_py() for half in halve(first["hash"].combine_chunks()))
         end = first["sequence"][-1].as_py()
         last = events.to_table(list(HEAD), filter=pc.field("sequence") == end)
         head = hash_head(RowHashes(salt), last, 0) if last else None
-        return First((low, high), end, head)
+        return First(digest_rows(first), end, head)
 
     def write_tuples(self, run: str, before: Commit) -> TupleCount:
         parts = self._tuples.get(run)

@@ -15,32 +15,9 @@ import pyarrow.compute as pc
 from pyarrow import acero, dataset
 
 from authorizerd.replay.ingest.parse.columns import SCHEMA, EventReader
-from authorizerd.replay.ingest.schemas import SUMMED_BY, TUPLE
+from authorizerd.replay.ingest.schemas import ANSWERS, PARTS, SUMMED_BY, TUPLE, TUPLES
 
 _AT: Final = SCHEMA.field("at").type
-PARTS: Final = pa.schema(
-    [
-        *map(SCHEMA.field, SUMMED_BY),
-        pa.field("events", pa.int64()),
-        pa.field("first_at", _AT),
-        pa.field("last_at", _AT),
-    ]
-)
-"""The columns of parts of tuples."""
-_ANSWERS: Final = (("allowed", True), ("denied", False))
-TUPLES: Final = pa.schema(
-    [
-        *map(SCHEMA.field, TUPLE),
-        *(
-            pa.field(f"{answer}_{name}", kind)
-            for answer, _ in _ANSWERS
-            for name, kind in (
-                ("events", pa.int64()), ("first_at", _AT), ("last_at", _AT), ("rule", pa.string())
-            )
-        ),
-    ]
-)  # fmt: skip
-"""The columns of tuples."""
 _MERGED: Final = 16
 """The number of batches whose sums are merged at once: this costs little, and bounds memory."""
 _FIGURES: Final = ("allowed", "events", "first_at", "last_at")
@@ -152,7 +129,7 @@ def merge_parts(parts: Iterable[pa.Table]) -> pa.Table:
     rows = pa.table(numbers | {name: rows[name] for name in _FIGURES}).take(order)
     figures: list[tuple[str, str]] = []
     columns = {name: rows[name] for name in TUPLE}
-    for answer, value in _ANSWERS:
+    for answer, value in ANSWERS.items():
         is_answer = pc.equal(rows["allowed"], value)
         for name, function in (
             ("events", "sum"), ("first_at", "min"), ("last_at", "max"), ("rule", "last")
@@ -184,7 +161,7 @@ def _encode(part: pa.Table) -> pa.Table:
 def split_tuples(tuples: pa.Table) -> list[pa.Table]:
     """Return the parts of tuples: one for the allowed events, and one for the denied events."""
     parts = []
-    for answer, value in _ANSWERS:
+    for answer, value in ANSWERS.items():
         some = tuples.filter(pc.greater(tuples[f"{answer}_events"], 0))
         columns = {name: some[name] for name in TUPLE}
         columns["allowed"] = pa.repeat(value, len(some))

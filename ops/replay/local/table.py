@@ -24,9 +24,10 @@ from authorizerd.replay.ingest.commit import (
     read_newest,
 )
 from authorizerd.replay.ingest.report import Ingested
+from authorizerd.replay.ingest.schemas import TUPLES
 from authorizerd.replay.judging.index import collector_off
 from authorizerd.replay.local.engine import LocalEngine
-from authorizerd.replay.local.sums import TUPLES, merge_parts, sum_file
+from authorizerd.replay.local.sums import merge_parts, sum_file
 from authorizerd.replay.recorded.arrow import BatchRows, make_batch, read_rows
 from authorizerd.replay.recorded.rows import Find, LocalRows, Row, Rows, by_frequency
 from authorizerd.replay.recorded.tuples import RecordedTuple

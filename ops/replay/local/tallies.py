@@ -170,14 +170,19 @@ class Tallies:
         self.newest: dict[str, int] = {}
 
     @classmethod
-    def of(cls, layout: LineLayout, find_breaks: FindBreaks | None = None) -> Self:
+    def of(
+        cls,
+        layout: LineLayout,
+        find_breaks: FindBreaks | None = None,
+        since_ms: int = -sys.maxsize,
+    ) -> Self:
         """Return empty tallies for lines of a layout.
 
         Raises:
             ValueError: its time zone does not exist.
         """
         zone = find_zone(layout.time_zone)
-        return cls(zone, layout.format, layout.field, find_breaks=find_breaks)
+        return cls(zone, layout.format, layout.field, since_ms, find_breaks)
 
     def __iter__(self) -> Iterator[tuple[Counted, Tally]]:
         """Yield each result once with its tally, or with each of its parts."""

@@ -17,7 +17,6 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from authorizerd.acl.audit.recorded.event import Reason
-from authorizerd.acl.audit.recorded.times import find_zone
 from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.management.plan.traffic import TrafficFile
 from authorizerd.replay.errors import TrafficError
@@ -119,10 +118,9 @@ def count_logs(
     Raises as ``read_traffic``.
     """
     try:
-        zone = find_zone(logs.layout.time_zone)
+        tallies = Tallies.of(logs.layout, find_breaks, since_ms)
     except ValueError as error:
         raise TrafficError(str(error)) from error
-    tallies = Tallies(zone, logs.layout.format, logs.layout.field, since_ms, find_breaks)
     files: list[TrafficFile] = []
     damaged: list[str] = []
     found, left_out = leave_out_copies(logs.inputs)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
-from functools import lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -17,9 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from authorizerd.replay.ingest.parse.columns import SCHEMA, EventReader
-from authorizerd.replay.ingest.parse.hashes import RowHashes, halve
-from authorizerd.replay.ingest.schemas import EVENT_COLUMNS
+from authorizerd.replay.ingest.grouping import group_rows
+from authorizerd.replay.ingest.parse.columns import get_reader
+from authorizerd.replay.ingest.parse.hashes import RowHashes
+from authorizerd.replay.ingest.schemas import ASIDE, EVENTS
 from authorizerd.replay.ingest.summary import BLANK, Group, merge_groups
 from authorizerd.replay.local.parts import Part
 from authorizerd.replay.local.sums import TextSums, select_parts
@@ -28,16 +28,13 @@ from authorizerd.replay.plans import LineLayout
 FILES_MAX: Final = 8
 ROWS_MAX: Final = 1_000_000
 """About the maximum number of rows in a file, so that other programs can read files in parallel."""
-HEAD: Final = ("at", "allowed", "principal", "host", "operation")
 
 _ROW_GROUP_ROWS: Final = 500_000
 _SEQUENCE_BITS: Final = 33  # as in Spark's monotonically_increasing_id
-_PLACE: Final = [pa.field("file", pa.string()), pa.field("sequence", pa.int64())]
-_UNREAD: Final = [("line", pa.string()), ("reason", pa.string())]
 # As in the files of Spark, which first writes the lines set aside there as well, so that a table
 # has one schema.
-EVENTS: Final = pa.schema([*map(SCHEMA.field, EVENT_COLUMNS), *_PLACE, *_UNREAD])
-SET_ASIDE: Final = pa.schema([*_UNREAD, *_PLACE, SCHEMA.field("hash")])
+WRITTEN: Final = pa.schema([*EVENTS, *map(ASIDE.field, ("line", "reason"))])
+"""The columns of a file of events."""
 
 
 class Places(NamedTuple):
@@ -65,14 +62,9 @@ class Done(NamedTuple):
     files: int
 
 
-@lru_cache(1)  # the tasks of a process parse a repeated text once
-def _reader(layout: LineLayout, salt: int) -> EventReader:
-    return EventReader.of(layout, salt)
-
-
 def write_parts(work: Work) -> Done:
     """Write the rows of a task."""
-    reader = _reader(work.layout, work.salt)
+    reader = get_reader(work.layout, work.salt)
     sums = TextSums(reader)
     sequence = work.number << _SEQUENCE_BITS
     with closing(RunFiles(work.places, work.number, work.salt)) as files:
@@ -123,7 +115,7 @@ class RunFiles:
             place.mkdir(parents=True, exist_ok=True)
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Write rows with the columns of ``EVENTS`` and ``day``, in the order of ``sequence``."""
+        """Write rows with the columns of ``WRITTEN`` and ``day``, in the order of ``sequence``."""
         is_event = rows["reason"].is_null()
         if rows["reason"].null_count < len(rows):
             self.write_aside(rows.filter(rows["reason"].is_valid()))
@@ -131,64 +123,25 @@ class RunFiles:
         self.write_events(rows)
 
     def write_aside(self, rows: pa.RecordBatch) -> None:
-        """Write lines that are set aside; they have the columns of ``SET_ASIDE``."""
-        self._append(self._places.aside, rows.select(SET_ASIDE.names))
-        self._group(rows, ("file", "reason"))
+        """Write lines that are set aside; they have the columns of ``ASIDE``."""
+        self._append(self._places.aside, rows.select(ASIDE.names))
+        self.groups += group_rows(rows.select(ASIDE.names), self._hashes)
 
     def write_events(self, rows: pa.RecordBatch) -> None:
-        """Write events; they have the columns of ``EVENTS`` and ``day``."""
-        self._group(rows, ("file", "level", "day"))
+        """Write events; they have the columns of ``WRITTEN`` and ``day``."""
+        self.groups += group_rows(rows, self._hashes)
         days = pc.unique(rows["day"]).to_pylist()
         for day in days:
             of_day = rows
             if len(days) > 1:  # filtering would copy all rows
                 of_day = rows.filter(pc.equal(rows["day"], day))
             folder = self._places.events / f"day={day}"
-            self._append(folder, of_day.select(EVENTS.names).cast(EVENTS))
+            self._append(folder, of_day.select(WRITTEN.names).cast(WRITTEN))
 
     def close(self) -> None:
         """Complete the files."""
         for folder in list(self._open):
             self._close(folder)
-
-    def _group(self, rows: pa.RecordBatch, keys: tuple[str, ...]) -> None:
-        columns: dict[str, pa.Array] = {name: rows[name] for name in keys}
-        columns["row"] = pa.array(range(len(rows)), pa.int64())
-        columns["low"], columns["high"] = halve(rows["hash"])
-        figures = [
-            ([], "count_all"),
-            ("low", "sum"),
-            ("high", "sum"),
-            ("row", "min"),
-            ("row", "max"),
-        ]
-        are_events = "day" in keys
-        if are_events:
-            columns |= {"allowed": rows["allowed"], "at": rows["at"].cast(pa.int64())}
-            figures += [("allowed", "sum"), ("at", "min"), ("at", "max")]
-        sums = pa.table(columns).group_by(list(keys), use_threads=False).aggregate(figures)
-        for row in sums.to_pylist():
-            first, last = row["row_min"], row["row_max"]
-            group = Group(
-                row["file"],
-                row.get("level"),
-                str(row["day"]) if are_events else None,
-                row.get("reason"),
-                row["count_all"],
-                (row["low_sum"], row["high_sum"]),
-                begins=rows["sequence"][first].as_py(),
-                ends=rows["sequence"][last].as_py(),
-                last=rows["hash"][last].as_py(),
-            )
-            if are_events:
-                group = group._replace(
-                    first=hash_head(self._hashes, rows, first),
-                    last_head=hash_head(self._hashes, rows, last),
-                    allowed=row["allowed_sum"],
-                    first_ms=row["at_min"] // 1000,
-                    last_ms=row["at_max"] // 1000,
-                )
-            self.groups.append(group)
 
     def _append(self, folder: Path, rows: pa.RecordBatch) -> None:
         if folder not in self._open:
@@ -207,12 +160,6 @@ class RunFiles:
     def _close(self, folder: Path) -> None:
         del self._rows[folder]
         self._open.pop(folder).close()
-
-
-def hash_head(hashes: RowHashes, rows: pa.RecordBatch | pa.Table, row: int) -> int:
-    """Return the hash of an event's beginning."""
-    at, *values = (rows[name][row] for name in HEAD)
-    return hashes.of_head(at.value, *(value.as_py() for value in values))
 
 
 def open_file(path: Path, schema: pa.Schema) -> parquet.ParquetWriter:

@@ -27,7 +27,7 @@ from authorizerd.replay.recorded.arrow import (
 from authorizerd.replay.recorded.rows import FIGURES, Find, Row, Rows, key_size_of, sum_parts
 from authorizerd.replay.recorded.tuples import RecordedTuple
 from authorizerd.replay.spark.description import describe
-from authorizerd.replay.spark.files import write_text
+from authorizerd.replay.spark.storage import open_storage
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -133,7 +133,7 @@ class SparkEngine:
 
     def write_text(self, name: str, text: str, /) -> None:
         """Write a text of the results."""
-        write_text(self._spark, f"{self._out}/{name}", text)
+        open_storage(self._spark, self._out).replace(f"{self._out}/{name}", text.encode())
 
 
 def sum_events(events: DataFrame, since_ms: int) -> DataFrame:

@@ -21,12 +21,11 @@ from authorizerd.replay.usage.evaluation import (
     Age,
     Window,
     age_of,
-    check_agreement,
     is_used,
+    sum_window,
     window_of,
 )
-from authorizerd.replay.usage.report import HOW_TO_LOG_ALLOWED
-from authorizerd.replay.usage.uses import AclUsage, Counted, Summed, sum_uses
+from authorizerd.replay.usage.uses import AclUsage, Counted, Summed
 
 UNCOVERED_MAX: Final = 0.01
 """The share of the window that the record may lack at its beginning, and at its end."""
@@ -85,14 +84,11 @@ def find_evidence(
         recorded = window_of(source.ingested, None)
         ends_ms = max(recorded.ends_ms, acl_set.stamped_ms or 0)
         window = Window(ends_ms - since_s * 1000, ends_ms)
-        is_all = window.begins_ms <= recorded.begins_ms
-        tuples = source.tuples(None if is_all else window.begins_ms)
-        summed = sum_uses(tuples, AclIndex.of(acl_set), 1)
-        check_agreement(summed)
-        limits = tuple(_find_limits(source, window, summed))
+        _, summed = sum_window(source, window, AclIndex.of(acl_set), 1)
     except UsageError as error:
         unknown = {item.acl: AclUse(Use.UNKNOWN) for item in acl_set.acls}
         return Evidence(unknown, failure=str(error), files=files)
+    limits = tuple(_find_limits(source, window, summed))
     without = {
         Age.IN_FORCE: AclUse(Use.UNUSED),
         Age.ADDED_WITHIN: AclUse(Use.UNKNOWN, None, "it is younger than the window"),
@@ -112,15 +108,8 @@ def find_evidence(
 
 
 def _find_limits(source: Source, window: Window, summed: Summed) -> Iterator[str]:
-    """Yield what the record lacks.
-
-    Raises:
-        UsageError: the window has no allowed request.
-    """
-    allowed = summed.others.get(Counted.ALLOWED)
-    if allowed is None:
-        since = format_time(window.begins_ms)
-        raise UsageError(f"no allowed request was recorded since {since}. {HOW_TO_LOG_ALLOWED}")
+    """Yield what the record lacks."""
+    allowed = summed.others[Counted.ALLOWED]
     tolerated_ms = UNCOVERED_MAX * (window.ends_ms - window.begins_ms)
     for begin_ms, end_ms in (
         (window.begins_ms, allowed.first_ms),

@@ -1,4 +1,4 @@
-"""Read a Kafka topic with Spark's connector, as a stream or between offsets.
+"""Read a Kafka topic with Spark's connector, between offsets.
 
 **Invariant:** records that Kafka deleted before they were read end the job. They are never skipped.
 """
@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from authorizerd.replay.errors import JobError
-from authorizerd.replay.spark.failures import one_line
+from authorizerd.replay.spark.failures import SPARK_ERRORS, one_line
 from authorizerd.replay.topics import Topic
 
 RECORDS_DELETED: Final = (
@@ -30,23 +30,6 @@ _BEGINNING: Final = -2
 _RECORDS_A_TASK: Final = 500_000
 _DATA_LOSS: Final = "Some data may have been lost"
 """Part of the message of Spark's connector (KafkaSourceProvider)."""
-
-
-def stream_records(
-    spark: SparkSession, topic: Topic, *, from_beginning: bool, records_max: int
-) -> DataFrame:
-    """Return the stream of the topic's records: ``value``, ``partition`` and ``offset``.
-
-    Args:
-        from_beginning: start at the first record that Kafka still has, not at the next one.
-        records_max: the maximum number of records in a batch.
-
-    Raises:
-        JobError: Spark has no connector for Kafka.
-    """
-    reader = _configure(spark.readStream, topic)
-    reader = reader.option("startingOffsets", "earliest" if from_beginning else "latest")
-    return _load(spark, reader.option("maxOffsetsPerTrigger", records_max), topic)
 
 
 def read_records(
@@ -69,13 +52,16 @@ def find_ends(spark: SparkSession, topic: Topic) -> dict[int, int]:
     """Return the offset after the last record of each partition; blocks.
 
     Raises:
-        JobError: Spark has no connector for Kafka.
-        StreamingQueryException: the topic cannot be read.
+        JobError: the topic cannot be read, or Spark has no connector for Kafka.
     """
     # Only a stream exposes offsets. This one ends at once, without reading records.
-    stream = stream_records(spark, topic, from_beginning=False, records_max=1)
-    query = stream.writeStream.format("noop").trigger(availableNow=True).start()
-    query.awaitTermination()
+    reader = _configure(spark.readStream, topic).option("startingOffsets", "latest")
+    stream = _load(spark, reader, topic)
+    try:
+        query = stream.writeStream.format("noop").trigger(availableNow=True).start()
+        query.awaitTermination()
+    except SPARK_ERRORS as error:
+        raise JobError(f"{topic.uri}: {explain(error)}") from error
     progress: Any = query.lastProgress
     by_topic = progress["sources"][0]["endOffset"]
     if isinstance(by_topic, str):

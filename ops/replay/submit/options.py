@@ -9,10 +9,13 @@ from __future__ import annotations
 import argparse
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Final
 
+from authorizerd.replay.errors import NeedsSparkError, TrafficError
+from authorizerd.replay.messages import say
 from authorizerd.replay.options import parse_file, parse_path, refuse
 
 REMOTE_VARIABLE: Final = "SPARK_REMOTE"
@@ -129,6 +132,28 @@ def why_spark(parsed: argparse.Namespace, options: SparkOptions) -> str | None:
     if parsed.engine == "spark":
         return "--engine spark"
     return "options of Spark were given" if is_configured else None
+
+
+def run_or_submit(
+    parsed: argparse.Namespace,
+    options: SparkOptions,
+    run_here: Callable[[], int],
+    submit: Callable[[], int],
+) -> int:
+    """Run a command here, or on Spark if it is chosen or needed; return the exit code.
+
+    Raises:
+        TrafficError: ``--engine local`` was given, and ``run_here`` needs Spark.
+    """
+    try:
+        if (needed := why_spark(parsed, options)) is not None:
+            raise NeedsSparkError(needed)
+        return run_here()
+    except NeedsSparkError as error:
+        if parsed.engine == "local":
+            raise TrafficError(f"{error.reason}: use --engine spark") from error
+        say(f"engine: spark ({error.reason})")
+    return submit()
 
 
 def _remote(text: str) -> str:

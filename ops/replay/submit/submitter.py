@@ -20,9 +20,9 @@ from authorizerd.replay.messages import (
     EXIT_DONE,
     EXIT_FAULT,
     EXIT_NO_EVIDENCE,
-    MESSAGE,
     PLAN_FLAG,
     STOP_FILE,
+    say,
 )
 from authorizerd.replay.plans import FollowPlan, Plan
 from authorizerd.replay.submit.files import (
@@ -87,15 +87,15 @@ def submit(plan: Plan, options: SparkOptions) -> int:
     else:
         line = connect_line(options.remote, files)
     shown = line.show()
-    _say(f"the job's code is {archive.name}, sha256 {archive.sha256}")
+    say(f"the job's code is {archive.name}, sha256 {archive.sha256}")
     if options.only_print:
-        _say(f"nothing was run; the files for this command are in {files.path}")
+        say(f"nothing was run; the files for this command are in {files.path}")
         if REDACTED in shown:
-            _say(f"replace {REDACTED} in the line: it hides settings that may be secret")
+            say(f"replace {REDACTED} in the line: it hides settings that may be secret")
         files.keep()
         print(shown)
         return EXIT_DONE
-    _say(shown)
+    say(shown)
     environment |= line.variables
     if isinstance(plan, FollowPlan) and options.deploy_mode == "client":
         environment[STOP_FILE] = str(files.stop)
@@ -105,7 +105,7 @@ def submit(plan: Plan, options: SparkOptions) -> int:
         code, sorter = run_submission(line.words, environment, files.log, verbose=is_verbose)
         is_log_wanted = _report(code, sorter, files)
     except StoppedError as stopped:
-        _say("stopped")
+        say("stopped")
         return _SIGNAL_EXIT + stopped.number
     except OSError as error:
         raise SubmissionError(f"cannot run spark-submit: {error}") from error
@@ -120,15 +120,11 @@ def _report(code: int, sorter: Sorter, files: WorkDirectory) -> bool:
         return False
     is_reported = code == EXIT_FAULT and sorter.is_message_seen
     if not is_reported:
-        _say(f"Spark: {sorter.cause}" if sorter.cause else f"Spark ended with exit code {code}")
+        say(f"Spark: {sorter.cause}" if sorter.cause else f"Spark ended with exit code {code}")
     is_log_wanted = sorter.is_trace_seen or not is_reported
     if is_log_wanted:
-        _say(f"Spark's output is in {files.log}")
+        say(f"Spark's output is in {files.log}")
     return is_log_wanted
-
-
-def _say(text: str) -> None:
-    print(f"{MESSAGE}{text}", file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,8 @@ from authorizerd.replay.judging.report import JudgedBy
 from authorizerd.replay.messages import EXIT_DONE
 from authorizerd.replay.plans import UsagePlan
 from authorizerd.replay.recorded.agreement import describe_contradiction
-from authorizerd.replay.recorded.tuples import Engine, Source, find_begin
+from authorizerd.replay.recorded.rows import Rows
+from authorizerd.replay.recorded.tuples import Engine, RecordedTuple, Source, find_begin
 from authorizerd.replay.text import encode_json, format_time, parse_time
 from authorizerd.replay.usage.report import (
     HOW_TO_LOG_ALLOWED,
@@ -82,12 +83,9 @@ def evaluate(plan: UsagePlan, source: Source) -> tuple[UsageReport, str]:
     """
     window = window_of(source.ingested, plan.lookback_days, plan.since_ms)
     check_ages(plan.acls, assume_in_force=plan.assume_in_force)
-    is_all = source.ingested.first_at == format_time(window.begins_ms)
-    tuples = source.tuples(None if is_all else window.begins_ms)
     index = AclIndex.of(plan.acls)
-    summed = sum_uses(tuples, index, plan.names_max)
+    tuples, summed = sum_window(source, window, index, plan.names_max)
     seen = _describe_window(window, summed, plan.lookback_days)
-    check_agreement(summed)
     ages = {
         item: age_of(item, window, assume_in_force=plan.assume_in_force) for item in plan.acls.acls
     }
@@ -137,18 +135,30 @@ def window_of(
     return Window(begins_ms if asked_ms is None else max(begins_ms, asked_ms), ends_ms)
 
 
-def _describe_window(window: Window, summed: Summed, lookback_days: float | None) -> WindowReport:
-    """Return the figures of the window.
+def sum_window(
+    source: Source, window: Window, index: AclIndex, names_max: int
+) -> tuple[Rows[RecordedTuple], Summed]:
+    """Return the tuples of a window, and their use, with at most ``names_max`` names of each ACL.
 
     Raises:
-        UsageError: the window contains no allowed request.
+        UsageError: it contains no allowed request, or the ACLs contradict the record.
     """
-    allowed = summed.others.get(Counted.ALLOWED)
-    if allowed is None:
+    first_at = source.ingested.first_at
+    is_all = first_at is not None and window.begins_ms <= parse_time(first_at)
+    tuples = source.tuples(None if is_all else window.begins_ms)
+    summed = sum_uses(tuples, index, names_max)
+    if Counted.ALLOWED not in summed.others:
         raise UsageError(
             f"no allowed request was recorded since {format_time(window.begins_ms)}, so no ACL can "
             f"be called unused. {HOW_TO_LOG_ALLOWED}"
         )
+    check_agreement(summed)
+    return tuples, summed
+
+
+def _describe_window(window: Window, summed: Summed, lookback_days: float | None) -> WindowReport:
+    """Return the figures of the window, which contains an allowed request."""
+    allowed = summed.others[Counted.ALLOWED]
     return WindowReport(
         begins_at=format_time(window.begins_ms),
         ends_at=format_time(window.ends_ms),

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from authorizerd.replay.plans import UsagePlan
 from authorizerd.replay.recorded.spark import SparkEngine
-from authorizerd.replay.spark.files import remove
+from authorizerd.replay.spark.storage import open_storage
 from authorizerd.replay.usage import evaluation
 
 
@@ -23,7 +23,7 @@ def run(spark: SparkSession, plan: UsagePlan) -> int:
         OSError: the events cannot be read, or the results cannot be written.
     """
     # If this run fails, the script of an earlier run must not remain.
-    remove(spark, f"{plan.out}/commands.sh")
+    open_storage(spark, plan.out).remove(f"{plan.out}/commands.sh")
     try:
         return evaluation.run(plan, SparkEngine(spark, plan.events, plan.out))
     finally:

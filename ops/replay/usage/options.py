@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 
 from authorizerd.replay.acls.options import add_acl_arguments, read_acl_set
-from authorizerd.replay.ingest.options import add_recorded_arguments, resolve_events
+from authorizerd.replay.ingest.options import (
+    add_recorded_arguments,
+    add_window_arguments,
+    resolve_events,
+)
 from authorizerd.replay.options import parse_names_max, resolve_output
 from authorizerd.replay.plans import UsagePlan
-from authorizerd.replay.window_options import add_window_arguments
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -103,33 +103,29 @@ def merge_sums(parts: Iterable[Sums]) -> Sums:
     """Return the sums of several parts, of which no two have the same request."""
     parts = list(parts)
     not_judged, by_release = Counter[str](), Counter[str]()
-    groups: dict[Cause, Group] = {}
+    groups: defaultdict[Cause, list[Group]] = defaultdict(list)
     for part in parts:
         not_judged.update(part.not_judged)
         by_release.update(part.only_by_release)
         for group in part.differences:
-            before = groups.get(group.cause)
-            groups[group.cause] = group if before is None else _merge_groups(before, group)
+            groups[group.cause].append(group)
     return Sums(
         sum(part.agreed for part in parts),
         sum(part.other_rule for part in parts),
         sum(part.allowed for part in parts),
         dict(not_judged),
         dict(by_release),
-        [groups[cause] for cause in Cause if cause in groups],
+        [_merge_groups(groups[cause]) for cause in Cause if cause in groups],
         min((part.first_ms for part in parts if part.first_ms is not None), default=None),
         max((part.last_ms for part in parts if part.last_ms is not None), default=None),
         sum(part.requests for part in parts),
     )
 
 
-def _merge_groups(one: Group, other: Group) -> Group:
-    return _make_group(
-        one.cause,
-        one.events + other.events,
-        [*one.listed, *other.listed],
-        one.left_out + other.left_out,
-    )
+def _merge_groups(groups: Sequence[Group]) -> Group:
+    listed = [one for group in groups for one in group.listed]
+    events, left_out = (sum(getattr(g, name) for g in groups) for name in ("events", "left_out"))
+    return _make_group(groups[0].cause, events, listed, left_out)
 
 
 def _make_group(cause: Cause, events: int, listed: Sequence[Listed], left_out: int = 0) -> Group:

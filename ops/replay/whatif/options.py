@@ -13,6 +13,7 @@ from authorizerd.replay.acls.options import add_acl_arguments, read_acl_set
 from authorizerd.replay.acls.reading import apply_plan
 from authorizerd.replay.ingest.options import (
     add_recorded_arguments,
+    add_window_arguments,
     make_ingest_plan,
     resolve_events,
 )
@@ -25,8 +26,7 @@ from authorizerd.replay.options import (
     resolve_output,
 )
 from authorizerd.replay.plans import FollowPlan, WhatIfPlan
-from authorizerd.replay.topics import parse_topic
-from authorizerd.replay.window_options import add_window_arguments
+from authorizerd.replay.topics import Topic, parse_topic
 
 INTERVAL_S: Final = 30
 
@@ -97,16 +97,20 @@ def make_plan(parsed: argparse.Namespace, *, is_local: bool) -> WhatIfPlan | Fol
             settings cannot be read.
         AclSourceError: a source cannot be read, or the plan was made for other ACLs.
     """
-    if parsed.follow is not None:
-        return _make_follow_plan(parsed, is_local=is_local)
-    for flag in ("interval", "duration", "from_beginning"):
-        if getattr(parsed, flag):
-            refuse(parsed, f"--{flag.replace('_', '-')}: expected --follow as well")
-    events = resolve_events(parsed, is_local=is_local)
-    out = resolve_output(parsed.out, is_local=is_local, overwrite=parsed.overwrite)
+    topic = None if parsed.follow is None else _read_topic(parsed)
+    events, is_watched = "", False
+    if topic is None:
+        for flag in ("interval", "duration", "from_beginning"):
+            if getattr(parsed, flag):
+                refuse(parsed, f"--{flag.replace('_', '-')}: expected --follow as well")
+        events = resolve_events(parsed, is_local=is_local)
+    elif not is_uri(parsed.out):
+        is_watched = Path(parsed.out, _FOLLOW_FOLDER).is_dir()
+    out = resolve_output(parsed.out, is_local=is_local, overwrite=parsed.overwrite or is_watched)
     candidate, baseline = _read_sets(parsed)
-    return WhatIfPlan(
-        events=events,
+    within_s = parsed.newest_within
+    plan = WhatIfPlan(
+        events=events or f"{out}/{_FOLLOW_FOLDER}",
         out=out,
         candidate=candidate,
         baseline=baseline,
@@ -114,17 +118,23 @@ def make_plan(parsed: argparse.Namespace, *, is_local: bool) -> WhatIfPlan | Fol
         lookback_days=parsed.lookback,
         since_ms=parsed.since,
         allowed_min=parsed.min_allowed,
-        newest_after_ms=_newest_after_ms(parsed),
+        newest_after_ms=None if within_s is None else round((time.time() - within_s) * 1000),
+    )
+    if topic is None:
+        return plan
+    return FollowPlan(
+        out=out,
+        ingest=make_ingest_plan(parsed, (), plan.events, (topic,)),
+        whatif=plan,
+        interval_s=parsed.interval or INTERVAL_S,
+        duration_s=parsed.duration,
+        from_beginning=parsed.from_beginning,
+        is_anew=parsed.overwrite,
     )
 
 
-def _newest_after_ms(parsed: argparse.Namespace) -> int | None:
-    within_s = parsed.newest_within
-    return None if within_s is None else round((time.time() - within_s) * 1000)
-
-
-def _make_follow_plan(parsed: argparse.Namespace, *, is_local: bool) -> FollowPlan:
-    candidate, baseline = _read_sets(parsed)
+def _read_topic(parsed: argparse.Namespace) -> Topic:
+    """Return the topic to watch."""
     try:
         topic = parse_topic(parsed.follow, read_client_settings(parsed.command_config))
     except ValueError as error:
@@ -134,25 +144,7 @@ def _make_follow_plan(parsed: argparse.Namespace, *, is_local: bool) -> FollowPl
     for flag in ("lookback", "since"):
         if getattr(parsed, flag) is not None:
             refuse(parsed, f"--{flag}: expected --logs or --events: a watch counts all its records")
-    is_watched = not is_uri(parsed.out) and Path(parsed.out, _FOLLOW_FOLDER).is_dir()
-    out = resolve_output(parsed.out, is_local=is_local, overwrite=parsed.overwrite or is_watched)
-    table = f"{out}/{_FOLLOW_FOLDER}"
-    return FollowPlan(
-        out=out,
-        ingest=make_ingest_plan(parsed, (), table, (topic,)),
-        whatif=WhatIfPlan(
-            events=table,
-            out=out,
-            candidate=candidate,
-            baseline=baseline,
-            allowed_min=parsed.min_allowed,
-            newest_after_ms=_newest_after_ms(parsed),
-        ),
-        interval_s=parsed.interval or INTERVAL_S,
-        duration_s=parsed.duration,
-        from_beginning=parsed.from_beginning,
-        is_anew=parsed.overwrite,
-    )
+    return topic
 
 
 def _read_sets(parsed: argparse.Namespace) -> tuple[AclSet, AclSet | None]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
+from msgspec.structs import astuple
 
 from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.replay.ingest.logs import describe_log, describe_stopped, find_stopped
@@ -221,12 +222,39 @@ def _changed_lines(what: str, changed: Changed) -> Iterator[str]:
         yield f"  and {format_count(more, 'other principal')}"
     yield "  most frequent:"
     for detail in changed.details[:SHOWN_MAX]:
-        host = "an unknown host" if detail.host is None else detail.host
-        yield escape_unprintable(
-            f"  {detail.principal} {detail.operation} {detail.resource_type} "
-            f"{detail.resource_name} from {host}, {format_count(detail.events, 'event')}: "
-            f"{detail.candidate_rule} (before: {detail.baseline_rule or 'unknown'})"
+        yield (
+            f"  {_name_request(detail)}, {format_count(detail.events, 'event')}: "
+            + escape_unprintable(
+                f"{detail.candidate_rule} (before: {detail.baseline_rule or 'unknown'})"
+            )
         )
+
+
+def find_new_denials(report: WhatIf, known: set[tuple[str, ...]]) -> Iterator[str]:
+    """Yield a line for each newly denied principal or resource that is not ``known``, and add it.
+
+    A report lists at most ``LISTED_MAX`` of each, so no others are found.
+    """
+    denied = report.newly_denied
+    for detail in denied.details:
+        names = {(detail.principal,), (detail.resource_type, detail.resource_name)}
+        if not names <= known:
+            known |= names
+            rule = escape_unprintable(detail.candidate_rule)
+            yield f"newly denied: {_name_request(detail)}: {rule}"
+    for *name, events, _ in map(astuple, (*denied.by_principal, *denied.by_resource)):
+        if tuple(name) not in known:  # it is in no listed detail
+            known.add(tuple(name))
+            text = escape_unprintable(" ".join(name))
+            yield f"newly denied: {text}, {format_count(events, 'event')}"
+
+
+def _name_request(detail: Detail) -> str:
+    host = "an unknown host" if detail.host is None else detail.host
+    return escape_unprintable(
+        f"{detail.principal} {detail.operation} {detail.resource_type} {detail.resource_name} "
+        f"from {host}"
+    )
 
 
 def _described(judged_by: JudgedBy) -> str:

@@ -31,6 +31,11 @@ run fetch http://127.0.0.1:8181/access/v1/evaluation \
 run metrics
 run systemctl reload authorizerd.service
 run systemctl is-active authorizerd.service
+# The package stops the daemon before it is replaced, and starts it again.
+if [ -e /authorizerd.deb ]; then
+  run dpkg -i /authorizerd.deb
+  run systemctl is-active authorizerd.service
+fi
 install -d -o authorizerd -g authorizerd -m 0700 /var/backups/authorizerd
 run systemctl start authorizerd-backup.service
 run systemctl show --property Result,ExecMainStatus authorizerd-backup.service
@@ -39,3 +44,21 @@ run systemctl show --property ActiveState,Result,ExecMainStatus authorizerd.serv
 run runuser -u authorizerd -- authorizerd check-log /var/lib/authorizerd/log
 run systemd-analyze security --no-pager --threshold=20 authorizerd.service | tail -1
 run journalctl --no-pager --output cat --unit authorizerd.service
+
+# The first steps of docs/tutorial.md.
+mkdir -p /root/.run && cd /root && cp -r /opt/authorizerd/share/authorizerd/example .run/
+run authorizerd acls import .run/example/acls.yaml --log-dir .run/example/log --node-id 1
+authorizerd serve --config .run/example/server.properties --ready-file .run/ready >/dev/null 2>&1 &
+until [ -e .run/ready ]; do sleep 0.1; done
+run fetch http://127.0.0.1:8181/access/v1/evaluation \
+  '{"subject": {"type": "user", "id": "alice"}, "action": {"name": "read"}, "resource": {"type": "topic", "id": "orders"}, "context": {"host": "192.168.1.20"}}'
+run authorizerd acls --list --bootstrap-server 127.0.0.1:9092 --topic orders
+kill %1
+wait %1
+
+if [ -e /authorizerd.deb ]; then
+  run dpkg --verify authorizerd
+  run dpkg -r authorizerd
+  run test -e /var/lib/authorizerd/log/meta.properties # the log stays
+  run test ! -e /opt/authorizerd/lib
+fi

@@ -12,6 +12,8 @@ import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
+from authorizerd.config.tls import ClientAuth
+from authorizerd.daemon.net import connection_server
 from authorizerd.daemon.net.accepting import ACCEPTS_PER_TURN, Accepted, Acceptor
 from authorizerd.daemon.net.arrivals import (
     STARTS_PER_TURN,
@@ -21,7 +23,9 @@ from authorizerd.daemon.net.arrivals import (
     Opening,
 )
 from authorizerd.daemon.net.connection_server import SWEEP_SECONDS, ConnectionServer
-from authorizerd.daemon.net.handshakes import HANDSHAKES_STARTED_MAX
+from authorizerd.daemon.net.handshakes import HANDSHAKES_STARTED_MAX, UNANSWERED_MAX
+from authorizerd.tls import stream as stream_module
+from authorizerd.tls.client_hello import is_last_answer
 from tests.daemon.net.echo_server import HELLO, LOGIN_S, PART, Server, ask, is_closed
 from tests.daemon.serving import serve_on_loopback
 from tests.support.certificates import Authority
@@ -85,9 +89,10 @@ def new_arrivals(
 ) -> Arrivals:
     """Return arrivals that are only noted when they are served or ended."""
 
-    def start(arrival: Arrival) -> None:
+    def start(arrival: Arrival) -> bool:
         arrivals.discard(arrival)
         started.append(arrival)
+        return True
 
     def end(arrival: Arrival) -> None:
         arrivals.discard(arrival)
@@ -252,9 +257,9 @@ async def test_whole_requests_come_before_parts(nursery: trio.Nursery) -> None:
     began: list[bytes] = []
     may_start, start = False, arrivals._start
 
-    def note(arrival: Arrival) -> None:
+    def note(arrival: Arrival) -> bool:
         began.append(arrival.socket.recv(100, socket.MSG_PEEK))
-        start(arrival)
+        return start(arrival)
 
     arrivals._may_start, arrivals._start = lambda: may_start, note  # type: ignore[misc]  # before the start
     port = await serve_on_loopback(nursery, server)
@@ -341,29 +346,75 @@ async def test_drain_ends_connections_that_were_accepted_as_it_began(nursery: tr
                 await server.drain()
 
 
-async def test_under_pressure_a_client_answers_before_a_thread_works(
-    authority: Authority, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def no_sweeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection_server, "SWEEP_SECONDS", 1000.0)
+
+
+@pytest.mark.usefixtures("no_sweeps")
+@pytest.mark.parametrize("client_auth", [ClientAuth.NONE, ClientAuth.REQUIRED])
+async def test_in_a_flood_a_client_answers_before_a_key_exchange(
+    authority: Authority, nursery: trio.Nursery, client_auth: ClientAuth
 ) -> None:
     """Its first hello is retried, and its handshake completes. A part of a hello only waits."""
-    server = Server(connections_max=20, tls=new_tls_server(server_settings(authority)))
+    server = new_server(authority, client_auth)
     assert server._handshakes is not None
     server._handshakes._pressed_until = float("inf")
     port = await serve_on_loopback(nursery, server)
+    silent = []
+    for number in range(UNANSWERED_MAX + 2):
+        silent.append(await connect(port))
+        await silent[-1].send_all(new_hello())
+        with trio.fail_after(5):
+            answer = bytes(await silent[-1].receive_some())
+        assert is_last_answer(answer) == (number <= UNANSWERED_MAX)
     partial = await connect(port)
     await partial.send_all(PART_OF_HELLO)
-    silent = await connect(port)
-    await silent.send_all(new_hello())
-    with trio.fail_after(5):
-        assert (await silent.receive_some())[:1] == b"\x16"
-    await until_accepted(server, 2)
-    assert len(server._open) == 0
     context = ssl.create_default_context(cafile=authority.ca_file)
     context.load_cert_chain(authority.issue("alice"))
     with trio.fail_after(5):
         assert await trio.to_thread.run_sync(greet, port, context) == HELLO
     assert server.statistics.handshakes == 1
-    for each in (partial, silent):
+    for each in (partial, *silent):
         await each.aclose()
+
+
+@pytest.mark.usefixtures("no_sweeps")
+@pytest.mark.parametrize("client_auth", [ClientAuth.NONE, ClientAuth.REQUIRED])
+async def test_clients_that_complete_their_handshakes_are_no_flood(
+    authority: Authority, nursery: trio.Nursery, client_auth: ClientAuth
+) -> None:
+    server = new_server(authority, client_auth)
+    assert server._handshakes is not None
+    server._handshakes._pressed_until = float("inf")
+    port = await serve_on_loopback(nursery, server)
+    context = ssl.create_default_context(cafile=authority.ca_file)
+    context.load_cert_chain(authority.issue("alice"))
+    for _ in range(3):
+        assert await trio.to_thread.run_sync(greet, port, context) == HELLO
+    assert server._handshakes._unanswered == 0
+
+
+async def test_quick_handshake_needs_no_thread(
+    authority: Authority, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No connection has a task before its client has answered; a failure is counted."""
+    server = new_server(authority, ClientAuth.NONE)
+    port = await serve_on_loopback(nursery, server)
+    context = ssl.create_default_context(cafile=authority.ca_file)
+    monkeypatch.setattr(stream_module, "_HANDSHAKES", None)  # a thread would have no limiter
+    silent = await connect(port)
+    await silent.send_all(new_hello())
+    with trio.fail_after(5):
+        assert is_last_answer(bytes(await silent.receive_some()))
+    assert not server._open
+    with trio.fail_after(5):
+        assert await trio.to_thread.run_sync(greet, port, context) == HELLO
+    await silent.aclose()
+    with trio.fail_after(5):
+        while not server.statistics.handshakes_failed:
+            await trio.lowlevel.checkpoint()
+    assert server.statistics.handshakes == 1
 
 
 def new_hello() -> bytes:
@@ -386,8 +437,7 @@ def greet(port: int, context: ssl.SSLContext) -> bytes:
 async def test_no_handshake_begins_while_many_wait_for_threads(
     authority: Authority, nursery: trio.Nursery
 ) -> None:
-    """Then clients are under pressure: the next ones are asked for another hello."""
-    server = Server(connections_max=20, tls=new_tls_server(server_settings(authority)))
+    server = new_server(authority, ClientAuth.REQUIRED)
     assert server._handshakes is not None
     server._handshakes.started = HANDSHAKES_STARTED_MAX
     port = await serve_on_loopback(nursery, server)
@@ -395,13 +445,13 @@ async def test_no_handshake_begins_while_many_wait_for_threads(
     await first.send_all(new_hello())
     await until_accepted(server, 1)
     assert not server._open
-    second = await connect(port)
-    await second.send_all(new_hello())
-    with trio.fail_after(5):
-        assert (await second.receive_some())[:1] == b"\x16"
     server._handshakes.started = 0
     server._arrivals.wake()
     with trio.fail_after(5):
         assert (await first.receive_some())[:1] == b"\x16"
-    for each in (first, second):
-        await each.aclose()
+    await first.aclose()
+
+
+def new_server(authority: Authority, client_auth: ClientAuth) -> Server:
+    settings = server_settings(authority, client_auth=client_auth)
+    return Server(connections_max=2 * UNANSWERED_MAX, tls=new_tls_server(settings))

@@ -294,7 +294,7 @@ class Handshakes(TlsServer):
         self.goes_on = trio.Event()
 
     async def accept(
-        self, transport: Stream, working: Working = nullcontext, *, retried: object = None
+        self, transport: Stream, working: Working = nullcontext, *, answered: object = None
     ) -> tuple[Any, Identity | None]:
         if await transport.receive_some(1) == b"h":
             with working():

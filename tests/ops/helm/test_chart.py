@@ -211,7 +211,9 @@ def test_followers_are_several_pods_with_a_valid_configuration() -> None:
     (container,) = spec["template"]["spec"]["containers"]
     assert re.fullmatch(r"registry\.example\.com/authorizerd@sha256:\w{64}", container["image"])
     assert spec["volumeClaimTemplates"][0]["spec"]["storageClassName"] == "fast"
-    assert the("NetworkPolicy", resources)["spec"]["egress"][0]["ports"][0]["port"] == 9093
+    _, cluster = the("NetworkPolicy", resources)["spec"]["egress"]
+    kafka = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kafka"}}}
+    assert cluster == {"to": [kafka], "ports": [{"protocol": "TCP", "port": 9093}]}
     assert the("ServiceMonitor", resources)["metadata"]["labels"]["release"] == "prometheus"
 
 
@@ -226,6 +228,7 @@ def test_followers_are_several_pods_with_a_valid_configuration() -> None:
     (r"settings.authorizerd\.metrics\.http=null", "such as 0.0.0.0:9182, because the Service"),
     (r"settings.listeners=PLAINTEXT://0.0.0.0:90921", "such as 0.0.0.0:9092, because the Serv"),
     (r"settings.authorizerd\.source=brokers", "networkPolicy.egress: expected rules for the f"),
+    ("networkPolicy.followed[0].ipBlock.cidr=10.0.0.0/28", "expected a followed cluster in set"),
     ("securityContext.enabled=false", "securityContext: Kubernetes has no field enabled"),
     ("prometheusRule.enabled=true,prometheusRule.disabled={Up}", "of alerts, found Up"),
 ])  # fmt: skip
@@ -334,9 +337,16 @@ def test_metrics_over_https_are_scraped_and_probed_over_https() -> None:
     (container,) = the("StatefulSet", resources)["spec"]["template"]["spec"]["containers"]
     for probe in ("livenessProbe", "readinessProbe"):
         assert container[probe]["httpGet"]["scheme"] == "HTTPS"
-    (endpoint,) = the("ServiceMonitor", render("--set", "serviceMonitor.enabled=true"))["spec"][
-        "endpoints"
-    ]
+
+
+def test_metrics_are_scraped_as_the_job_of_the_rules() -> None:
+    resources = render("--set", "serviceMonitor.enabled=true")
+    monitor = the("ServiceMonitor", resources)["spec"]
+    (service,) = (each for each in resources if each["metadata"]["name"].endswith("-metrics"))
+    assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    (endpoint,) = monitor["endpoints"]
+    assert [endpoint["port"]] == [port["name"] for port in service["spec"]["ports"]]
+    assert endpoint["relabelings"] == [{"targetLabel": "job", "replacement": "authorizerd"}]
     assert endpoint["scheme"] == "http"
     assert "tlsConfig" not in endpoint
 
@@ -395,10 +405,14 @@ def test_pods_may_connect_to_the_followed_cluster_and_to_dns(
         assert egress == []
         assert "The NetworkPolicy lets the pods open no connection." in notes
         return
-    dns, cluster = (rule["ports"] for rule in egress)
-    assert {(each["protocol"], each["port"]) for each in dns} >= {("UDP", 53), ("TCP", 53)}
-    assert cluster == [{"protocol": "TCP", "port": port} for port in ports]
+    allowed = {(each["protocol"], each["port"]) for each in egress[0]["ports"]}
+    assert allowed >= {("UDP", 53), ("TCP", 53)}
+    assert egress[1:] == [{"ports": [{"protocol": "TCP", "port": port} for port in ports]}]
     assert f"at the TCP ports {','.join(map(str, ports))} of any host" in notes
+    peers = "networkPolicy.followed[0].ipBlock.cidr=10.0.0.0/28"
+    dns, cluster = the("NetworkPolicy", render("--values", file, "--set", peers))["spec"]["egress"]
+    assert cluster["to"] == [{"ipBlock": {"cidr": "10.0.0.0/28"}}]
+    assert dns == egress[0]
     own = render("--values", file, "--set-json", 'networkPolicy.egress=[{"ports":[{"port":1}]}]')
     assert the("NetworkPolicy", own)["spec"]["egress"] == [{"ports": [{"port": 1}]}]
 

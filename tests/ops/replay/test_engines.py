@@ -212,23 +212,6 @@ def test_missing_spark_names_the_extra(submitted: list[Plan], monkeypatch: Monke
     assert "Spark not found: install authorizerd[replay]" in printed.err
 
 
-@pytest.mark.parametrize(("words", "said"), [
-    ("", "one of the arguments --events --logs --follow is required"),
-    ("--events logs --logs logs", "not allowed with argument"),
-    ("--events logs --engine local --print", "--engine: local uses no Spark"),
-    ("--events logs --tz +02:00", "--tz: expected --logs"),
-    ("--events logs --format json", "--format: expected --logs"),
-    ("--events logs --max-bad-ratio 0", "--max-bad-ratio: expected --logs"),
-    ("--logs logs --engine duckdb", "argument --engine: invalid choice"),
-    ("--logs logs --engine local --conf a=b", "--engine: local uses no Spark"),
-    ("--logs logs --master yarn", "--logs: --master yarn cannot read logs"),
-    ("--logs logs --out s3a://bucket/out", "--out: expected a directory on this machine"),
-])  # fmt: skip
-def test_contradicting_options_are_refused(submitted: list[Plan], words: str, said: str) -> None:
-    assert said in replay(f"{WORDS} {words}", code=2).err
-    assert not submitted
-
-
 @pytest.mark.parametrize(("logs", "said"), [
     ("nowhere", "nowhere: no such file or directory"),
     ("logs/*.txt", "logs/*.txt: no files found"),

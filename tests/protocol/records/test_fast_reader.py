@@ -228,12 +228,14 @@ def test_transactions_keep_their_order() -> None:
 def test_texts_are_shared_and_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record_reader, "_TEXTS_KEPT", 4)
     texts = Texts()
-    name = texts.decode(b"name")
-    assert texts.decode(b"host") is not name
-    assert texts.decode(b"name") is name
-    batch = decode_batch(data_batch(0, [added(n) for n in range(20)]))
+    principal = texts.decode(b"User:a")
+    assert texts.decode(b"host") is not principal
+    assert texts.decode(b"User:a") is principal
+    acls = [Acl(2, "t", 3, f"User:{n}", "*", 3, 3) for n in range(20)]
+    batch = decode_batch(data_batch(0, [AclAdded(acl_id(n), acl) for n, acl in enumerate(acls)]))
     assert [r for piece in read_records(batch, texts) for r in piece] == read_general(batch)
     assert len(texts._by_bytes) <= 4
+    assert len(texts._entries) <= 4
 
 
 def test_invalid_utf8_is_rejected_by_field() -> None:

@@ -64,7 +64,7 @@ def test_option_appears_with_its_command(
 
 @need("bash")
 @pytest.mark.parametrize(("words", "expected"), [
-    (["d"], ["doctor"]),
+    (["d"], ["doctor", "docs"]),
     (["replay", "w"], ["whatif"]),
     (["doctor", "--"], ["--help", "--config", "--override", "--json"]),
     (["acls", "--allow-p"], ["--allow-principal"]),
@@ -141,7 +141,7 @@ def test_tree_has_every_command_with_its_flags() -> None:
         *("authorizerd replay package", "authorizerd verify", "authorizerd review"),
         *(f"authorizerd {name}" for name in ("explain", "who-can", "what-can", "can", "test")),
         *(f"authorizerd {name}" for name in ("routes", "routes check", "routes preset")),
-        *(f"authorizerd {name}" for name in ("history", "sync", "shell")),
+        *(f"authorizerd {name}" for name in ("history", "sync", "shell", "docs")),
     ]
     flags = {flag for action in commands["authorizerd doctor"] for flag in action.option_strings}
     assert flags == {"-h", "--help", "--config", "--override", "--json"}

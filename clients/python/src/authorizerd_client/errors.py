@@ -46,7 +46,7 @@ class AnswerError(AuthorizerdError):
     """The daemon answered with an error instead of decisions.
 
     Attributes:
-        code: the error code. authorizerd's docs/stream.md lists all codes.
+        code: the error code. `authorizerd docs stream` lists all codes.
     """
 
     def __init__(self, message: str, code: int) -> None:

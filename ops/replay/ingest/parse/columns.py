@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, tzinfo
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -58,8 +59,6 @@ SCHEMA: Final = pyarrow.schema(
         "hash": pyarrow.int64(),  # see ``hashes``
     }
 )
-BLANK: Final = "blank"
-"""The value that ``set_aside`` has instead of a reason for a blank line."""
 TEXTS_MAX: Final = 200_000
 TEXT_BYTES_MAX: Final = 128 * 1024 * 1024
 LINES_MAX: Final = 200_000
@@ -93,15 +92,6 @@ class EventReader:
         self.texts = Texts(self._hashes)
         self.numbers = pyarrow.array([], pyarrow.int64())
         self.is_sampled = False
-
-    @classmethod
-    def of(cls, layout: LineLayout, salt: int = 0) -> EventReader:
-        """Return a reader of lines in a layout.
-
-        Raises:
-            ValueError: the time zone is unknown.
-        """
-        return cls(find_zone(layout.time_zone), layout.format, layout.field, salt)
 
     def read_blocks(self, blocks: Iterable[memoryview]) -> Iterator[pyarrow.RecordBatch]:
         """Yield the columns of the lines in blocks of ``logs``, and of any damage after them."""
@@ -210,24 +200,28 @@ class EventReader:
         return (*_NO_VALUES, parsed or "")
 
 
-class EventHasher:
-    """Hashes events that were read elsewhere; the hashes are those of ``EventReader``."""
+@lru_cache(1)  # the tasks of a process parse a repeated text once
+def get_reader(layout: LineLayout, salt: int = 0) -> EventReader:
+    """Return the reader of lines in a layout; a process keeps the last one.
 
-    def __init__(self, salt: int) -> None:
-        self._hashes = RowHashes(salt)
+    Raises:
+        ValueError: the time zone is unknown.
+    """
+    return EventReader(find_zone(layout.time_zone), layout.format, layout.field, salt)
 
-    def hash(self, rows: pyarrow.RecordBatch) -> pyarrow.Int64Array:
-        """Return the hash of each row, which has the columns of an event, or ``line``."""
-        columns = [_Column(field.type, place, self._hashes) for place, field in enumerate(_VALUES)]
-        hashes = RowHashes.of_rows(
-            [
-                column.hashes_of(column.encode(rows[field.name]))
-                for column, field in zip(columns, _VALUES, strict=True)
-            ]
-        )
-        return self._hashes.add_lines(
-            RowHashes.with_times(hashes, rows["at"]), rows["line"], rows["reason"]
-        )
+
+def hash_events(rows: pyarrow.RecordBatch, hashes: RowHashes) -> pyarrow.Int64Array:
+    """Return the hash of each row, which was read elsewhere; it is that of ``EventReader``.
+
+    Args:
+        rows: the columns of an event, or ``line`` and ``reason``.
+    """
+    columns = [_Column(field.type, place, hashes) for place, field in enumerate(_VALUES)]
+    codes = map(_Column.encode, columns, map(rows.column, _VALUES.names))
+    of_events = RowHashes.of_rows(list(map(_Column.hashes_of, columns, codes)))
+    return hashes.add_lines(
+        RowHashes.with_times(of_events, rows["at"]), rows["line"], rows["reason"]
+    )
 
 
 class Texts:

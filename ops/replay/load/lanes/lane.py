@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from typing import Final, Protocol
+from typing import Final
 
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.replay.errors import LoadError
-from authorizerd.replay.load.lanes.connection import reason_of
+from authorizerd.replay.load.lanes.connection import SocketLine, reason_of
 from authorizerd.replay.load.lanes.tally import Sent, Tally
 from authorizerd.replay.load.plan.frames import Frame
 from authorizerd.replay.load.surfaces import Answer, Surface
@@ -31,18 +31,6 @@ RETRY_NS: Final = 10_000_000
 RETRY_NS_MAX: Final = 200_000_000
 """The delay after a failed attempt to connect again doubles up to this."""
 _FAR_NS: Final = 3_600_000_000_000
-
-
-class Line(Protocol):
-    """A connection with a clock: see ``connection.SocketLine``."""
-
-    def reopen(self, seconds: float) -> Surface: ...
-    def pause(self, span_ns: int) -> None: ...
-
-    def now_ns(self) -> int: ...
-    def send(self, data: bytes | memoryview) -> int: ...
-    def receive(self) -> bytes | None: ...
-    def wait(self, until_ns: int, *, to_send: bool) -> bool: ...
 
 
 class BlockedTime:
@@ -80,7 +68,7 @@ class Lane:
         self,
         frames: Iterator[Frame],
         surface: Surface,
-        line: Line,
+        line: SocketLine,
         plan: LoadPlan,
         tally: Tally,
         *,

@@ -18,9 +18,8 @@ from authorizerd.replay.ingest.options import make_ingest_plan
 from authorizerd.replay.local.tallies import Tallies
 from authorizerd.replay.messages import EXIT_DONE
 from authorizerd.replay.topics import SCHEME
-from authorizerd.replay.verify.follow.contact import ask_contact
 from authorizerd.replay.verify.follow.files import FollowedFiles, find_paths
-from authorizerd.replay.verify.follow.history import HistoryFollower
+from authorizerd.replay.verify.follow.history import HistoryFollower, ask_contact
 from authorizerd.replay.verify.follow.metrics import serve_metrics
 from authorizerd.replay.verify.follow.options import LISTEN
 from authorizerd.replay.verify.follow.shadow import Shadow

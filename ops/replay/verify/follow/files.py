@@ -18,7 +18,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from authorizerd.replay.errors import TrafficError
-from authorizerd.replay.ingest.local_files import find_files
+from authorizerd.replay.ingest.inputs import find_files
 from authorizerd.replay.ingest.parse.logs import UNSUPPORTED_SUFFIXES, find_suffix
 from authorizerd.replay.verify.follow.state import Position, State
 from authorizerd.replay.verify.follow.waiting import (

@@ -2,20 +2,25 @@
 
 **Invariant:** states are those that the log has made visible, in order. If records are missing
 between what was read and what the log has now, the history begins again with the oldest state of
-the log, and earlier decisions are not judged.
+the log, and earlier decisions are not judged. The time until when a daemon's ACLs are known is that
+of an answer of the cluster, never later.
 """
 
 from __future__ import annotations
 
+import http.client
+import re
+import time
 from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
 from authorizerd.acl.host_ranges import find_range
 from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.config.endpoints import HttpEndpoint
 from authorizerd.image.errors import ChangeError
 from authorizerd.metadata.errors import PastRangeError
 from authorizerd.metadata.past.batch_index import BatchIndex
@@ -26,6 +31,9 @@ from authorizerd.replay.verify.log_states import LogStates, naming_log, read_sta
 
 STATES_MAX: Final = 10_000
 """With more states, the older half is forgotten, as far as no line that waits may need it."""
+TIMEOUT_S: Final = 5.0
+_SAMPLE: Final = re.compile(r"^(authorizerd_\w+) (\S+)$", re.MULTILINE)
+_AGE: Final = "authorizerd_source_contact_age_seconds"
 
 
 class KnownHistory(History, frozen=True, dict=True):
@@ -134,3 +142,36 @@ class HistoryFollower:
             self._read.add(after)
         # A log that ends earlier is being copied again.
         return is_same or not (last or after)
+
+
+class Contact(NamedTuple):
+    """The state at ``offset`` was the cluster's at ``at_ms``."""
+
+    at_ms: int
+    offset: int
+
+
+def ask_contact(daemon: HttpEndpoint) -> Contact | None:
+    """Return what the daemon's metrics say, None if its ACLs are not known to be current. Blocks.
+
+    A daemon with a log of its own is always current.
+
+    Raises:
+        OSError: it does not answer.
+    """
+    now_ms = time.time_ns() // 1_000_000
+    connection = http.client.HTTPConnection(daemon.host or "", daemon.port, timeout=TIMEOUT_S)
+    try:
+        connection.request("GET", "/metrics")
+        text = connection.getresponse().read().decode()
+    except http.client.HTTPException as error:
+        place = f"{daemon.host}:{daemon.port}"
+        raise OSError(f"{place}: expected a daemon's metrics: {error!r}") from error
+    finally:
+        connection.close()
+    samples = {name: float(value) for name, value in _SAMPLE.findall(text)}
+    offset = int(samples.get("authorizerd_snapshot_offset", -1))
+    age_s = samples.get(_AGE, 0)
+    if offset < 0 or age_s < 0 or samples.get("authorizerd_source_copy_failing"):
+        return None
+    return Contact(now_ms - round(age_s * 1000), offset)

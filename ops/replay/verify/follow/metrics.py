@@ -73,7 +73,7 @@ FOLLOW_METRICS: Final = (
         labels=("cause",),
         unit="decisions",
         help="Decisions of brokers that no state of the ACLs of that time explains.",
-        advice="Each one is logged, and docs/prove.md explains each cause.",
+        advice="Each one is logged, and `authorizerd docs prove` explains each cause.",
         # Every cause, because Prometheus sees no increase to the first value of a series.
         read=lambda counts, _: {
             (cause.value,): counts.disagreements.get(cause.value, 0) for cause in Cause

@@ -26,9 +26,8 @@ from authorizerd.replay.errors import AclSourceError
 from authorizerd.replay.judging.index import collector_off
 from authorizerd.replay.local.tallies import Summand, Tallies
 from authorizerd.replay.plans import LineLayout
-from authorizerd.replay.verify.follow.contact import Contact
 from authorizerd.replay.verify.follow.files import FollowedFiles
-from authorizerd.replay.verify.follow.history import HistoryFollower
+from authorizerd.replay.verify.follow.history import Contact, HistoryFollower
 from authorizerd.replay.verify.follow.state import State, write_state
 from authorizerd.replay.verify.follow.topics import FollowedTopic
 from authorizerd.replay.verify.follow.waiting import FollowedLog, Line

@@ -1,5 +1,4 @@
-"""``replay whatif --follow``: compare other ACLs with the decisions in a Kafka topic, as they come.
+"""``replay whatif --follow``: read a topic at each interval, and report on all records so far.
 
-``options`` makes the plan. ``job`` runs it as a stream of batches: it adds the sums of each batch
-to the tuples so far, and has ``whatif`` judge these. ``state`` says which records were counted.
+``batches`` counts the new records in a table, and writes the reports. ``job`` repeats this.
 """

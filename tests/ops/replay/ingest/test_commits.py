@@ -20,7 +20,6 @@ from authorizerd.replay.ingest.commit import (
     TableError,
     decode_commit,
     encode_commit,
-    find_numbers,
     list_commits,
     name_commit,
     read_newest,
@@ -60,20 +59,10 @@ def test_commit_is_read_as_it_was_written(tmp_path: Path) -> None:
     for number in (9, 10):
         commit = msgspec.structs.replace(COMMIT, number=number)
         (tmp_path / "commits" / name_commit(number)).write_bytes(encode_commit(commit))
-    (tmp_path / "commits" / ".00000011.json.being-written").write_text("{")
+    for name in (".00000011.json.being-written", "_SUCCESS", "00000012.json.crc", "13.json"):
+        (tmp_path / "commits" / name).write_text("{")
     (tmp_path / "ingest.json").write_text("{}")
     assert read_newest(tmp_path).number == 10
-
-
-def test_numbers_are_those_of_commits_newest_first() -> None:
-    names = [name_commit(2), "_SUCCESS", "00000010.json.crc", name_commit(10), "10.json"]
-    assert find_numbers(names) == [10, 2]
-
-
-def test_globs_are_those_of_a_run() -> None:
-    assert COMMIT.tuples_glob == "tuples/run=00000002-a/*.parquet"
-    assert COMMIT.runs[1].events_glob == "events/run=00000002-a/day=*/*.parquet"
-    assert msgspec.structs.replace(COMMIT, tuples_run=None).tuples_glob is None
 
 
 @pytest.mark.parametrize(("first_day", "expected"), [

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from authorizerd.acl.model import Acl, Operation, Question, ResourceType
 from authorizerd.acl.releases import Release
-from authorizerd.config.values import parse_principals
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.judging import index
 from authorizerd.replay.judging.asking import (
@@ -25,7 +24,6 @@ from authorizerd.replay.judging.index import INDEXES_KEPT, AclIndex
 from authorizerd.replay.judging.report import JudgedBy
 from tests.ops.replay.acl_sets import acl_set_of
 from tests.oracles.scan import decide as scan
-from tests.oracles.standard_authorizer import acl_of, decision_cases, question_of
 from tests.support.acls import acl
 from tests.support.strategies import acls, resource_names
 
@@ -135,29 +133,6 @@ def test_decisions_equal_a_scan(some: list[Acl], asked: list[Asked], allow_every
         default = "DefaultAllow" if allowed else "DefaultDeny"
         expected = default if acl is None else f"MatchingAcl(acl={acl})"
         assert (decision.allowed, str(decision.rule)) == (allowed, expected)
-
-
-def test_decisions_equal_kafkas() -> None:
-    decided = 0
-    plain_cases = [c for c in decision_cases() if not (c.get("load") or c.get("loading"))]
-    for case in plain_cases[::10]:
-        some = list(dict.fromkeys(map(acl_of, case["acls"])))
-        asked = {
-            Asked(
-                each.principal, each.host, Operation(each.operation).name,
-                ResourceType(each.resource_type).name, each.resource_name,
-            ): answer
-            for row, answer in zip(case["requests"], case["expect"]["decisions"], strict=True)
-            if (each := question_of(row)).operation in OPERATION_CODES.values()
-            and each.principal != "User:*"
-        }  # fmt: skip
-        plain = with_root(some, allow_everyone=bool(case.get("allowEveryone")))
-        trusted = tuple(parse_principals(case.get("superUsers", "")))
-        index = AclIndex.of(replace(plain, super_users=trusted))
-        answers = [index.answers(each)[0] for each in asked]
-        assert ["A" if allowed else "D" for allowed in answers] == list(asked.values()), case["id"]
-        decided += len(answers)
-    assert decided > 500
 
 
 @pytest.mark.parametrize(("asked", "reason"), [

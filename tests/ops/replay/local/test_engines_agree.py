@@ -3,7 +3,7 @@
 An oracle that shares no code with them finds the same in the logs.
 
 Whole jobs take Spark several seconds for each set of ACLs, so few sets are tried with them, and
-many with pooled sums. ``make engines`` tries more of both.
+many without Spark, whose sums ``recorded/test_rows`` compares. ``make engines`` tries more of both.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import random
 import re
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,37 +21,43 @@ from msgspec.structs import replace
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.acls.reading import read_acl_source
 from authorizerd.replay.errors import UsageError
+from authorizerd.replay.local.runs import ingest as ingest_here
 from authorizerd.replay.local.table import TableEngine
 from authorizerd.replay.local.traffic import LogEngine
 from authorizerd.replay.plans import IngestPlan, UsagePlan, WhatIfPlan
 from authorizerd.replay.recorded import agreement
-from authorizerd.replay.recorded.rows import LocalRows, Rows
-from authorizerd.replay.recorded.tuples import Engine, RecordedTuple, Source
+from authorizerd.replay.recorded.rows import LocalRows
+from authorizerd.replay.recorded.tuples import Engine, Source
 from authorizerd.replay.text import encode_json
 from authorizerd.replay.usage import evaluation as usage
 from authorizerd.replay.usage.evaluation import evaluate
 from authorizerd.replay.usage.report import decode_usage
 from authorizerd.replay.whatif import evaluation as whatif
-from authorizerd.replay.whatif.evaluation import Change, change_finder, make_report
+from authorizerd.replay.whatif.evaluation import change_finder, make_report
 from authorizerd.replay.whatif.report import WhatIf
 from tests.ops.replay.local import judged
-from tests.ops.replay.local.pooled import PooledRows, PooledSource, Pools
 from tests.ops.replay.local.random_runs import BEGINS_MS, DAY_MS, random_set, write_random_logs
 from tests.oracles import recorded
 from tests.oracles.recorded import read_logs, whatif_code
+from tests.support.fixture_types import MonkeyPatch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SEEDS = range(1, 1 + int(os.environ.get("REPLAY_JOBS", "1")))
 SETS = int(os.environ.get("REPLAY_SETS", "8"))
-POOLED_LOGS = 2
+SETS_OF_LOGS = 4
+"""The number of sets that are tried with the same logs."""
 
 
-def ingest(spark: SparkSession, logs: Path, out: Path) -> IngestPlan:
+def ingest(spark: SparkSession | None, logs: Path, out: Path) -> IngestPlan:
+    """Ingest on Spark, or without it."""
+    plan = IngestPlan(inputs=(str(logs),), out=str(out), bad_ratio_max=0.5)
+    if spark is None:
+        assert ingest_here(plan) == 0
+        return plan
     from authorizerd.replay.ingest.job import run
 
-    plan = IngestPlan(inputs=(str(logs),), out=str(out), bad_ratio_max=0.5)
     assert run(spark, plan) == 0
     return plan
 
@@ -146,7 +151,7 @@ def test_random_logs_are_evaluated_alike(spark: SparkSession, tmp_path: Path, se
     drawn = random.Random(seed)
     write_random_logs(drawn, tmp_path / "logs")
     if seed % 2:  # a table of two runs
-        ingest(spark, tmp_path / "logs" / "a.log", tmp_path / "events")
+        ingest(None, tmp_path / "logs" / "a.log", tmp_path / "events")
     logs = ingest(spark, tmp_path / "logs", tmp_path / "events")
     candidate = random_set(drawn)
     baseline = replace(random_set(drawn), releases=candidate.releases)
@@ -160,8 +165,10 @@ def test_random_logs_are_evaluated_alike(spark: SparkSession, tmp_path: Path, se
     assert any(found)
 
 
-def report_of(plan: WhatIfPlan, source: Source, changes: Rows[Change]) -> WhatIf:
-    return make_report(plan, source, source.tuples(), changes)
+def report_of(plan: WhatIfPlan, source: Source) -> WhatIf:
+    tuples = source.tuples()
+    assert isinstance(tuples, LocalRows)
+    return make_report(plan, source, tuples, LocalRows(list(change_finder(plan)(tuples))))
 
 
 def evaluate_usage(plan: UsagePlan, source: Source) -> tuple[str, str]:
@@ -173,69 +180,44 @@ def evaluate_usage(plan: UsagePlan, source: Source) -> tuple[str, str]:
     return encode_json(report), commands
 
 
-def test_many_random_sets_are_evaluated_alike(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_random_sets_are_evaluated_alike(tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
     for module, name in ((agreement, "DISAGREEING_SHARE_MAX"), (recorded, "SHARE_MAX")):
         monkeypatch.setattr(module, name, 1)  # random sets contradict the record
     drawn = random.Random(20)
-    logs = []
-    for number in range(POOLED_LOGS):
-        write_random_logs(drawn, tmp_path / f"logs-{number}")
-        logs.append(ingest(spark, tmp_path / f"logs-{number}", tmp_path / f"events-{number}"))
-    asked = [read_logs(Path(each.inputs[0])) for each in logs]
-    sources = [(LogEngine(each, ""), TableEngine(each.out, "")) for each in logs]
-    whatifs, usages = [], []
+    with_denials = with_commands = 0
     for number in range(SETS):
-        place = number % POOLED_LOGS
+        if number % SETS_OF_LOGS == 0:
+            folder = tmp_path / f"logs-{number}"
+            write_random_logs(drawn, folder)
+            logs = ingest(None, folder, tmp_path / f"events-{number}")
+            asked = read_logs(folder)
+            from_logs, from_table = LogEngine(logs, ""), TableEngine(logs.out, "")
         candidate, other = random_set(drawn), random_set(drawn)
         baseline = drawn.choice((None, replace(other, releases=candidate.releases)))
-        plan = WhatIfPlan(events=logs[place].out, out="", candidate=candidate, baseline=baseline)
-        whatifs.append((place, plan))
-        usages.append((place, UsagePlan(events=logs[place].out, out="", **draw_usage(drawn))))
-
-    pools = Pools()
-    on_spark = [
-        PooledSource(pools, spark, each.out, source.ingested)
-        for each, (_, source) in zip(logs, sources, strict=True)
-    ]
-    numbers = [pools.number_tuples(spark, each.out, None) for each in logs]
-    finds = [(numbers[place], change_finder(plan)) for place, plan in whatifs]
-    pools.map(RecordedTuple, Change, finds)
-    reports = pools.run(
-        [
-            partial(report_of, plan, on_spark[place], PooledRows(pools, Change, number))
-            for number, (place, plan) in enumerate(whatifs)
-        ]
-    )
-    for (place, plan), report in zip(whatifs, reports, strict=True):
-        for source in sources[place]:
-            changes = LocalRows(list(change_finder(plan)(source.tuples())))
-            assert encode_json(report_of(plan, source, changes)) == encode_json(report)
-        judged.check_whatif(report, asked[place], plan.candidate, plan.baseline)
-        before = None if plan.baseline is None else judged.set_of(plan.baseline)
-        code = whatif_code(asked[place], judged.set_of(plan.candidate), before)
-        assert whatif.print_summary(plan, report) == code
-    results = pools.run([partial(evaluate_usage, each, on_spark[place]) for place, each in usages])
-    for (place, usage_plan), result in zip(usages, results, strict=True):
-        for source in sources[place]:
-            assert evaluate_usage(usage_plan, source) == result
-        if result[1]:
-            judged.check_usage(decode_usage(result[0]), asked[place], usage_plan.acls)
-    assert sum(bool(commands) for _, commands in results) > SETS // 2
-    assert sum(bool(each.newly_denied.tuples) for each in reports) > SETS // 2
-    spark.catalog.clearCache()
+        plan = WhatIfPlan(events="", out="", candidate=candidate, baseline=baseline)
+        report = report_of(plan, from_logs)
+        assert encode_json(report_of(plan, from_table)) == encode_json(report)
+        judged.check_whatif(report, asked, candidate, baseline)
+        before = None if baseline is None else judged.set_of(baseline)
+        assert whatif.print_summary(plan, report) == whatif_code(
+            asked, judged.set_of(candidate), before
+        )
+        usage_plan = UsagePlan(events="", out="", **draw_usage(drawn))
+        text, commands = evaluate_usage(usage_plan, from_logs)
+        assert evaluate_usage(usage_plan, from_table) == (text, commands)
+        if commands:
+            judged.check_usage(decode_usage(text), asked, usage_plan.acls)
+        with_denials += bool(report.newly_denied.tuples)
+        with_commands += bool(commands)
+    assert min(with_denials, with_commands) > SETS // 2
 
 
 def test_real_log_is_judged_alike(spark: SparkSession, real_log_dir: Path, tmp_path: Path) -> None:
-    logs = ingest(spark, real_log_dir / "kafka-authorizer.log.xz", tmp_path / "events")
+    logs = ingest(None, real_log_dir / "kafka-authorizer.log.xz", tmp_path / "events")
     acls = read_acl_source(str(real_log_dir), super_users=("User:admin",))
     written = check_whatif(spark, logs, tmp_path / "whatif", acls, None)
     assert b'"events": 13518,' in written
-    whole = check_usage(spark, logs, tmp_path / "whole", acls)
     late = check_usage(spark, logs, tmp_path / "late", acls, lookback_days=6 / 86_400)
-    assert whole is not None
     assert late is not None
-    window = decode_usage(late).window
-    assert 0 < window.allowed_events < decode_usage(whole).window.allowed_events
+    assert 0 < decode_usage(late).window.allowed_events < 9_301, "those of the whole log"
     assert decode_usage(late).suggestions.removals

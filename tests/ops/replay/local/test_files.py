@@ -31,6 +31,8 @@ from authorizerd.replay.ingest.parse.logs import DamagedArchiveError
 from authorizerd.replay.ingest.report import decode_ingested
 from authorizerd.replay.local import files as files_module
 from authorizerd.replay.local.files import LogReader, find_copies, find_logs
+from authorizerd.replay.local.runs import find_inputs, ingest
+from authorizerd.replay.local.table import TableEngine
 from authorizerd.replay.local.traffic import LogEngine, read_traffic
 from authorizerd.replay.plans import IngestPlan, WhatIfPlan
 from authorizerd.replay.whatif import evaluation
@@ -159,8 +161,6 @@ def test_unreadable_file_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["link/..", "link/../b.log", "link/../../logs/b.log", "logs"])
 def test_logs_are_those_that_an_ingest_finds(tmp_path: Path, text: str) -> None:
     """A path with ``..`` behind a link continues above the link's target."""
-    from authorizerd.replay.local.runs import find_inputs
-
     (tmp_path / "logs/old").mkdir(parents=True)
     (tmp_path / "logs/b.log").touch()
     (tmp_path / "b.log").touch()
@@ -259,14 +259,6 @@ def write_logs(folder: Path) -> None:
     (folder / "_hidden").write_bytes(lines[0])
 
 
-def ingest(spark: SparkSession, logs: Path, out: Path) -> IngestPlan:
-    from authorizerd.replay.ingest.job import run
-
-    plan = IngestPlan(inputs=(str(logs),), out=str(out), bad_ratio_max=1.0)
-    run(spark, plan)
-    return plan
-
-
 def tuples_in(events: Path) -> set[tuple[object, ...]]:
     """Return the tuples that an ingest wrote, with times in milliseconds."""
     keys = "principal, host, operation, resource_type, resource_name, pattern_type"
@@ -285,12 +277,13 @@ def figures_of(ingested: Any) -> dict[str, Any]:  # noqa: ANN401
 
 
 def test_hostile_logs_are_read_and_judged_alike(spark: SparkSession, tmp_path: Path) -> None:
-    from authorizerd.replay.whatif.job import run
+    from authorizerd.replay.ingest.job import run
 
     logs, events = tmp_path / "logs", tmp_path / "events"
     logs.mkdir()
     write_logs(logs)
-    logs_plan = ingest(spark, logs, events)
+    logs_plan = IngestPlan(inputs=(str(logs),), out=str(events), bad_ratio_max=1.0)
+    assert run(spark, logs_plan) == 0
     traffic = read_traffic(logs_plan)
     ingested = decode_ingested((events / "ingest.json").read_text())
     assert figures_of(traffic.ingested) == figures_of(ingested)
@@ -305,18 +298,17 @@ def test_hostile_logs_are_read_and_judged_alike(spark: SparkSession, tmp_path: P
         candidate=acl_set_of([topic_read("t"), topic_read("*", principal="User:b"), deny]),
         baseline=acl_set_of([topic_read("", prefixed=True), topic_read("t", principal="User:b")]),
     )
-    run(spark, plan)
+    evaluation.run(plan, TableEngine(plan.events, plan.out))
     evaluation.run(plan, LogEngine(logs_plan, str(tmp_path / "here")))
     written, here = (tmp_path / name / "whatif.json" for name in ("whatif", "here"))
     assert here.read_bytes() == written.read_bytes()
 
 
-def test_report_of_a_plan_is_evidence_for_it(
-    spark: SparkSession, real_log_dir: Path, tmp_path: Path
-) -> None:
-    """The way for large logs gives the evidence that the local engine gives for small ones."""
-    from authorizerd.replay.whatif.job import run
+def test_report_of_a_plan_is_evidence_for_it(real_log_dir: Path, tmp_path: Path) -> None:
+    """The way for large logs gives the evidence that the local engine gives for small ones.
 
+    The report is that of a Spark job, byte for byte: see ``test_engines_agree``.
+    """
     log = real_log_dir / "kafka-authorizer.log.xz"
     listing, desired = real_log_dir / "acls-list.txt", tmp_path / "desired.txt"
     present = read_acl_source(str(listing))
@@ -326,7 +318,7 @@ def test_report_of_a_plan_is_evidence_for_it(
     make = f"acls plan {desired} --acls {listing} --super-users User:admin"
     make += f" --allow-everyone-if-no-acl-found=false --out {made}"
     assert authorizerd(make.split()) == 10
-    ingest(spark, log, events)
+    assert ingest(IngestPlan(inputs=(str(log),), out=str(events))) == 0
     parser = argparse.ArgumentParser()
     add_arguments(parser)
     words = f"--events {events} --acls {listing} --plan {made}"
@@ -334,7 +326,7 @@ def test_report_of_a_plan_is_evidence_for_it(
     parsed.overwrite, parsed.refuse = False, parser.error
     plan = make_plan(parsed, is_local=True)
     assert isinstance(plan, WhatIfPlan)
-    assert run(spark, plan) == 3
+    assert evaluation.run(plan, TableEngine(plan.events, plan.out)) == 3
     found = []
     for evidence in (f"--traffic {log}", f"--traffic-report {tmp_path}/out/whatif.json"):
         assert authorizerd(f"{make} {evidence}".split()) == 3

@@ -12,7 +12,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from authorizerd.replay.ingest.parse import columns
-from authorizerd.replay.ingest.parse.columns import EventReader
+from authorizerd.replay.ingest.parse.columns import get_reader
 from authorizerd.replay.ingest.schemas import SUMMED_BY
 from authorizerd.replay.ingest.summary import Group, merge_groups
 from authorizerd.replay.local import parts, writing
@@ -82,13 +82,13 @@ def test_tasks_write_each_line_in_order_and_sum_up_the_events(
     log = write_log(tmp_path / "a b*é\u3000%\x85^.log", 40)
     packed = tmp_path / "c.log.GZ"
     packed.write_bytes(gzip.compress(LINE.format(23, 1, "z", "Fetch").encode()))
-    writing._reader.cache_clear()
+    get_reader.cache_clear()
     tasks = plan_tasks([log, packed], 2)
     assert len(tasks) == (8 if task_bytes == 1000 else 1)
     groups, sums = run(tasks, tmp_path / "run")
     events = rows_in(tmp_path / "run/events")
     assert sum_rows(sums) == sum_rows(events)
-    reader = EventReader.of(LineLayout(), SALT)
+    reader = get_reader(LineLayout(), SALT)
     lines = log.read_bytes().splitlines()[:40]
     expected = reader.read(pyarrow.array(lines, pyarrow.binary())).to_pylist()
     names = events[0].keys() - {"file", "sequence", "line", "reason"}
@@ -159,7 +159,7 @@ DENIAL = (
 
 def write(folder: Path, *batches: list[str]) -> None:
     """Write the rows of lines as task 3."""
-    reader = EventReader.of(LineLayout(), SALT)
+    reader = get_reader(LineLayout(), SALT)
     sequence = 3 << 33
     with closing(RunFiles(places_in(folder), 3, SALT)) as files:
         for batch in batches:

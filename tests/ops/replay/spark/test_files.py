@@ -191,14 +191,14 @@ def test_a_file_over_the_limit_is_rejected(
 
 
 def test_unreachable_file_is_named(spark: SparkSession, tmp_path: Path) -> None:
-    from authorizerd.replay.spark.files import read_text, write_text
+    from authorizerd.replay.spark.storage import open_storage
 
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match=r"^nowhere://x/y: .*No FileSystem for scheme") as caught:
-        read_text(spark, "nowhere://x/y")
+        open_storage(spark, "nowhere://x/y").read("nowhere://x/y")
     assert "\n" not in str(caught.value)
     with pytest.raises(OSError, match=str(tmp_path)):
-        write_text(spark, f"{tmp_path}/file/below", "text\n")
+        open_storage(spark, str(tmp_path)).replace(f"{tmp_path}/file/below", b"text\n")
 
 
 def test_empty_files_below_a_glob_are_left_out(spark: SparkSession, tmp_path: Path) -> None:

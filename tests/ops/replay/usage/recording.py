@@ -33,12 +33,12 @@ def ingested(events: Sequence[Recorded], *, accepted: bool = True) -> Ingested:
     )  # fmt: skip
 
 
-def tuples_of(events: Iterable[Recorded], *, pattern_type: str = "LITERAL") -> list[RecordedTuple]:
+def tuples_of(events: Iterable[Recorded]) -> list[RecordedTuple]:
     """Return the distinct questions of ``events`` with their figures."""
     return merge_tuples(
         Part(
             one.question.principal, one.question.host, Operation(one.question.operation).name,
-            ResourceType(one.question.resource_type).name, one.question.resource_name, pattern_type,
+            ResourceType(one.question.resource_type).name, one.question.resource_name, "LITERAL",
             one.allowed, None, 1, one.at_ms, one.at_ms,
         )
         for one in events

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,22 +13,17 @@ from authorizerd.acl.model import Acl, Operation, ResourceType
 from authorizerd.cli.acls.arguments import parse_arguments
 from authorizerd.cli.acls.plan import Addition, make_plan
 from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
-from authorizerd.replay.acls.reading import read_acl_source
 from authorizerd.replay.errors import UsageError
 from authorizerd.replay.judging.report import Count
 from authorizerd.replay.local.table import TableEngine
-from authorizerd.replay.plans import UsagePlan, WhatIfPlan
-from authorizerd.replay.recorded.rows import LocalRows
+from authorizerd.replay.plans import UsagePlan
 from authorizerd.replay.text import format_time
 from authorizerd.replay.usage import evaluation
 from authorizerd.replay.usage.report import UsageReport, decode_usage, named
-from authorizerd.replay.whatif.evaluation import change_finder, make_report
-from authorizerd.replay.whatif.report import NOTHING_CHANGED
-from tests.ops.replay.acl_sets import acl_set_of, question_of, topic_read
+from tests.ops.replay.acl_sets import acl_set_of, topic_read
 from tests.ops.replay.recorded_events import START, Event, real_events, write_events
-from tests.oracles.scan import decide
-from tests.oracles.usage import Recorded, is_wide, used_acls
 from tests.support.fixture_types import Capture
+from tests.support.recorded_use import ADMIN, read_recorded_use
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -110,55 +105,20 @@ def test_use_is_reported_and_unused_grants_are_suggested(tmp_path: Path, capsys:
     assert "suggested: 1 removal, 2 narrowings\n" in capsys.readouterr().out
 
 
-def test_lookback_limits_the_window(tmp_path: Path) -> None:
-    old, kept = topic_read("old"), topic_read("kept")
-    acls = acl_set_of([old, kept])
-    events = [
-        read_of("old", at=0),
-        read_of("other", at=2 * DAY_MS, principal="User:b"),
-        Event("User:b", None, "READ", "TOPIC", "p", True, "PREFIXED", at=2 * DAY_MS),
-        *(read_of("kept", at=3 * DAY_MS, allowed=False) for _ in range(2)),
-        # Most events must be decided as recorded.
-        *(read_of("none", at=3 * DAY_MS, allowed=False) for _ in range(80)),
-    ]
-    report, _ = run_usage(events, plan_of(tmp_path, acls, lookback_days=1.0))
-    assert report.window.begins_at == format_time(START_MS + 2 * DAY_MS)
-    assert (report.window.allowed_events, report.window.denied_events) == (2, 82)
-    assert report.not_evaluated == {"pattern type is not LITERAL": Count(events=1, tuples=1)}
-    assert [item.acl for item in report.unused] == [named(old), named(kept)]
-    assert report.suggestions.removals == (named(old),)
-    (left_out,) = report.suggestions.left_out
-    assert left_out.acl == named(kept)
-    assert left_out.reason == "2 events would be newly denied, such as those of User:a on kept"
-    proof = report.suggestions.proof
-    assert proof is not None
-    assert (proof.tuples, proof.newly_denied) == (3, Count())
-
-
-def test_window_reads_only_its_own_days(
+def test_window_begins_with_its_time_and_skips_earlier_days_and_row_groups(
     spark: SparkSession, tmp_path: Path, capsys: Capture
 ) -> None:
-    """The event of a day is exactly at midnight, so a window may begin with it."""
     from authorizerd.replay.recorded.spark import sum_events
 
-    to_midnight = DAY_MS - START_MS % DAY_MS
-    midnights = [to_midnight + day * DAY_MS for day in range(4)]
-    write_events(tmp_path, [read_of(f"t{day}", at=ms) for day, ms in enumerate(midnights)])
-    days = sorted((tmp_path / "events").glob("run=*/day=*"))
+    write_events(tmp_path, [read_of(f"t{at}", at=at) for at in (0, DAY_MS - 1, DAY_MS)])
     recorded = spark.read.parquet(str(tmp_path / "events"))
-    for first_day, at in ((1, DAY_MS), (2, 2 * DAY_MS), (2, 2 * DAY_MS + 1)):
-        # Reading a file of an earlier day now raises an error.
-        for folder in days[:first_day]:
-            (folder / "part-0.parquet").write_bytes(b"no Parquet")
-        tuples = sum_events(recorded, START_MS + to_midnight + at)
-        expected = [f"t{day}" for day in range(4) if midnights[day] >= to_midnight + at]
-        assert sorted(row.resource_name for row in tuples.collect()) == expected
-        capsys.readouterr()
-        tuples.explain("formatted")
-        plan = capsys.readouterr().out
-        day = days[first_day].name.removeprefix("day=")
-        assert re.search(rf"PartitionFilters: .*\(day#\d+ >= {day}\)", plan)
-        assert re.search(r"PushedFilters: .*GreaterThanOrEqual\(at,", plan)
+    tuples = sum_events(recorded, START_MS + DAY_MS)
+    assert [row.resource_name for row in tuples.collect()] == [f"t{DAY_MS}"]
+    capsys.readouterr()
+    tuples.explain("formatted")
+    plan = capsys.readouterr().out
+    assert re.search(r"PartitionFilters: .*\(day#\d+ >= 2026-11-22\)", plan)
+    assert re.search(r"PushedFilters: .*GreaterThanOrEqual\(at,", plan)
 
 
 def test_without_evidence_nothing_is_written_and_an_earlier_script_removed(
@@ -176,89 +136,18 @@ def test_without_evidence_nothing_is_written_and_an_earlier_script_removed(
     assert not list((tmp_path / "out").iterdir())
 
 
-class Real(NamedTuple):
-    """The use of ACLs by the broker's own log, from the first client's request on."""
-
-    plan: UsagePlan
-    report: UsageReport
-    events: list[Event]
-    suggested: list[Acl]
-
-
-@pytest.fixture(scope="module")
-def real(real_log_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Real:
-    """Judge by the 1,751 ACLs at the end of the metadata log: 1,616 are older than the events."""
-    acls = read_acl_source(
-        str(real_log_dir), super_users=["User:admin"], allow_everyone_if_no_acl_found=False
-    )
-    events = list(real_events(real_log_dir))
-    begins = min(event.at for event in events if event.principal != "User:admin")
+def test_real_log_gives_the_use_of_a_scan(real_log_dir: Path, tmp_path: Path) -> None:
+    """The window begins with the first client's request."""
+    use, events = read_recorded_use(real_log_dir), list(real_events(real_log_dir))
+    begins = min(event.at for event in events if event.principal not in ADMIN)
     lookback_days = (max(event.at for event in events) - begins) / DAY_MS
-    folder = tmp_path_factory.mktemp("real-usage")
-    plan = plan_of(folder, acls, names_max=3, lookback_days=lookback_days)
-    report, script = run_usage(events, plan)
-    suggested = dict.fromkeys(item.acl for item in acls.acls)
-    for kind, changed in commands_of(script):
-        for acl in changed:
-            if kind == "add":
-                suggested[acl] = None
-            else:
-                del suggested[acl]
-    return Real(plan, report, [event for event in events if event.at >= begins], [*suggested])
-
-
-def test_real_log_gives_the_results_of_a_scan(real: Real) -> None:
-    report, events = real.report, real.events
-    recorded = [
-        Recorded(question_of(event), event.allowed, START_MS + event.at) for event in events
-    ]
-    by_name = {named(item.acl): item.acl for item in real.plan.acls.acls}
-    added_ms = {item.acl: item.added_ms or 0 for item in real.plan.acls.acls}
-    assert len(by_name) == len(added_ms) == 1_751
-    scanned = {
-        acl: used
-        for acl, used in used_acls([*added_ms], ("User:admin",), recorded).items()
-        if used.last_ms >= added_ms[acl]
-    }
-    assert {by_name[item.acl] for item in report.used} == set(scanned)
-    for item in report.used:
-        expected = scanned[by_name[item.acl]]
-        assert item.alone == Count(events=expected.events_alone, tuples=len(expected.alone))
-        assert item.with_others == Count(events=expected.events_shared, tuples=len(expected.shared))
-        assert item.last_used_at == format_time(expected.last_ms)
-        is_counted = is_wide(by_name[item.acl])
-        assert item.names == (len(expected.names) if is_counted else None)
-    begins_ms = START_MS + min(event.at for event in events)
-    unused = set(added_ms) - set(scanned)
-    in_force = {acl for acl in unused if 0 < added_ms[acl] < begins_ms}
-    assert {by_name[item.acl] for item in report.unused} == in_force
-    young = {by_name[item.acl] for item in report.not_judged["added_within"]}
-    assert young == unused - in_force
-    assert (len(in_force), len(scanned), len(young)) == (1_569, 47, 135)
-    admin = [event for event in events if event.principal == "User:admin"]
+    report, _ = run_usage(events, plan_of(tmp_path, use.acls, lookback_days=lookback_days))
+    alone = [each for each in report.used if each.alone.events]
+    for found, expected in ((report.unused, use.unused), (alone, use.alone)):
+        grants = [each.acl for each in found if each.acl.permission_type == "ALLOW"]
+        assert grants == list(map(named, expected))
+    admin = [event for event in events if event.principal in ADMIN and event.at >= begins]
     assert report.by_super_users.events == len(admin) > 0
-
-
-def test_suggestions_for_a_real_cluster_change_no_answer(real: Real) -> None:
-    proof = real.report.suggestions.proof
-    assert real.report.suggestions.narrowings
-    assert proof is not None
-    assert proof.digest == digest_of(real.suggested)
-    acls = [item.acl for item in real.plan.acls.acls]
-    for question in {question_of(each) for each in real.events if each.principal != "User:admin"}:
-        spoken = [
-            [acl for acl in part if acl.principal in (question.principal, "User:*")]
-            for part in (acls, real.suggested)
-        ]
-        before, after = (decide(part, False, question)[0] for part in spoken)
-        assert before == after
-    candidate = real.plan.acls.with_acls(real.suggested, "suggested")
-    checked = WhatIfPlan(
-        events=real.plan.events, out="", candidate=candidate, baseline=real.plan.acls
-    )
-    source = TableEngine(real.plan.events, "")
-    changes = LocalRows(list(change_finder(checked)(source.tuples())))
-    found = make_report(checked, source, source.tuples(), changes)
-    assert found.newly_denied == found.newly_allowed == NOTHING_CHANGED
-    assert found.baseline is not None
-    assert found.candidate.acls != found.baseline.acls
+    counts = map(len, (report.unused, report.used, report.not_judged["added_within"]))
+    assert (*counts,) == (1_569, 47, 135)
+    assert report.suggestions.removals

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from authorizerd.acl.model import Acl, Operation, ResourceType
 from authorizerd.acl.notes import Note, make_note
 from authorizerd.acl.text.kafka_acls import entry_arguments
-from authorizerd.management.formats.document import read_document
 from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
 from authorizerd.replay.judging.report import Count, JudgedBy
 from authorizerd.replay.text import encode_json
@@ -115,13 +114,6 @@ def test_every_acl_is_in_exactly_one_group(rows: list[tuple[Acl, int | None, boo
         is_used_since = is_used and added_ms != 9_999
         expected["used" if is_used_since else ages[added_ms]].append(named(acl))
     assert place == expected
-
-
-@given(acls())
-def test_named_acls_are_a_document(acl: Acl) -> None:
-    if acl.resource_name:
-        fields = {name: getattr(named(acl), name) for name in NamedAcl.__struct_fields__}
-        assert list(read_document({"acls": [fields]})) == [acl]
 
 
 def test_unknown_code_is_its_number() -> None:

@@ -1,7 +1,6 @@
 """Which ACLs the recorded events use, and which of them may be judged."""
 
 import re
-from typing import Any
 
 import msgspec
 import pytest
@@ -25,12 +24,9 @@ from authorizerd.replay.usage.evaluation import (
     window_of,
 )
 from authorizerd.replay.usage.uses import (
-    NO_ACL,
-    AclUsage,
     Counted,
     Summed,
     Use,
-    find_uses,
     sum_uses,
 )
 from tests.ops.replay.acl_sets import acl_set_of, topic_read
@@ -48,13 +44,8 @@ from tests.oracles.usage import Recorded
 READ_T = Question("User:a", "10.0.0.1", Operation.READ, ResourceType.TOPIC, "t")
 
 
-def use_of(
-    acl_set: AclSet,
-    events: list[Recorded],
-    names_max: int = 9,
-    **more: Any,  # noqa: ANN401
-) -> Summed:
-    return sum_uses(LocalRows(tuples_of(events, **more)), AclIndex.of(acl_set), names_max)
+def use_of(acl_set: AclSet, events: list[Recorded], names_max: int = 9) -> Summed:
+    return sum_uses(LocalRows(tuples_of(events)), AclIndex.of(acl_set), names_max)
 
 
 @given(acl_sets(unknown_codes=True), recorded_events(), st.integers(0, 3))
@@ -81,27 +72,6 @@ def test_use_is_that_of_a_scan(acl_set: AclSet, events: list[Recorded], names_ma
     assert summed.count_of(Counted.ALL).tuples == len({event.question for event in events})
 
 
-def test_tuples_that_no_acl_can_decide_are_counted_by_reason() -> None:
-    everything = acl_set_of([topic_read("*")])
-    events = [Recorded(question, True, 5) for question in (_question("t"), _question("u"))]
-    summed = use_of(everything, events, pattern_type="PREFIXED")
-    assert summed.usage == {}
-    assert summed.not_evaluated == {"pattern type is not LITERAL": Count(events=2, tuples=2)}
-
-
-def _question(name: str) -> Question:
-    return Question("User:a", "10.0.0.1", 3, 2, name)
-
-
-def test_allow_read_is_used_by_describe_but_deny_is_not() -> None:
-    allow, deny = topic_read("t"), topic_read("t", principal="User:b")
-    deny = msgspec.structs.replace(deny, permission_type=2)
-    describe = msgspec.structs.replace(READ_T, operation=int(Operation.DESCRIBE))
-    by_b = msgspec.structs.replace(describe, principal="User:b")
-    events = [Recorded(describe, True, 1), Recorded(by_b, False, 1)]
-    assert list(use_of(acl_set_of([allow, deny]), events).usage) == [allow]
-
-
 def test_range_is_used_if_any_release_matches_it() -> None:
     """So its removal is not suggested. One release that contradicts the record proves nothing."""
     by_range = msgspec.structs.replace(topic_read("t"), host="10.0.0.0/8")
@@ -112,20 +82,6 @@ def test_range_is_used_if_any_release_matches_it() -> None:
     old = msgspec.structs.replace(acl_set_of([by_range]), releases=(Release.KAFKA_4_3,))
     assert use_of(old, events).usage == {}
     assert use_of(old, events).count_of(Counted.DISAGREEING) == Count(events=1, tuples=1)
-
-
-def test_repeated_acl_counts_once() -> None:
-    used = use_of(acl_set_of([topic_read("t")] * 2), [Recorded(READ_T, True, 1)]).usage
-    assert used == {topic_read("t"): AclUsage(Count(events=1, tuples=1), Count(), 1)}
-
-
-def test_use_names_the_resource_only_of_a_wide_acl() -> None:
-    index = AclIndex.of(acl_set_of([topic_read("t"), topic_read("", prefixed=True)]))
-    found = list(find_uses(tuples_of([Recorded(READ_T, True, 5)] * 3), index))
-    assert [each for each in found if each.number != NO_ACL] == [
-        Use(0, None, False, 3, 1, 5, 5),
-        Use(1, "t", False, 3, 1, 5, 5),
-    ]
 
 
 EVENTS = [

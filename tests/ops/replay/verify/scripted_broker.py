@@ -135,5 +135,19 @@ def run(capsys: Capture, *words: str | Path) -> tuple[int, Any]:
     return code, json.loads(capsys.readouterr().out)
 
 
+def verify(
+    folder: Path,
+    capsys: Capture,
+    lines: Iterable[str],
+    *words: str | Path,
+    steps: Iterable[Step] = STEPS,
+    end_s: float = END_S,
+) -> tuple[int, Any]:
+    """Return the result of comparing the lines of ``audit.log`` with a history in the folder."""
+    log_dir = write_history(folder, steps, end_s)
+    path = write_lines(folder / "audit.log", lines)
+    return run(capsys, "--logs", path, "--log-dir", log_dir, *words)
+
+
 def causes(document: Any) -> dict[str, int]:  # noqa: ANN401 - a JSON document
     return {group["cause"]: group["events"] for group in document["differences"]}

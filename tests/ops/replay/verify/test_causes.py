@@ -24,6 +24,7 @@ from tests.ops.replay.verify.scripted_broker import (
     causes,
     record,
     run,
+    verify,
     write_history,
     write_lines,
 )
@@ -109,9 +110,9 @@ def test_planted_fault_is_found_and_its_cause_is_named(
     ranged = question("User:d", topic="ranged")
     broker = replace(broker, lines=[])
     record(broker, (*QUESTIONS, ranged))
-    log = write_history(tmp_path, history, END_S + 100)
-    path = write_lines(tmp_path / "audit.log", broker.lines)
-    code, document = run(capsys, "--logs", path, "--log-dir", log, *SETTINGS, *words)
+    code, document = verify(
+        tmp_path, capsys, broker.lines, *SETTINGS, *words, steps=history, end_s=END_S + 100
+    )
     assert set(causes(document)) == (set() if cause is None else {cause})
     assert code == (0 if cause is None else 3)
     differing = sum(causes(document).values())
@@ -121,7 +122,7 @@ def test_planted_fault_is_found_and_its_cause_is_named(
     for one in (one for group in document["differences"] for one in group["listed"]):
         name, _, number = one["line"].rpartition(":")
         line = broker.lines[int(number) - 1]
-        assert name == str(path)
+        assert name == str(tmp_path / "audit.log")
         assert (
             f"= {one['principal']} is {'Allowed' if one['recorded_allowed'] else 'Denied'}" in line
         )
@@ -135,9 +136,7 @@ def test_decision_that_a_later_change_may_explain_is_not_judged(
     """The log may have been read while the broker wrote its record: a window is 5 seconds."""
     broker = Broker((*STEPS[:2], Step(202, (MORE,))))
     broker.answer(202, QUESTIONS[4])
-    log = write_history(tmp_path, STEPS[:2], end_s)
-    path = write_lines(tmp_path / "audit.log", broker.lines)
-    _, document = run(capsys, "--logs", path, "--log-dir", log, *SETTINGS)
+    _, document = verify(tmp_path, capsys, broker.lines, *SETTINGS, steps=STEPS[:2], end_s=end_s)
     assert causes(document) == ({Cause.HISTORY_LACKS: 1} if is_judged else {})
     assert document["not_judged"] == ({} if is_judged else {NEWEST: 1})
 
@@ -146,9 +145,7 @@ def test_fault_that_no_state_explains_is_found_after_the_last_record(
     tmp_path: Path, capsys: Capture
 ) -> None:
     broker = record(Broker(STEPS, super_users=["User:c"]), QUESTIONS[4:])
-    log = write_history(tmp_path, STEPS[:1], 5)
-    path = write_lines(tmp_path / "audit.log", broker.lines)
-    _, document = run(capsys, "--logs", path, "--log-dir", log, *SETTINGS)
+    _, document = verify(tmp_path, capsys, broker.lines, *SETTINGS, steps=STEPS[:1], end_s=5)
     assert causes(document) == {Cause.SUPER_USERS: len(broker.lines)}
 
 
@@ -195,9 +192,7 @@ def test_acl_in_a_line_proves_that_the_broker_had_it(tmp_path: Path, capsys: Cap
     """No earlier line of the request shows that the broker was ahead."""
     broker = Broker(moved(1, -60))
     broker.answer(50, QUESTIONS[1])
-    path = write_lines(tmp_path / "audit.log", broker.lines)
-    log = write_history(tmp_path, STEPS, END_S)
-    _, document = run(capsys, "--logs", path, "--log-dir", log, *SETTINGS)
+    _, document = verify(tmp_path, capsys, broker.lines, *SETTINGS)
     assert causes(document) == {Cause.OTHER_TIME: 1}
 
 

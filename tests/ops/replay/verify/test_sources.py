@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import subprocess
 import time
 from pathlib import Path
@@ -20,7 +19,6 @@ from tests.ops.replay.verify.scripted_broker import (
     END_S,
     MORE,
     QUESTIONS,
-    SETTINGS,
     START_MS,
     STEPS,
     Broker,
@@ -35,16 +33,6 @@ from tests.ops.replay.verify.scripted_broker import (
 from tests.support.acls import question, snapshot_of
 from tests.support.daemon_process import COMMAND
 from tests.support.fixture_types import Capture, MonkeyPatch
-
-
-def test_archive_in_a_folder_is_a_log(tmp_path: Path, capsys: Capture) -> None:
-    log = write_history(tmp_path, STEPS, END_S + 100)
-    (tmp_path / "logs").mkdir()
-    packed = gzip.compress("\n".join(record(Broker(STEPS, clock_s=60)).lines).encode())
-    (tmp_path / "logs/audit.log.gz").write_bytes(packed)
-    _, document = run(capsys, "--logs", tmp_path / "logs", "--log-dir", log, *SETTINGS)
-    assert document["logs"]["events"] == 280
-    assert "audit.log.gz:" in document["differences"][0]["listed"][0]["line"]
 
 
 @pytest.mark.parametrize(("words", "cause"), [

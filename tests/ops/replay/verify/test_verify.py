@@ -32,6 +32,7 @@ from tests.ops.replay.verify.scripted_broker import (
     make_line,
     record,
     run,
+    verify,
     write_history,
     write_lines,
 )
@@ -85,7 +86,6 @@ def test_result_is_that_of_plain_scans(
     """A broker within the window never differs from a history of 200 changes."""
     chance = random.Random(seed)
     steps = random_steps(chance, 200, seconds)
-    log = write_history(tmp_path, steps, seconds + 100)
     for delay_s, is_within in ((5, True), (20, False)):
         broker = Broker(steps)
         expected = []
@@ -93,8 +93,9 @@ def test_result_is_that_of_plain_scans(
             at_s, asked = round(chance.uniform(0, seconds), 3), random_question(chance)
             broker.answer(at_s, asked, chance.uniform(-delay_s, delay_s))
             expected.append(expect(steps, asked, broker.lines[-1], at_s, 5))
-        path = write_lines(tmp_path / "audit.log", broker.lines)
-        _, document = run(capsys, "--logs", path, "--log-dir", log, *SETTINGS)
+        _, document = verify(
+            tmp_path, capsys, broker.lines, *SETTINGS, steps=steps, end_s=seconds + 100
+        )
         found = (
             document["agreed"] + document["other_rule"],
             document["not_judged"].get(OLDEST, 0),
@@ -132,11 +133,8 @@ def test_unknown_setting_is_never_taken_for_a_value(
     rule: str | None, allowed: bool, words: tuple[str, ...], expected: str, tmp_path: Path,
     capsys: Capture,
 ) -> None:  # fmt: skip
-    log = write_history(tmp_path, STEPS, END_S)
     line = make_line(20, question("User:c", topic="v"), rule, allowed=allowed)
-    path = write_lines(tmp_path / "audit.log", [line])
-    words = ("--logs", str(path), "--log-dir", str(log), "--min-allowed=0", *words)
-    code, document = run(capsys, *words)
+    code, document = verify(tmp_path, capsys, [line], "--min-allowed=0", *words)
     found = {**document["not_judged"], **causes(document), "agreed": document["agreed"]}
     assert {name for name, events in found.items() if events} == {expected}
     assert code == (0 if expected == "agreed" else 5 if expected in document["not_judged"] else 3)
@@ -155,11 +153,9 @@ BOTH = (acl(topic="t"), acl(topic="t", pattern="PREFIXED"))
 def test_rule_must_be_possible_too(
     rule: str, found: tuple[int, int], tmp_path: Path, capsys: Capture
 ) -> None:
-    log = write_history(tmp_path, [Step(0, tuple(map(added, (1, 2), BOTH)))], END_S)
-    path = write_lines(
-        tmp_path / "audit.log", [make_line(20, question(topic="t"), rule, allowed=True)]
-    )
-    code, document = run(capsys, "--logs", path, "--log-dir", log, *SETTINGS)
+    line = make_line(20, question(topic="t"), rule, allowed=True)
+    steps = [Step(0, tuple(map(added, (1, 2), BOTH)))]
+    code, document = verify(tmp_path, capsys, [line], *SETTINGS, steps=steps)
     assert (document["agreed"], document["other_rule"]) == found
     assert code == (0 if any(found) else 3)
 
@@ -174,10 +170,8 @@ def test_page_says_which_release_alone_explains_a_decision(
 ) -> None:
     broker = Broker(STEPS, release=release)
     broker.answer(20, question("User:d", topic="ranged"))
-    log = write_history(tmp_path, STEPS, END_S)
-    path = write_lines(tmp_path / "audit.log", broker.lines)
-    words = ("--logs", str(path), "--log-dir", str(log), "--min-allowed=0", *SETTINGS, *words)
-    code, document = run(capsys, *words)
+    words = ("--min-allowed=0", *SETTINGS, *words)
+    code, document = verify(tmp_path, capsys, broker.lines, *words)
     assert (code, document["only_by_release"]) == (0, only)
 
 
@@ -230,11 +224,9 @@ def test_difference_near_the_oldest_state_may_be_by_one_before_it(
     tmp_path: Path, capsys: Capture
 ) -> None:
     line = make_line(4, question("User:c", topic="v"), str(MatchingAcl(MORE.acl)), allowed=True)
-    path = write_lines(tmp_path / "audit.log", [line])
-    log = write_history(tmp_path, STEPS, END_S)
-    _, document = run(capsys, "--logs", path, "--log-dir", log, *SETTINGS)
+    _, document = verify(tmp_path, capsys, [line], *SETTINGS)
     assert (document["not_judged"], document["differences"]) == ({OLDEST: 1}, [])
-    assert run(capsys, "--logs", path, "--log-dir", log, "--window", "1s")[1]["differences"]
+    assert verify(tmp_path, capsys, [line], "--window", "1s")[1]["differences"]
 
 
 @pytest.mark.parametrize(("changed", "any_principal", "concerns"), [
@@ -270,9 +262,8 @@ def test_open_default_ends_with_the_first_acl_of_anybody(
         Step(200, (removed(1),)),
     )
     broker = record(Broker(steps, is_open=True), [question("User:c", topic="v")])
-    path = write_lines(tmp_path / "audit.log", broker.lines)
-    log = write_history(tmp_path, steps, END_S)
-    code, document = run(capsys, "--logs", path, "--log-dir", log, "--super-users=", *words)
+    words = ("--super-users=", *words)
+    code, document = verify(tmp_path, capsys, broker.lines, *words, steps=steps)
     assert (code, document["agreed"]) == (0, len(broker.lines))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.model import Acl
@@ -25,10 +25,13 @@ from authorizerd.replay.whatif.evaluation import (
     Change,
     count_excluded,
     find_changes,
+    make_detail,
     print_summary,
+    sum_changes,
     write_report,
 )
 from authorizerd.replay.whatif.report import (
+    NOTHING_CHANGED,
     SHOWN_MAX,
     Changed,
     Detail,
@@ -136,6 +139,43 @@ def test_tuples_that_no_acl_can_decide_are_counted_by_reason(some: list[Recorded
     assert list(counted) == sorted(expected)
     others = (one for one in some if unasked_reason(one) or one.principal == "User:a")
     assert excluded == sum(one.allowed_events for one in others)
+
+
+NAMES = st.sampled_from("abc")
+CHANGES = st.lists(
+    st.builds(
+        Change, st.just("newly_denied"), NAMES, st.none() | NAMES, NAMES, NAMES, NAMES, st.none(),
+        st.just("DefaultDeny"), st.integers(1, 3), st.just(1), st.just(2),
+    ),
+    unique_by=lambda one: one[:6],
+)  # fmt: skip
+
+
+@given(CHANGES)
+def test_lists_have_the_most_frequent_and_count_the_others(changes: list[Change]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("authorizerd.replay.whatif.evaluation.LISTED_MAX", 2)
+        denied, allowed = sum_changes(LocalRows(changes))
+    assert allowed == NOTHING_CHANGED
+    assert (denied.events, denied.tuples) == (sum(one.events for one in changes), len(changes))
+    for listed, left_out, fields in (
+        (denied.by_principal, denied.by_principal_left_out, slice(1, 2)),
+        (denied.by_resource, denied.by_resource_left_out, slice(4, 6)),
+        (denied.by_operation, None, slice(3, 4)),
+    ):
+        events, tuples = Counter[tuple[Any, ...]](), Counter[tuple[Any, ...]]()
+        for one in changes:
+            row: tuple[Any, ...] = one
+            events[row[fields]] += one.events
+            tuples[row[fields]] += 1
+        ranked = sorted(events, key=lambda name: (-events[name], -tuples[name], name))
+        assert [astuple(one) for one in listed] == [
+            (*name, events[name], tuples[name]) for name in ranked[:2]
+        ]
+        assert left_out in (None, max(0, len(ranked) - 2))
+    ranked_rows = sorted(changes, key=lambda one: (-one.events, one[1], one.host or "", one[3:]))
+    assert list(denied.details) == list(map(make_detail, ranked_rows[:2]))
+    assert denied.details_left_out == max(0, len(changes) - 2)
 
 
 ACLS = AclSet(

@@ -19,7 +19,8 @@ from authorizerd.acl.audit.recorded.line import parse_line
 from authorizerd.acl.audit.recorded.times import find_zone
 from authorizerd.replay.ingest.parse import columns
 from authorizerd.replay.ingest.parse.beginnings import ONE_TIME
-from authorizerd.replay.ingest.parse.columns import SCHEMA, EventHasher, EventReader
+from authorizerd.replay.ingest.parse.columns import SCHEMA, EventReader, get_reader, hash_events
+from authorizerd.replay.ingest.parse.hashes import RowHashes
 from authorizerd.replay.ingest.parse.logs import DamagedArchiveError
 from authorizerd.replay.ingest.parse.plain_lines import are_plain, read_plain
 from authorizerd.replay.plans import LineLayout
@@ -85,7 +86,7 @@ def test_columns_equal_what_the_parser_reads(
 ) -> None:
     layout = LineLayout(format=line_format, time_zone=time_zone, field=field)
     expected = [parse_line(line, find_zone(time_zone), line_format, field) for line in lines]
-    reader = EventReader.of(layout)
+    reader = get_reader(layout)
     assert read(reader, lines) == expected
     assert read(reader, lines[::-1]) == expected[::-1]
 
@@ -334,7 +335,8 @@ def test_name_with_a_blank_is_not_plain(name: str) -> None:
 
 def hashes_of(lines: list[bytes], salt: int = 1) -> list[int]:
     rows = EventReader(UTC, "auto", None, salt).read(pyarrow.array(lines, pyarrow.binary()))
-    hashed = EventHasher(salt).hash(rows.set_column(0, "line", rows["line"].cast("string")))
+    others = rows.set_column(0, "line", rows["line"].cast("string"))
+    hashed = hash_events(others, RowHashes(salt))
     assert hashed == rows["hash"], "an event of another table has the same hash"
     found: list[int] = rows["hash"].to_pylist()
     return found

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Sequence
+from typing import cast
 
 from authorizerd.protocol.decisions.stream import (
     Ask,
@@ -11,6 +12,7 @@ from authorizerd.protocol.decisions.stream import (
 )
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.replay.errors import LoadError
+from authorizerd.replay.load.lanes.connection import SocketLine
 from authorizerd.replay.load.lanes.lane import Lane
 from authorizerd.replay.load.lanes.tally import LaneResult, Tally
 from authorizerd.replay.load.plan.frames import Frame, LaneDigest, TimedQuestion, frames_of
@@ -23,7 +25,7 @@ _HELLO = b"\0\0\0\x08\x92\xa5hello\x01"
 
 
 class VirtualTarget:
-    """Implements ``lane.Line``.
+    """Stands in for ``connection.SocketLine``.
 
     Args:
         stalls: (from, until): answers due in this time are sent at its end.
@@ -164,5 +166,6 @@ def run_lane(
         duration_s=None if end_ns is None else (end_ns - warm_up_ns) / 1e9,
     )  # fmt: skip
     tally = Tally(LaneDigest(lane=0, digest=""), plan)
-    Lane(iter(frames), new_surface(), target, plan, tally, drop_after_ns=drop_after_ns).run()
+    line = cast("SocketLine", target)
+    Lane(iter(frames), new_surface(), line, plan, tally, drop_after_ns=drop_after_ns).run()
     return tally.result

@@ -13,9 +13,8 @@ from authorizerd.acl.releases import Release
 from authorizerd.metadata.storage import DISK, Storage
 from authorizerd.replay.local.tallies import Tallies
 from authorizerd.replay.plans import LineLayout
-from authorizerd.replay.verify.follow.contact import Contact
 from authorizerd.replay.verify.follow.files import FollowedFiles
-from authorizerd.replay.verify.follow.history import HistoryFollower
+from authorizerd.replay.verify.follow.history import Contact, HistoryFollower
 from authorizerd.replay.verify.follow.shadow import Shadow
 from authorizerd.replay.verify.follow.state import State, read_state
 from authorizerd.replay.verify.follow.topics import FollowedTopic

@@ -21,8 +21,7 @@ from authorizerd.protocol.records.metadata import MetadataRecord
 from authorizerd.protocol.verification import Cause, Counts
 from authorizerd.replay.errors import AclSourceError, TrafficError
 from authorizerd.replay.verify.follow import files, history, shadow
-from authorizerd.replay.verify.follow.contact import Contact, ask_contact
-from authorizerd.replay.verify.follow.history import HistoryFollower
+from authorizerd.replay.verify.follow.history import Contact, HistoryFollower, ask_contact
 from authorizerd.replay.verify.follow.state import State, hold_state, read_state
 from authorizerd.replay.verify.judging import AHEAD
 from tests.ops.replay.verify.follow.rotated_logs import (

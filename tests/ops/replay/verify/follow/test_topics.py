@@ -12,7 +12,7 @@ from authorizerd.acl.decision import MatchingAcl
 from authorizerd.protocol.verification import Counts
 from authorizerd.replay.errors import TrafficError
 from authorizerd.replay.verify.follow import topics
-from authorizerd.replay.verify.follow.contact import Contact
+from authorizerd.replay.verify.follow.history import Contact
 from tests.ops.replay.verify.follow import rotated_logs
 from tests.ops.replay.verify.follow.rotated_logs import CrashingFollower
 from tests.ops.replay.verify.follow.scripted_topic import CONTROL, ScriptedTopic

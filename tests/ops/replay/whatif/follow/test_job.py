@@ -1,9 +1,10 @@
-"""The watch of a topic: its batches, and what it announces."""
+"""The watch of a topic: its batches, its end, and what it announces."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+import signal
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,17 +14,23 @@ from msgspec.structs import replace
 
 from authorizerd.replay.acl_set import AclSet, digest_of
 from authorizerd.replay.errors import JobError
-from authorizerd.replay.ingest.commit import Commit, read_newest
-from authorizerd.replay.ingest.report import add_up
+from authorizerd.replay.ingest.commit import read_newest
 from authorizerd.replay.judging.report import JudgedBy
+from authorizerd.replay.messages import EXIT_DENIED
 from authorizerd.replay.plans import FollowPlan, IngestPlan, WhatIfPlan
 from authorizerd.replay.topics import Topic
-from authorizerd.replay.whatif.follow.announcing import Announcer
-from authorizerd.replay.whatif.report import Changed, Detail, PrincipalCount, ResourceCount, WhatIf
+from authorizerd.replay.whatif.report import (
+    Changed,
+    Detail,
+    PrincipalCount,
+    ResourceCount,
+    WhatIf,
+    find_new_denials,
+)
 from tests.ops.replay.acl_sets import acl_set_of, topic_read
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 Record = tuple[bytes | None, int, int]
@@ -59,11 +66,26 @@ BATCHES: Sequence[Sequence[Record]] = (
 )
 
 
-def take(spark: SparkSession, plan: FollowPlan, number: int, records: Sequence[Record]) -> None:
-    from authorizerd.replay.whatif.follow.batches import take_batch
+class FakeTopic:
+    """The records of two partitions, in place of those that Spark's connector reads."""
 
-    schema = "value binary, partition int, offset long"
-    take_batch(plan, spark.createDataFrame(list(records), schema), number)
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        from authorizerd.replay.whatif.follow import batches
+
+        self.records: list[Record] = []
+        monkeypatch.setattr(batches, "find_ends", self.find_ends)
+        monkeypatch.setattr(batches, "read_records", self.read_records)
+
+    def find_ends(self, *_: object) -> dict[int, int]:
+        return {
+            n: max((at + 1 for _, of, at in self.records if of == n), default=0) for n in (0, 1)
+        }
+
+    def read_records(
+        self, spark: SparkSession, _topic: Topic, begins: Mapping[int, int], ends: Mapping[int, int]
+    ) -> DataFrame:
+        rows = [each for each in self.records if begins.get(each[1], 0) <= each[2] < ends[each[1]]]
+        return spark.createDataFrame(rows, "value binary, partition int, offset long")
 
 
 def report_of(out: Path, name: str) -> dict[str, Any]:
@@ -74,22 +96,22 @@ def report_of(out: Path, name: str) -> dict[str, Any]:
 def test_crash_between_any_two_steps_counts_each_record_once(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Spark repeats a batch whose function did not return. Each batch crashes at another step."""
+    """Each batch crashes at another step, and is followed by the beginning of the next job."""
     from authorizerd.replay.whatif.follow import batches
 
-    plan = plan_of(tmp_path)
+    plan, topic = replace(plan_of(tmp_path), from_beginning=True), FakeTopic(monkeypatch)
     batches.open_watch(spark, plan)
     # Tuples, |commit, |ingest.json, whatif.json|: a crash at each of the three bars.
     steps = ("create_commit", "write_text", "write_report")
-    for number, (step, records) in enumerate(zip(steps, BATCHES, strict=True)):
+    for step, records in zip(steps, BATCHES, strict=True):
+        topic.records += records
         with monkeypatch.context() as patch:
-            if step != steps[-1]:
-                patch.setattr(batches, "write_report", lambda *_: None)  # only the last one is read
-            with patch.context() as inner:
-                inner.setattr(batches, step, partial(crash, getattr(batches, step), step))
-                with pytest.raises(CrashError):
-                    take(spark, plan, number, records)
-            take(spark, plan, number, records)
+            patch.setattr(batches, step, partial(crash, getattr(batches, step), step))
+            with pytest.raises(CrashError):
+                work(spark, plan)
+        batches.open_watch(spark, plan)
+        assert batches.count_records(spark, plan) is (step == "create_commit")
+    assert batches.write_reports(spark, plan).events == 6
     ingested, report = report_of(tmp_path, "ingest"), report_of(tmp_path, "whatif")
     assert (ingested["lines"], ingested["blank_lines"], ingested["set_aside"]) == (8, 1, 1)
     assert ingested["reasons"] == {"no_decision": 1}
@@ -101,8 +123,8 @@ def test_crash_between_any_two_steps_counts_each_record_once(
         "2026-11-21T16:30:05.000Z",
     )
     partitions = [{"last_at": f"2026-11-21T16:30:0{second}.000Z"} for second in (4, 5)]
-    topic = "kafka://127.0.0.1:1/audit"
-    assert report["logs"] == {f"{topic}/{n}": last for n, last in enumerate(partitions)}
+    name = "kafka://127.0.0.1:1/audit"
+    assert report["logs"] == {f"{name}/{n}": last for n, last in enumerate(partitions)}
     denied, allowed = report["newly_denied"], report["newly_allowed"]
     assert [(one["resource_name"], one["events"]) for one in denied["details"]] == [
         ("t2", 3),
@@ -111,14 +133,22 @@ def test_crash_between_any_two_steps_counts_each_record_once(
     assert [(one["resource_name"], one["events"]) for one in allowed["details"]] == [("t1", 1)]
     # Too many distinct requests end the watch, and the last report stays.
     monkeypatch.setattr(batches, "TUPLES_MAX", 3)
+    topic.records.append((line(6, "t4"), 0, 5))
     with pytest.raises(JobError, match="more than 3 distinct requests"):
-        take(spark, plan, 3, [(line(6, "t4"), 0, 5)])
+        batches.count_records(spark, plan)
     assert report_of(tmp_path, "whatif") == report
     commit = read_newest(tmp_path / "follow")
     assert (commit.number, commit.offsets) == (4, {"audit": {0: 5, 1: 9}})
     tuples = [path.name for path in (tmp_path / "follow/tuples").iterdir()]
     assert f"run={commit.tuples_run}" in tuples
     assert len([name for name in tuples if name < "run=00000005"]) <= 2, "old ones are removed"
+
+
+def work(spark: SparkSession, plan: FollowPlan) -> None:
+    from authorizerd.replay.whatif.follow.batches import count_records, write_reports
+
+    assert count_records(spark, plan)
+    write_reports(spark, plan)
 
 
 def crash(step: Callable[..., object], name: str, *arguments: object) -> None:
@@ -128,70 +158,89 @@ def crash(step: Callable[..., object], name: str, *arguments: object) -> None:
     raise CrashError
 
 
-def test_watch_continues_only_its_own_directory(spark: SparkSession, tmp_path: Path) -> None:
-    from authorizerd.replay.whatif.follow.batches import open_watch, read_figures
+def test_watch_continues_only_its_own_directory(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from authorizerd.replay.whatif.follow.batches import count_records, open_watch, read_figures
 
-    plan = plan_of(tmp_path)
+    plan, topic = plan_of(tmp_path), FakeTopic(monkeypatch)
     with pytest.raises(JobError, match="expected the output of ingest"):
-        take(spark, plan, 0, [])
+        count_records(spark, plan)
     (tmp_path / "whatif.json").write_text("{}")
     with pytest.raises(JobError, match="not empty; --overwrite replaces"):
         open_watch(spark, plan)
+    topic.records += BATCHES[0]
     open_watch(spark, replace(plan, is_anew=True))
     assert not (tmp_path / "whatif.json").exists(), "the report of an earlier watch is removed"
+    assert not count_records(spark, plan), "it begins with the next record"
+    topic.records += BATCHES[1]
+    assert count_records(spark, plan)
     open_watch(spark, plan)
+    assert read_figures(spark, plan).lines == 2
     with pytest.raises(JobError, match="a watch of the topic audit, not of other"):
         open_watch(spark, plan_of(tmp_path, topic="other"))
-    checkpoint = tmp_path / "follow/checkpoint"
-    checkpoint.mkdir()
+    (tmp_path / "follow/checkpoint/offsets").mkdir(parents=True)
+    with pytest.raises(JobError, match=r"a watch of version 1\.0, "):
+        open_watch(spark, plan)
     open_watch(spark, replace(plan, is_anew=True))
-    assert not checkpoint.exists()
+    open_watch(spark, plan)
     assert read_figures(spark, plan).lines == 0
-    (tmp_path / "follow/commits/00000002.json").write_text("{")
-    with pytest.raises(JobError, match=r"00000002\.json: "):
+    assert not list((tmp_path / "follow/tuples").iterdir())
+    topic.records[:] = BATCHES[0]
+    with pytest.raises(JobError, match="the topic was recreated"):
+        count_records(spark, plan)
+    (tmp_path / "follow/commits/00000009.json").write_text("{")
+    with pytest.raises(JobError, match=r"00000009\.json: "):
         open_watch(spark, plan)
 
 
-COUNTED = Commit(
-    number=2,  # batch 0
-    salt=0,
-    runs=(),
-    tuples_run=None,
-    offsets={"audit": {0: 9, 1: 1}},
-    ingested=add_up([], 0),
-)
+def test_watch_without_time_counts_what_the_topic_has(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    from authorizerd.replay.whatif.follow.job import run
+
+    FakeTopic(monkeypatch).records += BATCHES[2]
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        plan = replace(plan_of(tmp_path), from_beginning=True, duration_s=0)
+        assert run(spark, plan) == EXIT_DENIED
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    assert report_of(tmp_path, "whatif")["events"] == 3
+    said = "newly denied: User:a READ TOPIC t2 from 10.0.0.1: DefaultDeny\n"
+    assert said in capsys.readouterr().out
 
 
-def part(partition: int, first_offset: int, last_offset: int) -> Any:  # noqa: ANN401 - a row
-    from pyspark.sql import Row
-
-    return Row(partition=partition, first_offset=first_offset, last_offset=last_offset)
-
-
-@pytest.mark.parametrize(("batch", "places", "expected"), [
-    (1, [], True),
-    (1, [(0, 9, 20), (1, 3, 3), (2, 0, 0)], True),
-    (0, [(0, 5, 8), (1, 0, 0)], False),
-    (0, [], False),
-    (2, [], None),  # a batch is missing
-    (2, [(0, 9, 9)], None),
-    (0, [(0, 9, 9)], None),  # the checkpoint was removed, and the numbers began again
-    (0, [(2, 0, 0)], None),
-    (1, [(0, 8, 9)], None),  # the last record was counted
-    (1, [(0, 9, 9), (1, 0, 0)], None),
+@pytest.mark.parametrize(("duration_s", "stops_after", "counted", "reported"), [
+    (None, 3, 3, 2),  # the first report, and that of new records
+    (None, 0, 1, 1),
+    (0, 9, 1, 1),
 ])  # fmt: skip
-def test_only_the_next_batch_is_added(
-    batch: int, places: list[tuple[int, int, int]], *, expected: bool | None
-) -> None:
-    """A batch that is neither the next nor the last one is rejected (None)."""
-    from authorizerd.replay.whatif.follow.batches import is_next
+def test_watch_ends_after_a_batch(
+    duration_s: int | None, stops_after: int, counted: int, reported: int, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    from authorizerd.replay.whatif.follow import job
 
-    parts = [part(*place) for place in places]
-    if expected is not None:
-        assert is_next(COUNTED, "audit", batch, parts) is expected
-        return
-    with pytest.raises(JobError, match=f"batch {batch} does not continue batch 0"):
-        is_next(COUNTED, "audit", batch, parts)
+    counts: list[bool] = []
+    reports: list[WhatIf] = []
+
+    def count(*_: object) -> bool:
+        counts.append(len(counts) == 1)  # only the second batch has records
+        return counts[-1]
+
+    def write(*_: object) -> WhatIf:
+        reports.append(report_with())
+        return reports[-1]
+
+    monkeypatch.setattr(job, "count_records", count)
+    monkeypatch.setattr(job, "write_reports", write)
+    plan = replace(plan_of(tmp_path), duration_s=duration_s, interval_s=0)
+    no_session: Any = None
+    found = job._follow(no_session, plan, lambda: len(counts) >= stops_after)
+    assert (found is reports[-1], len(counts), len(reports)) == (True, counted, reported)
 
 
 def test_missing_connector_is_named_with_the_remedy(spark: SparkSession, tmp_path: Path) -> None:
@@ -234,20 +283,16 @@ def denied(principal: str, topic: str, host: str | None = "10.0.0.1") -> Detail:
     )  # fmt: skip
 
 
-def test_new_principal_or_resource_is_announced_once(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    announcer = Announcer()
+def test_new_principal_or_resource_is_named_once() -> None:
+    known: set[tuple[str, ...]] = set()
     first, second = denied("User:a", "t"), denied("User:b\x1b", "t", None)
-    for tuples, said in (
-        ([first], "User:a READ TOPIC t from 10.0.0.1"),
-        ([first, second, denied("User:a", "t", "10.0.0.2")],
-         "User:b\\x1b READ TOPIC t from an unknown host"),
-        ([first, second, denied("User:a", "other")], "User:a READ TOPIC other from 10.0.0.1"),
+    for report, *said in (
+        (report_with(first), "User:a READ TOPIC t from 10.0.0.1: DefaultDeny"),
+        (report_with(first, second, denied("User:a", "t", "10.0.0.2")),
+         "User:b\\x1b READ TOPIC t from an unknown host: DefaultDeny"),
+        (report_with(first, second, denied("User:a", "other")),
+         "User:a READ TOPIC other from 10.0.0.1: DefaultDeny"),
+        (report_with(first, second),),
+        (report_with(first, unlisted=("User:z",)), "User:z, 1 event"),  # it is in no detail
     ):  # fmt: skip
-        announcer.announce(report_with(*tuples))
-        assert capsys.readouterr().out == f"newly denied: {said}: DefaultDeny\n"
-    announcer.announce(report_with(first, second))
-    assert capsys.readouterr().out == ""
-    announcer.announce(report_with(first, unlisted=("User:z",)))
-    assert capsys.readouterr().out == "newly denied: User:z, 1 event\n", "it is in no detail"
+        assert list(find_new_denials(report, known)) == [f"newly denied: {one}" for one in said]

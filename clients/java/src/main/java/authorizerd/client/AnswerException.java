@@ -4,7 +4,7 @@ package authorizerd.client;
 public class AnswerException extends AuthorizerdException {
     private static final long serialVersionUID = 1;
 
-    /** The error code. authorizerd's docs/stream.md lists all codes. */
+    /** The error code. {@code authorizerd docs stream} lists all codes. */
     private final int code;
 
     AnswerException(String message, int code) {
@@ -19,7 +19,7 @@ public class AnswerException extends AuthorizerdException {
     /**
      * Return the error code.
      *
-     * @return a code that authorizerd's docs/stream.md lists, or one of a later version
+     * @return a code that {@code authorizerd docs stream} lists, or one of a later version
      */
     public final int code() {
         return code;
