@@ -324,7 +324,7 @@ async def test_token_logs_in_once_the_issuers_keys_are_read(listen: Listen) -> N
         message = first_message(sign(claims_of(aud=None), key, kid=kid))
         taken = await client.ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=message)
         assert (taken.error_code, taken.auth_bytes) == (ErrorCode.NONE, b"")
-        assert timedelta(seconds=280) < taken.session_lifetime <= timedelta(seconds=300)
+        assert timedelta() < taken.session_lifetime <= timedelta(seconds=300)
         await client.echo(b"in")
     assert [(each.principal, each.authentication) for each in echo.sessions] == 2 * [
         ("User:alice", Authentication.TOKEN)

@@ -359,7 +359,7 @@ def token_of(user: str, seconds: float) -> bytes:
 
 
 @pytest.mark.parametrize(("session_ms", "seconds", "expected_s"), [
-    (0, 300, 300), (3_600_000, 300, 300), (60_000, 300, 60),
+    (0, 86_400, 86_400), (864_000_000, 86_400, 86_400), (60_000, 86_400, 60),
 ])  # fmt: skip
 def test_session_ends_with_its_token(session_ms: int, seconds: float, expected_s: float) -> None:
     """As in Kafka, even if sessions are not limited otherwise."""
@@ -367,9 +367,9 @@ def test_session_ends_with_its_token(session_ms: int, seconds: float, expected_s
     exchange.choose("OAUTHBEARER")
     assert exchange.uses_token
     answer = exchange.send(token_of("alice", seconds))
-    assert answer.session_lifetime.total_seconds() == pytest.approx(expected_s, abs=20)
+    assert answer.session_lifetime.total_seconds() == pytest.approx(expected_s, rel=0.05)
     assert (exchange.principal, exchange.uses_token) == ("User:alice", False)
-    exchange.check_session(exchange.now + expected_s - 30)
+    exchange.check_session(exchange.now + expected_s / 2)
     with pytest.raises(SessionExpiredError):
         exchange.check_session(exchange.now + expected_s + 1)
 
@@ -378,7 +378,7 @@ def test_session_of_a_token_that_has_just_expired_ends_at_once() -> None:
     """The difference of clocks lets the token log in, but zero must not mean: no end."""
     exchange = new_token_exchange()
     exchange.choose("OAUTHBEARER")
-    exchange.send(token_of("alice", -10))
+    exchange.send(token_of("alice", -2))
     assert exchange.principal == "User:alice"
     with pytest.raises(SessionExpiredError):
         exchange.check_session(exchange.now + 0.001)
@@ -386,11 +386,11 @@ def test_session_of_a_token_that_has_just_expired_ends_at_once() -> None:
 
 def test_new_token_of_the_same_user_extends_the_session() -> None:
     exchange = new_token_exchange()
-    for seconds in (100, 300):
+    for seconds in (1000, 3000):
         exchange.choose("OAUTHBEARER")
         assert exchange.send(token_of("alice", seconds)).error_code == ErrorCode.NONE
-        exchange.now += 80
-    exchange.check_session(exchange.now + 200)
+        exchange.now += 800
+    exchange.check_session(exchange.now + 1000)
     exchange.choose("OAUTHBEARER")
     refused = exchange.send(token_of("bob", 300))
     assert "Cannot change principals" in str(refused.error_message)

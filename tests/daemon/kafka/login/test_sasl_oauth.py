@@ -77,7 +77,7 @@ def test_signed_token_logs_in(key: object, algorithm: str, kid: str) -> None:
 
 @pytest.mark.parametrize(("claims", "rules"), [
     ({"aud": ["other", "acls"]}, {}), ({"scope": "a b"}, {}), ({"scope": ["a", "b"]}, {}),
-    ({"seconds": -20}, {}), ({"nbf": time.time() + 20}, {}), ({"exp": 10**30}, {}),
+    ({"seconds": -5}, {}), ({"nbf": time.time() + 20}, {}), ({"exp": 10**30}, {}),
     ({"iss": None}, {"issuer": None}), ({"iss": "https://other.test"}, {"issuer": None}),
     ({"aud": None}, {"audiences": ()}), ({"azp": "alice", "sub": 7}, {"user_claim": "azp"}),
 ])  # fmt: skip
@@ -198,18 +198,20 @@ def exchange() -> OauthExchange:
     return OauthExchange(TokenCheck(RULES, KnownKeys()))
 
 
-@pytest.mark.parametrize("message", [
-    first_message(sign(claims_of())), first_message(sign(claims_of()), "n,a=alice,"),
-    first_message(sign(claims_of()), more="traceId=123\x01pool=a b\x01"),
-    first_message(sign(claims_of())).replace(b"Bearer", b"bEARER "),
-    b"n,,\x01pool=a\x01auth=Bearer " + sign(claims_of()).encode() + b"\x01\x01",
+@pytest.mark.parametrize(("header", "before", "scheme", "after"), [
+    ("n,,", "", "Bearer ", ""), ("n,a=alice,", "", "Bearer ", ""), ("n,,", "", "bEARER  ", ""),
+    ("n,,", "pool=a\x01", "Bearer ", ""), ("n,,", "", "Bearer ", "traceId=123\x01pool=a b\x01"),
 ])  # fmt: skip
-def test_message_with_a_valid_token_logs_in(message: bytes) -> None:
+def test_message_with_a_valid_token_logs_in(
+    header: str, before: str, scheme: str, after: str
+) -> None:
     """The extensions of KIP-342 are accepted, and change nothing."""
     begun = exchange()
-    assert begun.answer(message) == b""
+    token = sign(claims_of(seconds=DAY))
+    message = f"{header}\x01{before}auth={scheme}{token}\x01{after}\x01"
+    assert begun.answer(message.encode()) == b""
     assert begun.user == "alice"
-    assert begun.lifetime_s == pytest.approx(300, abs=20)
+    assert 0 < begun.lifetime_s <= DAY
 
 
 def test_invalid_token_is_answered_in_two_steps_without_the_reason() -> None:
