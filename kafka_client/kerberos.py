@@ -12,6 +12,7 @@ Source: RFC 4752; Kafka 4.3 SaslClientAuthenticator, KerberosLogin; MIT Kerberos
 from __future__ import annotations
 
 import random
+import time
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -55,13 +56,13 @@ class TicketSource:
         """
         async with self._lock:
             ticket = self._ticket
-            if ticket is None or trio.current_time() >= self._replaced_at:
+            if ticket is None or time.monotonic() >= self._replaced_at:
                 ticket, lifetime_s = await trio.to_thread.run_sync(
                     self._acquire, abandon_on_cancel=True
                 )
                 chance = random.random()  # noqa: S311 - it spreads requests over time
                 replaced_in_s = self.settings.refresh.find_time(lifetime_s, chance)
-                self._ticket, self._replaced_at = ticket, trio.current_time() + replaced_in_s
+                self._ticket, self._replaced_at = ticket, time.monotonic() + replaced_in_s
         return TicketContext(ticket, self.settings, host)
 
     def discard(self) -> None:

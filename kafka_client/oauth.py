@@ -44,7 +44,7 @@ _REASON_CHARACTERS_MAX: Final = 200
 
 
 class _Token(NamedTuple):
-    """A token, and the times of trio's clock at which it is replaced, and at which it ends."""
+    """A token, and the times at which it is replaced, and at which it ends."""
 
     text: str
     replaced_at: float
@@ -61,6 +61,7 @@ class TokenSource:
     Args:
         ask: sends the requests.
         chance: returns a random number from 0 to 1.
+        clock: a monotonic clock. It is not trio's, which begins anew with each ``trio.run``.
     """
 
     def __init__(
@@ -68,10 +69,12 @@ class TokenSource:
         settings: TokenLogIn,
         ask: Exchange = exchange,
         chance: Callable[[], float] = random.random,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.settings: Final = settings
         self._ask = ask
         self._chance = chance
+        self._clock = clock
         self._token: _Token | None = None
         self._lock = trio.Lock()
         self._pause_s = 0.0
@@ -92,12 +95,12 @@ class TokenSource:
         """
         async with self._lock:
             token = self._token
-            if token is not None and trio.current_time() < token.replaced_at:
+            if token is not None and self._clock() < token.replaced_at:
                 return token.text
             try:
                 token = self._token = await self._renew()
             except (DocumentError, _RefusedError) as error:
-                if token is None or trio.current_time() >= token.ends_at:
+                if token is None or self._clock() >= token.ends_at:
                     failure = ApiError(ErrorCode.SASL_AUTHENTICATION_FAILED, str(error))
                     raise RequestFailedError(failure, Cause.ISSUER) from None
             return token.text
@@ -110,12 +113,12 @@ class TokenSource:
     async def _renew(self) -> _Token:
         """Return a new token; try again after each failure, for as long as the maximum pause."""
         settings = self.settings
-        deadline = trio.current_time() + settings.retry_max_ms / 1000
-        has_valid = self._token is not None and trio.current_time() < self._token.ends_at
+        deadline = self._clock() + settings.retry_max_ms / 1000
+        has_valid = self._token is not None and self._clock() < self._token.ends_at
         while True:
-            if has_valid and trio.current_time() < self._paused_until:
+            if has_valid and self._clock() < self._paused_until:
                 raise DocumentError(f"{settings.url.text}: it failed a moment ago")
-            await trio.sleep_until(self._paused_until)
+            await trio.sleep(max(0.0, self._paused_until - self._clock()))
             try:
                 text, expires_in = await self._fetch()
                 token = self._check(text, expires_in)
@@ -123,7 +126,7 @@ class TokenSource:
                 self._pause_s = min(
                     max(settings.retry_ms / 1000, 2 * self._pause_s), settings.retry_max_ms / 1000
                 )
-                self._paused_until = trio.current_time() + self._pause_s
+                self._paused_until = self._clock() + self._pause_s
                 if isinstance(error, _RefusedError) or has_valid or self._paused_until >= deadline:
                     raise
             else:
@@ -166,7 +169,7 @@ class TokenSource:
             raise _RefusedError(f"{place}: expected a token (JWT) with the claim exp")
         if lifetime_s <= 0:
             raise _RefusedError(f"{place}: the token has expired: check this machine's clock")
-        now = trio.current_time()
+        now = self._clock()
         replaced_in_s = self.settings.refresh.find_time(lifetime_s, self._chance())
         if self.settings.url.path is not None:
             # Another program replaces the file, at a time that is not known.

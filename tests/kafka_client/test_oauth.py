@@ -64,7 +64,7 @@ def token_of(user: str, seconds: float = 3600) -> str:
 
 
 def source(issuer: ScriptedIssuer, settings: TokenLogIn = SETTINGS) -> TokenSource:
-    return TokenSource(settings, issuer.ask, chance=lambda: 0.5)
+    return TokenSource(settings, issuer.ask, chance=lambda: 0.5, clock=trio.current_time)
 
 
 async def test_token_is_kept_until_it_is_time_for_another(autojump_clock: MockClock) -> None:
