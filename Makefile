@@ -173,7 +173,7 @@ track-record: setup-dev
 
 # Look for known vulnerabilities in the libraries that are installed with the daemon.
 advisories: .venv-release/.setup
-	.venv-release/bin/pip-audit --disable-pip --require-hashes --strict -r requirements.lock -r requirements-ldap.lock
+	.venv-release/bin/pip-audit --disable-pip --require-hashes --strict -r requirements.lock -r requirements-kerberos.lock -r requirements-ldap.lock
 
 # Render the chart as ops/container/kubernetes.yaml, for kubectl; needs helm (HELM=… sets its path).
 HELM ?= helm
@@ -231,7 +231,7 @@ lock:
 	$(COMPILE) --output-file requirements.lock requirements.in
 	for name in dev release mutation; do \
 	  $(COMPILE) --constraint requirements.lock --output-file requirements-$$name.lock requirements-$$name.in || exit; done
-	for name in docs ldap; do \
+	for name in docs kerberos ldap; do \
 	  $(COMPILE) --constraint requirements-dev.lock --output-file requirements-$$name.lock requirements-$$name.in || exit; done
 	for name in airflow gateways spark-4.1 spark-4.2; do \
 	  $(COMPILE) --output-file requirements-$$name.lock requirements-$$name.in || exit; done

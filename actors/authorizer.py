@@ -48,6 +48,8 @@ class Authentication(StrEnum):
     """By a password from the daemon's own configuration."""
     SCRAM = "SCRAM"
     """By a credential from the metadata log."""
+    TOKEN = "OAUTHBEARER"  # noqa: S105 - the mechanism's name
+    """By a token whose issuer has signed it."""
     FORWARDED = "forwarded"
     """To another server, which names the principal in an Envelope."""
 

@@ -34,6 +34,7 @@ _ZOOKEEPER: Final = "zookeeper.connect"
 _EXPORT: Final = "authorizerd acls export --from zookeeper://HOST:PORT --to FILE"
 _PLACES: Final = ("node.id", "listeners", follow.CONTROLLER_NAMES, _PROTOCOLS)
 _WIDTH: Final = 98
+_COPIED_MECHANISMS: Final = (values.PLAIN, *values.SCRAM_MECHANISMS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,12 +227,10 @@ class _Import:
     def _add_log_in(self, name: str) -> None:
         self._copy(KEYS_BY_NAME[follow.CONTROLLER_MECHANISM])
         mechanism = self._texts.get(follow.CONTROLLER_MECHANISM, "GSSAPI")
-        if mechanism not in values.SASL_MECHANISMS:
-            remedy = (
-                f"set {follow.CONTROLLER_MECHANISM} to one of {', '.join(values.SASL_MECHANISMS)}"
-            )
+        if mechanism not in _COPIED_MECHANISMS:
+            remedy = f"set {follow.CONTROLLER_MECHANISM} to one of {', '.join(_COPIED_MECHANISMS)}"
             self._made.notes.append(
-                f"the brokers log in to controllers with {mechanism}, which is not supported:"
+                f"the brokers log in to controllers with {mechanism}, which is not copied:"
                 f" {remedy}, enable it on the controllers' listener, and add a JAAS line."
             )
             return

@@ -33,7 +33,7 @@ HELP: Final = f"Without it, the profile that {VARIABLE} names"
 
 _SETTINGS: Final[tuple[str, ...]] = ("super.users", "allow.everyone.if.no.acl.found")
 _BYTES_MAX: Final = 1024 * 1024
-_SECRETS: Final = ("sasl.jaas.config", ".password", "ssl.keystore.key")
+_SECRETS: Final = ("sasl.jaas.config", ".password", ".secret", "ssl.keystore.key")
 """A key whose name ends with one of these has a secret value."""
 
 

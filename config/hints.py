@@ -20,6 +20,7 @@ from authorizerd.config.values import parse_principals
 
 _COMMA_AND_TYPE: Final = re.compile(r",\s*(?:user|group|service):", re.IGNORECASE)
 """A comma in a name is usual: ``User:CN=a,OU=b``. A comma before a type is not."""
+_SECRETS: Final = ("sasl.jaas.config", ".password", ".secret")
 _MAPPING_RULES: Final = "ssl.principal.mapping.rules"
 _NO_PLACEHOLDER: Final = re.compile(r"\$\{(?:[^:}]*\}|[^}]*\Z)")
 """``${PW}`` has no colon, and ``${env:PW`` no end: Kafka takes both literally."""
@@ -42,7 +43,7 @@ def find_hints(texts: Mapping[str, str]) -> Iterator[str]:
             " daemon does not know who calls, and trusts every caller to ask and to search"
         )
     for key, text in texts.items():
-        is_secret = key.endswith(("sasl.jaas.config", ".password")) or is_secret_ssl_key(key)
+        is_secret = key.endswith(_SECRETS) or is_secret_ssl_key(key)
         if is_secret and _NO_PLACEHOLDER.search(text):
             yield (
                 f"{key}: it has a '${{' without a colon or without its '}}', which is taken"

@@ -20,10 +20,14 @@ from authorizerd.config.follow.rules import find_unused_keys
 from authorizerd.config.follow.settings import JAAS, SOURCE_SSL_KEYS, SourceKind
 from authorizerd.config.key_values import KeyValues
 from authorizerd.config.keys import CREATION_RATE, KEYS_BY_NAME, listener_prefix
+from authorizerd.config.oauth_keys import LOGIN_KEYS, TOKEN_KEYS
 from authorizerd.config.providers import is_provider_key
 from authorizerd.config.sasl import MECHANISMS, SESSION_MS
 from authorizerd.config.tls_keys import ssl_keys
 from authorizerd.config.values import (
+    CLIENT_MECHANISMS,
+    GSSAPI,
+    OAUTHBEARER,
     SASL_MECHANISMS,
     STANDARD_AUTHORIZER,
     SecurityProtocol,
@@ -37,10 +41,20 @@ _OF_LISTENERS: Final = {
     SESSION_MS,
     *_JAAS_OF_MECHANISMS,
     *(f"{mechanism.lower()}.{SESSION_MS}" for mechanism in SASL_MECHANISMS),
+    *(before + key.name for key in TOKEN_KEYS for before in ("", f"{OAUTHBEARER.lower()}.")),
     *(key.name for key in ssl_keys()),
 }
 """The keys that may be set for one listener."""
-_OF_CONTROLLERS: Final = {JAAS, *_JAAS_OF_MECHANISMS, *(key.name for key in SOURCE_SSL_KEYS)}
+_OF_CONTROLLERS: Final = {
+    JAAS,
+    *(f"{mechanism.lower()}.{JAAS}" for mechanism in CLIENT_MECHANISMS),
+    *(key.name for key in (*LOGIN_KEYS, *SOURCE_SSL_KEYS)),
+    *(
+        f"{mechanism.lower()}.{key.name}"
+        for mechanism in (OAUTHBEARER, GSSAPI)
+        for key in LOGIN_KEYS
+    ),
+}
 """The keys for the listener of the controllers that the daemon follows."""
 
 

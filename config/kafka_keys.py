@@ -13,6 +13,7 @@ from typing import ClassVar
 from authorizerd.config.endpoints import Endpoint, parse_advertised_listeners, parse_listeners
 from authorizerd.config.follow.settings import QUORUM_KEYS
 from authorizerd.config.key import Key, by_rule, list_keys, setting
+from authorizerd.config.oauth_keys import TOKEN_KEYS
 from authorizerd.config.tls_keys import REJECTED_SSL_KEYS, ssl_keys
 from authorizerd.config.values import (
     INT32_MAX,
@@ -135,12 +136,13 @@ class KafkaLimits:
     """Maximum number of ACL creation and deletion requests that wait to be written. Further
     requests are refused."""
     sasl_enabled_mechanisms: ClassVar = Key(sasl_mechanisms, "PLAIN")
-    """Comma-separated list of SASL mechanisms: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512. To set it for
-    one listener, use listener.name.NAME.sasl.enabled.mechanisms (NAME in lower case). PLAIN's users
-    are set in listener.name.NAME.plain.sasl.jaas.config, as a JAAS line in Kafka's format. SCRAM's
-    users are in the metadata log: add the first ones with authorizerd format --add-scram. SCRAM
-    does not need a JAAS line, but it may have one as in Kafka
-    (listener.name.NAME.scram-sha-256.sasl.jaas.config)."""
+    """Comma-separated list of SASL mechanisms: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER. To
+    set it for one listener, use listener.name.NAME.sasl.enabled.mechanisms (NAME in lower case).
+    PLAIN's users are set in listener.name.NAME.plain.sasl.jaas.config, as a JAAS line in Kafka's
+    format. SCRAM's users are in the metadata log: add the first ones with authorizerd format
+    --add-scram. SCRAM does not need a JAAS line, but it may have one as in Kafka
+    (listener.name.NAME.scram-sha-256.sasl.jaas.config). OAUTHBEARER needs the issuer's keys
+    (sasl.oauthbearer.jwks.endpoint.url)."""
     # Kafka fails on longer times, because it counts nanoseconds.
     connections_max_reauth_ms: ClassVar = Key(IntegerParser(-(2**63), INT64_MAX // 1_000_000), "0")
     """Time in milliseconds after which a client must log in again on its open connection (KIP-368).
@@ -175,6 +177,7 @@ KAFKA_KEYS = (
     *KAFKA_SETTINGS.values(),
     *QUORUM_KEYS,
     *KAFKA_LIMITS.values(),
+    *TOKEN_KEYS,
     *ssl_keys(of=" of SSL and SASL_SSL listeners"),
     *REJECTED_SSL_KEYS,
 )

@@ -69,6 +69,20 @@ class KeyValues:
         own = f"{listener_prefix(listener_name)}{mechanism}{key}"
         return self.read(own, KEYS_BY_NAME[key].parse)
 
+    def read_nearest(self, listener_name: str, mechanism: str, key: str) -> Any:  # noqa: ANN401 - as the table's
+        """Return the value of a mechanism's own key, else the listener's, else the general one."""
+        for part in (f"{mechanism.lower()}.", ""):
+            value = self.read_own(listener_name, key, part)
+            if value is not None:
+                return value
+        return self.values[key]
+
+    def name_nearest(self, listener_name: str, mechanism: str, key: str) -> str:
+        """Return the name of the key that ``read_nearest`` reads; by default, the general one."""
+        prefix = listener_prefix(listener_name)
+        names = (f"{prefix}{mechanism.lower()}.{key}", prefix + key)
+        return next((name for name in names if name in self.properties), key)
+
     def refuse(self, key: str, reason: str) -> None:
         """Note a fault after which the rule can continue, unless the key is known to be invalid."""
         if key not in KEYS_BY_NAME or key in self.values:

@@ -1,7 +1,7 @@
 """How clients log in to a SASL listener: the mechanisms, PLAIN's users, the length of sessions.
 
-**Invariant:** a listener that enables PLAIN has users. SCRAM needs none here: its credentials are
-in the metadata log.
+**Invariant:** a listener that enables PLAIN has users, and one that enables OAUTHBEARER knows how
+to check tokens. SCRAM needs nothing here: its credentials are in the metadata log.
 
 Source: KIP-43, KIP-368; Kafka 4.3 SaslChannelBuilder, JaasContext, ListenerName.
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from authorizerd.config.endpoints import Listener
+from authorizerd.config.endpoints import Listener, is_loopback_host
 from authorizerd.config.jaas import (
     SCRAM_LOGIN_MODULE,
     PlainUsers,
@@ -22,7 +22,14 @@ from authorizerd.config.jaas import (
 )
 from authorizerd.config.key_values import KeyValues
 from authorizerd.config.keys import listener_prefix
+from authorizerd.config.oauth import (
+    OAUTH_LOGIN_MODULE,
+    InvalidLoginError,
+    TokenRules,
+    new_token_rules,
+)
 from authorizerd.config.values import (
+    OAUTHBEARER,
     PLAIN,
     SASL_PROTOCOLS,
     SecurityProtocol,
@@ -41,13 +48,15 @@ _NO_PLAIN_USERS: Final = (
 class SaslSettings:
     """How clients log in to one listener.
 
-    ``mechanisms`` are in the order in which clients receive them; ``users`` are those of PLAIN.
-    ``session_ms`` has the time after which a client must log in again, by mechanism; 0 means never.
+    ``mechanisms`` are in the order in which clients receive them; ``users`` are those of PLAIN,
+    ``tokens`` the rules of OAUTHBEARER. ``session_ms`` has the time after which a client must log
+    in again, by mechanism; 0 means never.
     """
 
     mechanisms: tuple[str, ...]
     users: PlainUsers
     session_ms: Mapping[str, int]
+    tokens: TokenRules | None = None
 
 
 def read_sasl_listeners(
@@ -56,7 +65,7 @@ def read_sasl_listeners(
     """Return how clients log in to every SASL listener, by its name.
 
     Raises:
-        ConfigurationError: a key is invalid, or PLAIN has no users.
+        ConfigurationError: a key is invalid, PLAIN has no users, or OAUTHBEARER has no keys.
     """
     listeners: tuple[Listener, ...] = keys.values["listeners"]
     names = [listener.name for listener in listeners if protocols[listener.name] in SASL_PROTOCOLS]
@@ -67,18 +76,26 @@ def _read_settings(keys: KeyValues, listener_name: str) -> SaslSettings:
     prefix = listener_prefix(listener_name)
     enabled = keys.read_own(listener_name, MECHANISMS)
     mechanisms = keys.values[MECHANISMS] if enabled is None else enabled
-    users = _NO_USERS
+    users, tokens = _NO_USERS, None
     for mechanism in mechanisms:
         login_key = f"{prefix}{mechanism.lower()}.sasl.jaas.config"
         if mechanism == PLAIN:
             users = _read_plain_users(keys, login_key, listener_name)
+        elif mechanism == OAUTHBEARER:
+            tokens = _read_token_rules(keys, login_key, listener_name)
         else:
             # Checked but not used: Kafka requires this key, for the broker's own connections.
             keys.read(login_key, _parse_scram_login)
-    session_ms = {
-        mechanism: _read_session_ms(keys, listener_name, mechanism) for mechanism in mechanisms
+    session_ms = {  # as in Kafka, a negative time means none
+        mechanism: max(0, keys.read_nearest(listener_name, mechanism, SESSION_MS))
+        for mechanism in mechanisms
     }
-    return SaslSettings(mechanisms=mechanisms, users=users, session_ms=MappingProxyType(session_ms))
+    return SaslSettings(
+        mechanisms=mechanisms,
+        users=users,
+        session_ms=MappingProxyType(session_ms),
+        tokens=tokens,
+    )
 
 
 def _read_plain_users(keys: KeyValues, users_key: str, listener_name: str) -> PlainUsers:
@@ -88,14 +105,25 @@ def _read_plain_users(keys: KeyValues, users_key: str, listener_name: str) -> Pl
     return users
 
 
+def _read_token_rules(keys: KeyValues, login_key: str, listener_name: str) -> TokenRules:
+    options = keys.read(login_key, _parse_oauth_login) or {}
+    listeners: tuple[Listener, ...] = keys.values["listeners"]
+    (host,) = (each.host for each in listeners if each.name == listener_name)
+    try:
+        return new_token_rules(
+            lambda key: keys.read_nearest(listener_name, OAUTHBEARER, key),
+            options,
+            is_loopback=is_loopback_host(host or ""),
+        )
+    except InvalidLoginError as error:
+        is_jaas = login_key.endswith(error.key)
+        name = login_key if is_jaas else keys.name_nearest(listener_name, OAUTHBEARER, error.key)
+        raise keys.refusal(name, f"{listener_name}: {error}") from None
+
+
+def _parse_oauth_login(text: str) -> dict[str, str]:
+    return parse_login_options(text, (OAUTH_LOGIN_MODULE,))
+
+
 def _parse_scram_login(text: str) -> dict[str, str]:
     return parse_login_options(text, (SCRAM_LOGIN_MODULE,))
-
-
-def _read_session_ms(keys: KeyValues, listener_name: str, mechanism: str) -> int:
-    """Return the session's length: of the mechanism, else of the listener, else the general one."""
-    set_here = [
-        keys.read_own(listener_name, SESSION_MS, part) for part in (f"{mechanism.lower()}.", "")
-    ]
-    lengths: list[int] = [length for length in set_here if length is not None]
-    return max(0, *lengths[:1] or [keys.values[SESSION_MS]])  # as in Kafka, negative means none

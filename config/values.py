@@ -27,8 +27,13 @@ ZOOKEEPER_AUTHORIZERS = (
 )
 
 PLAIN = "PLAIN"
-SASL_MECHANISMS = (PLAIN, "SCRAM-SHA-256", "SCRAM-SHA-512")
-_KAFKAS_OTHER_MECHANISMS = ("GSSAPI", "OAUTHBEARER")
+SCRAM_MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+OAUTHBEARER = "OAUTHBEARER"
+GSSAPI = "GSSAPI"
+SASL_MECHANISMS = (PLAIN, *SCRAM_MECHANISMS, OAUTHBEARER)
+"""The mechanisms of listeners."""
+CLIENT_MECHANISMS = (*SASL_MECHANISMS, GSSAPI)
+"""The mechanisms with which the daemon logs in to a cluster."""
 
 _BLANKS = "".join(map(chr, range(0x21)))  # those that java.lang.String.trim removes
 _BASE_URL = re.compile(
@@ -168,8 +173,8 @@ def sasl_mechanisms(text: str) -> tuple[str, ...]:
     mechanisms = dict.fromkeys(some_words(text))
     supported = ", ".join(SASL_MECHANISMS)
     for mechanism in mechanisms:
-        if mechanism in _KAFKAS_OTHER_MECHANISMS:
-            reason = f"this version does not support {mechanism}: use one or more of {supported}"
+        if mechanism == GSSAPI:
+            reason = f"listeners do not support {mechanism}: use one or more of {supported}"
             raise InvalidValueError(reason)
         if mechanism not in SASL_MECHANISMS:
             raise invalid(mechanism, f"one of {supported}", what="SASL mechanism")

@@ -20,6 +20,7 @@ from authorizerd.config.bounds import (
 )
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.endpoints import Endpoint, is_loopback
+from authorizerd.config.sasl import SaslSettings
 from authorizerd.daemon.components import DaemonServices
 from authorizerd.daemon.decision_servers import (
     end_identified,
@@ -44,7 +45,9 @@ from authorizerd.daemon.kafka.api_versions import ApiVersionsHandler
 from authorizerd.daemon.kafka.cluster import Cluster
 from authorizerd.daemon.kafka.dispatch import KafkaHandlers
 from authorizerd.daemon.kafka.listener import KafkaListener
+from authorizerd.daemon.kafka.login.issuer_keys import IssuerKeys
 from authorizerd.daemon.kafka.login.login_credentials import LoginCredentials, derive_secret
+from authorizerd.daemon.kafka.login.token_check import TokenCheck
 from authorizerd.daemon.net.connection_limits import UNLIMITED
 from authorizerd.daemon.net.connection_server import ConnectionServer
 from authorizerd.daemon.net.creation_rate import CreationRate, ListenerRates
@@ -243,6 +246,14 @@ def _new_kafka_listeners(
     }
 
 
+def new_token_check(sasl: SaslSettings | None, listener_name: str) -> TokenCheck | None:
+    """Return what checks the tokens of a listener; None if it does not offer OAUTHBEARER."""
+    if sasl is None or sasl.tokens is None:
+        return None
+    has_keys = sasl.tokens.keys_url is not None
+    return TokenCheck(sasl.tokens, IssuerKeys(sasl.tokens, listener_name) if has_keys else None)
+
+
 def new_creation_rate(configuration: Configuration, per_second: int) -> CreationRate:
     """Return a limit with Kafka's burst: all windows except the current, incomplete one."""
     full_windows = max(1, configuration.quota_window_num - 1)
@@ -276,6 +287,7 @@ def _new_kafka_listener(
         request_bytes_max=configuration.socket_request_max_bytes,
         memory_bytes_max=kafka_memory_bytes(configuration),
         is_super_user=is_super_user,
+        tokens=new_token_check(sasl, name),
         rates=ListenerRates(new_creation_rate(configuration, own_rate), shared_rate),
         is_controller=endpoint.listener_name in configuration.controller_listener_names,
         tls=tls,

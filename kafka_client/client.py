@@ -31,7 +31,7 @@ from authorizerd.kafka_client.errors import (
     UnknownOutcomeError,
     UnservedError,
 )
-from authorizerd.kafka_client.log_in import Credentials, open_node
+from authorizerd.kafka_client.log_in import AnyCredentials, open_node
 from authorizerd.kafka_client.mismatch import find_mismatch
 from authorizerd.kafka_client.tls_stream import TlsOpener
 from authorizerd.kafka_client.transport import OpenStream, find_addresses, open_tcp
@@ -60,7 +60,7 @@ class ClientSettings:
 
     bootstrap: Sequence[Address]
     to_controllers: bool = False
-    credentials: Credentials | None = None
+    credentials: AnyCredentials | None = None
     tls: TlsSettings | None = None
     client_id: str = "adminclient-1"
     request_timeout_ms: int = 30_000

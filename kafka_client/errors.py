@@ -21,6 +21,10 @@ class Cause(Enum):
     """The listener does not enable the mechanism."""
     CREDENTIALS = auto()
     """The server rejects the credentials."""
+    ISSUER = auto()
+    """The issuer of tokens gives none."""
+    TICKET = auto()
+    """Kerberos gives no ticket for this client or for the server."""
     IMPOSTOR = auto()
     """The server does not prove that it knows the credentials, or has a bad iteration count."""
     TLS_REQUIRED = auto()

@@ -1,8 +1,10 @@
-"""Open connections to Kafka nodes, and log in: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.
+"""Open connections to Kafka nodes, and log in.
 
-**Invariant:** no error and no ``repr`` contains a password. With SCRAM, the password is never sent.
+**Invariant:** no error and no ``repr`` contains a password or a token. With SCRAM, the password is
+never sent.
 
-Source: KIP-43, KIP-152, KIP-368; Kafka 4.3 SaslClientAuthenticator; RFC 4616 for PLAIN.
+Source: KIP-43, KIP-152, KIP-368; Kafka 4.3 SaslClientAuthenticator; RFC 4616 for PLAIN, RFC 7628
+for OAUTHBEARER, RFC 4752 for GSSAPI.
 """
 
 from __future__ import annotations
@@ -15,9 +17,15 @@ from typing import Final
 
 import trio
 
+from authorizerd.config.follow.settings import AnyLogIn
+from authorizerd.config.kerberos import TicketLogIn
+from authorizerd.config.oauth import TokenLogIn
+from authorizerd.config.values import GSSAPI, OAUTHBEARER
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.connection import CONNECTION_SETUP_TIMEOUT_MS, Node, message_call
 from authorizerd.kafka_client.errors import Cause, ConnectionFailedError, RequestFailedError
+from authorizerd.kafka_client.kerberos import TicketSource
+from authorizerd.kafka_client.oauth import TokenSource, write_first_message
 from authorizerd.kafka_client.scram import ScramError, ScramExchange, check_signature, new_nonce
 from authorizerd.kafka_client.transport import OpenStream
 from authorizerd.protocol.kafka.api import ApiKey
@@ -31,7 +39,7 @@ _LIFETIME_USED: Final = 0.85
 
 
 class Mechanism(StrEnum):
-    """A supported mechanism; values are SASL names."""
+    """A mechanism with passwords; values are SASL names."""
 
     PLAIN = "PLAIN"
     SCRAM_SHA_256 = "SCRAM-SHA-256"
@@ -47,14 +55,39 @@ class Credentials:
     password: str = field(repr=False)
 
 
-async def log_in(node: Node, credentials: Credentials) -> None:
+AnyCredentials = Credentials | TokenSource | TicketSource
+
+
+def new_credentials(log_in: AnyLogIn | None) -> AnyCredentials | None:
+    """Return the credentials of a configured login; None without authentication."""
+    match log_in:
+        case None:
+            return None
+        case TokenLogIn():
+            return TokenSource(log_in)
+        case TicketLogIn():
+            return TicketSource(log_in)
+        case _:
+            mechanism = Mechanism(log_in.mechanism)
+            return Credentials(
+                mechanism=mechanism, username=log_in.username, password=log_in.password
+            )
+
+
+async def log_in(node: Node, credentials: AnyCredentials) -> None:
     """Log in on a connection. A thread computes SCRAM's proof, which takes milliseconds.
 
     Raises:
         ConnectionFailedError: the connection broke.
         RequestFailedError: the node rejects the mechanism or the credentials, or does not prove
-            that it knows them.
+            that it knows them. Or no token or ticket can be got.
     """
+    if isinstance(credentials, TokenSource):
+        await _log_in_with_token(node, credentials)
+        return
+    if isinstance(credentials, TicketSource):
+        await _log_in_with_ticket(node, credentials)
+        return
     await _choose_mechanism(node, credentials.mechanism)
     if credentials.mechanism is Mechanism.PLAIN:
         await _authenticate(node, f"\0{credentials.username}\0{credentials.password}".encode())
@@ -92,7 +125,35 @@ async def _log_in_with_scram(node: Node, credentials: Credentials) -> None:
     check_signature(proof, await _authenticate(node, proof.message))
 
 
-async def _choose_mechanism(node: Node, mechanism: Mechanism) -> None:
+async def _log_in_with_token(node: Node, source: TokenSource) -> None:
+    token = await source.get()
+    await _choose_mechanism(node, OAUTHBEARER)
+    try:
+        refusal = await _authenticate(node, write_first_message(token, source.settings))
+        if refusal:  # the server gives the reason, and expects another message before its error
+            await _authenticate(node, b"\x01")
+            error = ApiError(ErrorCode.SASL_AUTHENTICATION_FAILED, "the server refused the token")
+            raise RequestFailedError(error, Cause.CREDENTIALS)
+    except RequestFailedError:
+        source.discard(token)
+        raise
+
+
+async def _log_in_with_ticket(node: Node, source: TicketSource) -> None:
+    context = await source.new_context(node.address.host)
+    token = await context.answer(None)
+    await _choose_mechanism(node, GSSAPI)
+    try:
+        while not context.is_established:
+            token = await context.answer(await _authenticate(node, token))
+        offer = await _authenticate(node, token)
+        await _authenticate(node, await context.answer(offer))
+    except RequestFailedError:
+        source.discard()
+        raise
+
+
+async def _choose_mechanism(node: Node, mechanism: str) -> None:
     answer = await _shake_hands(node, mechanism)
     if answer.error_code:
         error = _refused_mechanism(mechanism, answer.error_code, [*answer.mechanisms])
@@ -132,7 +193,7 @@ def _refused_mechanism(mechanism: str, code: int, mechanisms: Sequence[str]) -> 
 
 
 async def open_node(
-    address: Address, credentials: Credentials | None, client_id: str, open_stream: OpenStream
+    address: Address, credentials: AnyCredentials | None, client_id: str, open_stream: OpenStream
 ) -> Node:
     """Connect to a node and log in.
 

@@ -36,11 +36,20 @@ SASL_PLAINTEXT to PLAINTEXT, or SASL_SSL to SSL.
 """,
     Cause.MECHANISM: """\
 in the file of --command-config, set sasl.mechanism to one of the enabled mechanisms. This command
-supports PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512.
+supports PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER and GSSAPI.
 """,
     Cause.CREDENTIALS: """\
-in the file of --command-config, check username and password in sasl.jaas.config. Also check that
-this user has a password for the mechanism in sasl.mechanism.
+in the file of --command-config, check the credentials in sasl.jaas.config. Also check that this
+user has credentials for the mechanism in sasl.mechanism.
+""",
+    Cause.ISSUER: """\
+in the file of --command-config, check sasl.oauthbearer.token.endpoint.url, the client id, its
+secret and the scope. The CA of the issuer is in the option ssl.truststore.location of
+sasl.jaas.config.
+""",
+    Cause.TICKET: """\
+in the file of --command-config, check keyTab and principal in sasl.jaas.config, and
+sasl.kerberos.service.name. Also check the KDC in /etc/krb5.conf.
 """,
     Cause.IMPOSTOR: """\
 check that --bootstrap-server names the right server. The password was not sent.

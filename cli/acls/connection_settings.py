@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,16 +24,25 @@ from authorizerd.cli.acls import errors
 from authorizerd.cli.acls.arguments import Arguments
 from authorizerd.cli.question_words import warn_of
 from authorizerd.config.errors import ConfigurationError, InvalidValueError
-from authorizerd.config.jaas import parse_log_in
+from authorizerd.config.kerberos import KERBEROS_LOGIN_MODULE
+from authorizerd.config.key import Key
 from authorizerd.config.keys import find_typo
+from authorizerd.config.log_in import new_log_in
+from authorizerd.config.oauth import InvalidLoginError
+from authorizerd.config.oauth_keys import LOGIN_KEYS
 from authorizerd.config.properties import parse_properties
 from authorizerd.config.providers import resolve_placeholders
 from authorizerd.config.tls import InvalidTlsError, TlsSettings, new_tls_settings
 from authorizerd.config.tls_keys import CLIENT_SSL_KEYS, REJECTED_SSL_KEYS
-from authorizerd.config.values import SASL_PROTOCOLS, TLS_PROTOCOLS, SecurityProtocol
+from authorizerd.config.values import (
+    CLIENT_MECHANISMS,
+    SASL_PROTOCOLS,
+    TLS_PROTOCOLS,
+    SecurityProtocol,
+)
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.client import ClientSettings
-from authorizerd.kafka_client.log_in import Credentials, Mechanism
+from authorizerd.kafka_client.log_in import AnyCredentials, new_credentials
 from authorizerd.tls.errors import StoreError
 
 _PROTOCOL: Final = "security.protocol"
@@ -46,7 +55,7 @@ _REQUEST_TIMEOUT: Final = "request.timeout.ms"
 _JAAS: Final = "sasl.jaas.config"  # its errors quote no part of the file
 _API_TIMEOUT: Final = "default.api.timeout.ms"
 _KEYS: Final = (
-    *(_PROTOCOL, _MECHANISM, _JAAS, *(key.name for key in _TLS_KEYS)),
+    *(_PROTOCOL, _MECHANISM, _JAAS, *(key.name for key in (*LOGIN_KEYS, *_TLS_KEYS))),
     *(_SERVERS, _CONTROLLERS, _REQUEST_TIMEOUT, _API_TIMEOUT, "client.id"),
 )
 
@@ -187,37 +196,40 @@ def read_security_protocol(properties: Mapping[str, str]) -> SecurityProtocol:
 
 def read_credentials(
     properties: Mapping[str, str], protocol: SecurityProtocol
-) -> Credentials | None:
+) -> AnyCredentials | None:
     if protocol not in SASL_PROTOCOLS:
         return None
     mechanism = _read_mechanism(properties)
-    if _JAAS not in properties:
-        raise errors.configuration_error(
-            f"{_JAAS} is missing: set it to a line with the user's name and password"
-        )
+    values = _parse_keys(properties, LOGIN_KEYS)
     try:
-        user = parse_log_in(properties[_JAAS], mechanism)
+        return new_credentials(new_log_in(properties.get(_JAAS), mechanism, values.get))
+    except InvalidLoginError as error:
+        raise errors.configuration_error(f"{error.key}: {error}") from None
     except InvalidValueError as error:
         raise errors.configuration_error(f"{_JAAS}: {error}") from None
-    return Credentials(mechanism=mechanism, username=user.username, password=user.password)
 
 
 def read_tls(properties: Mapping[str, str], protocol: SecurityProtocol) -> TlsSettings | None:
     if protocol not in TLS_PROTOCOLS:
         return None
-    values: dict[str, Any] = {}
-    for key in _TLS_KEYS:
-        text = properties.get(key.name, key.default)
-        if text is None:
-            continue
-        try:
-            values[key.name] = key.parse(text)
-        except InvalidValueError as error:
-            raise errors.invalid_value(key.name, text, str(error)) from None
+    values = _parse_keys(properties, _TLS_KEYS)
     try:
         return new_tls_settings(values, {key.name: key.name for key in _TLS_KEYS})
     except InvalidTlsError as error:
         raise errors.tls_configuration_error(f"{error.key}: {error}") from None
+
+
+def _parse_keys(properties: Mapping[str, str], keys: Iterable[Key]) -> dict[str, Any]:
+    """Return the value of each key that is set or has a default."""
+    values: dict[str, Any] = {}
+    for key in keys:
+        text = properties.get(key.name, key.default)
+        if text is not None:
+            try:
+                values[key.name] = key.parse(text)
+            except InvalidValueError as error:
+                raise errors.invalid_value(key.name, text, str(error)) from None
+    return values
 
 
 def open_context(settings: TlsSettings) -> ssl.SSLContext:
@@ -231,12 +243,14 @@ def open_context(settings: TlsSettings) -> ssl.SSLContext:
         raise errors.tls_configuration_error(str(error)) from None
 
 
-def _read_mechanism(properties: Mapping[str, str]) -> Mechanism:
+def _read_mechanism(properties: Mapping[str, str]) -> str:
     text = properties.get(_MECHANISM, _KAFKAS_DEFAULT)
-    try:
-        return Mechanism(text)
-    except ValueError:
-        reason = f"authorizerd acls supports only {', '.join(Mechanism)}"
-        if _MECHANISM not in properties:
-            reason += "; GSSAPI is Kafka's default"
-        raise errors.invalid_value(_MECHANISM, text, reason) from None
+    if text in CLIENT_MECHANISMS and (
+        _MECHANISM in properties or KERBEROS_LOGIN_MODULE in properties.get(_JAAS, "")
+    ):
+        return text
+    mechanisms = ", ".join(CLIENT_MECHANISMS)
+    reason = f"authorizerd acls supports only {mechanisms}"
+    if _MECHANISM not in properties:
+        reason = f"{_JAAS} has no keytab for Kafka's default: set one of {mechanisms}"
+    raise errors.invalid_value(_MECHANISM, text, reason)

@@ -39,7 +39,7 @@ from authorizerd.protocol.http.rights import Right
 
 _CHECK: Final = "access"
 _SECRET_KEYS: Final = (
-    *("sasl.jaas.config", "ssl.key.password", "ssl.keystore.key"),
+    *("sasl.jaas.config", ".client.secret", "ssl.key.password", "ssl.keystore.key"),
     *("ssl.keystore.password", "ssl.truststore.password"),
 )
 """A key whose name ends with one of these has a secret value."""

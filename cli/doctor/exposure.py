@@ -24,7 +24,7 @@ from authorizerd.cli.doctor.finding import Finding, error, ok, warning
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.endpoints import Endpoint, HttpEndpoint, StreamEndpoint, is_loopback
 from authorizerd.config.tls import ClientAuth
-from authorizerd.config.values import SecurityProtocol
+from authorizerd.config.values import OAUTHBEARER, PLAIN, SecurityProtocol
 from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.kafka.login.authentication import ANONYMOUS
 from authorizerd.daemon.net.binding import bind
@@ -85,7 +85,9 @@ def _judge_listener(configuration: Configuration, listener: Endpoint) -> Finding
             return warning(_CHECK, risk, "make it SASL_SSL, or listen on loopback")
         case SecurityProtocol.SASL_PLAINTEXT:
             mechanisms = configuration.sasl_listeners[name].mechanisms
-            risk = "passwords travel" if "PLAIN" in mechanisms else "requests and answers travel"
+            risk = "requests and answers travel"
+            if PLAIN in mechanisms or OAUTHBEARER in mechanisms:
+                risk = "passwords travel" if PLAIN in mechanisms else "tokens travel"
             return warning(_CHECK, f"{text}, and {risk} in the clear", "make it SASL_SSL")
         case SecurityProtocol.SSL:
             if configuration.listener_tls[name].client_auth is ClientAuth.REQUIRED:

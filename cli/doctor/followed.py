@@ -32,7 +32,7 @@ from authorizerd.config.follow.settings import (
     SourceKind,
     Writes,
 )
-from authorizerd.config.values import PLAIN
+from authorizerd.config.values import OAUTHBEARER, PLAIN
 from authorizerd.daemon.sources import remedies
 from authorizerd.daemon.sources.nodes import NodeOpener
 from authorizerd.kafka_client import errors
@@ -172,6 +172,7 @@ _NEEDED: Final = {
     SourceKind.QUORUM: Operation.CLUSTER_ACTION,
     SourceKind.BROKERS: Operation.DESCRIBE,
 }
+_SENT: Final = {PLAIN: "the password", OAUTHBEARER: "the token"}
 _REACH: Final = "check the address, that the node runs, and that no firewall is in between"
 
 
@@ -214,8 +215,10 @@ def examine_settings(configuration: Configuration, follow: FollowSettings) -> It
         for server in follow.servers
         if not is_loopback(HttpEndpoint(host=server.host, port=0))
     ]
-    if log_in is not None and log_in.mechanism == PLAIN and follow.tls is None and remote:
-        text = "the password for authentication is sent unencrypted (SASL_PLAINTEXT with PLAIN)"
+    sent = None if log_in is None else _SENT.get(log_in.mechanism)
+    if log_in is not None and sent is not None and follow.tls is None and remote:
+        way = f"SASL_PLAINTEXT with {log_in.mechanism}"
+        text = f"{sent} for authentication is sent unencrypted ({way})"
         yield warning(_CHECK, text, "use a listener with SASL_SSL, or SCRAM")
 
 

@@ -31,6 +31,11 @@ def examine_surroundings(config: Path, configuration: Configuration) -> Iterator
         from authorizerd.cli.doctor.certificates import examine_certificates
 
         yield from examine_certificates(configuration, is_running=is_running)
+    if any(sasl.tokens is not None for sasl in configuration.sasl_listeners.values()):
+        # Imported here for the same reason: it reads the issuer's keys over TLS.
+        from authorizerd.cli.doctor.issuers import examine_issuers
+
+        yield from examine_issuers(configuration)
     yield from examine_ports(configuration, is_running=is_running)
     yield from system.examine_limits(configuration)
     yield from system.examine_disk(log_dir, is_copy=configuration.follow is not None)

@@ -8,24 +8,29 @@ JaasContext.loadServerContext (for controllers) and loadClientContext (for broke
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
+from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.follow.settings import (
     CONTROLLER_MECHANISM,
     CONTROLLER_NAMES,
     JAAS,
     SOURCE_PREFIX,
     SOURCE_SSL_KEYS,
-    LogIn,
+    AnyLogIn,
 )
-from authorizerd.config.jaas import parse_log_in
-from authorizerd.config.key_values import KeyValues
+from authorizerd.config.kerberos import KERBEROS_LOGIN_MODULE
+from authorizerd.config.key_values import KeyValues, refuse_property
 from authorizerd.config.keys import listener_prefix
+from authorizerd.config.log_in import new_log_in
+from authorizerd.config.oauth import InvalidLoginError, ReadKey
+from authorizerd.config.oauth_keys import LOGIN_KEYS
 from authorizerd.config.tls import TlsSettings
 from authorizerd.config.tls_rules import combine_ssl_values, read_ssl_values
 from authorizerd.config.values import (
-    SASL_MECHANISMS,
+    CLIENT_MECHANISMS,
+    GSSAPI,
     SASL_PROTOCOLS,
     TLS_PROTOCOLS,
     SecurityProtocol,
@@ -38,7 +43,7 @@ _MECHANISM: Final = f"{SOURCE_PREFIX}sasl.mechanism"
 _JAAS: Final = f"{SOURCE_PREFIX}{JAAS}"
 _SSL_NAMES: Final = {key.name: SOURCE_PREFIX + key.name for key in SOURCE_SSL_KEYS}
 
-Access = tuple[LogIn | None, TlsSettings | None]
+Access = tuple[AnyLogIn | None, TlsSettings | None]
 
 
 def read_controller_access(
@@ -58,8 +63,16 @@ def read_controller_access(
             raise keys.refusal(CONTROLLER_NAMES, reason) from None
     log_in = tls = None
     if protocol in SASL_PROTOCOLS:
-        mechanism = _read_mechanism(keys, CONTROLLER_MECHANISM)
-        log_in = _read_log_in(keys, controller_jaas_keys(listener_name, mechanism), mechanism)
+        mechanism = _read_mechanism(
+            keys, CONTROLLER_MECHANISM, controller_jaas_keys(listener_name, GSSAPI)
+        )
+        log_in = _read_log_in(
+            keys,
+            controller_jaas_keys(listener_name, mechanism),
+            mechanism,
+            lambda key: keys.read_nearest(listener_name, mechanism, key),
+            lambda key: keys.name_nearest(listener_name, mechanism, key),
+        )
     if protocol in TLS_PROTOCOLS:
         prefix = listener_prefix(listener_name)
         tls = combine_ssl_values(keys, *read_ssl_values(keys, prefix, SOURCE_SSL_KEYS))
@@ -75,10 +88,17 @@ def read_broker_access(keys: KeyValues) -> Access:
     protocol: SecurityProtocol = keys.values[_PROTOCOL]
     log_in = tls = None
     if protocol in SASL_PROTOCOLS:
-        mechanism = _read_mechanism(keys, _MECHANISM)
-        log_in = _read_log_in(keys, (_JAAS,), mechanism)
+        mechanism = _read_mechanism(keys, _MECHANISM, (_JAAS,))
+        log_in = _read_log_in(
+            keys,
+            (_JAAS,),
+            mechanism,
+            lambda key: keys.values[SOURCE_PREFIX + key],
+            lambda key: SOURCE_PREFIX + key,
+        )
     else:
-        _refuse_unused(keys, (_MECHANISM, _JAAS), "SASL_SSL or SASL_PLAINTEXT")
+        names = (_MECHANISM, _JAAS, *(SOURCE_PREFIX + key.name for key in LOGIN_KEYS))
+        _refuse_unused(keys, names, "SASL_SSL or SASL_PLAINTEXT")
     if protocol in TLS_PROTOCOLS:
         values = {key: keys.values[name] for key, name in _SSL_NAMES.items()}
         tls = combine_ssl_values(keys, values, _SSL_NAMES)
@@ -100,24 +120,42 @@ def list_controller_tls_keys(values: Mapping[str, str]) -> set[str]:
     return {before + key.name for key in SOURCE_SSL_KEYS for before in ("", prefix)}
 
 
-def _read_mechanism(keys: KeyValues, key: str) -> str:
+def _read_mechanism(keys: KeyValues, key: str, kerberos: tuple[str, ...]) -> str:
+    """Return the mechanism; ``kerberos`` are the keys that may have a JAAS line for Kerberos."""
     mechanism: str = keys.values[key]
-    if mechanism in SASL_MECHANISMS:
+    lines = [keys.properties[name].value for name in kerberos if name in keys.properties]
+    if key not in keys.properties and KERBEROS_LOGIN_MODULE not in "".join(lines[:1]):
+        reason = f"required, because Kafka's default is {mechanism} and no keytab is configured"
+        raise keys.refusal(key, f"{reason}: set one of {', '.join(CLIENT_MECHANISMS)}")
+    if mechanism in CLIENT_MECHANISMS:
         return mechanism
-    reason = f"{mechanism} is not supported"
-    if key not in keys.properties:
-        reason = f"required, because {reason}, which is Kafka's default"
-    raise keys.refusal(key, f"{reason}: set one of {', '.join(SASL_MECHANISMS)}")
+    reason = f"{mechanism} is not supported: set one of {', '.join(CLIENT_MECHANISMS)}"
+    raise keys.refusal(key, reason)
 
 
-def _read_log_in(keys: KeyValues, names: tuple[str, ...], mechanism: str) -> LogIn:
+def _read_log_in(
+    keys: KeyValues,
+    names: tuple[str, ...],
+    mechanism: str,
+    read: ReadKey,
+    name_of: Callable[[str], str],
+) -> AnyLogIn:
+    """Return how the daemon logs in.
+
+    Args:
+        names: the keys that may have the JAAS line; the first key that is set counts.
+        read: returns the value of another key by Kafka's name; ``name_of`` returns its own name.
+    """
     name = next((key for key in names if key in keys.properties), None)
-    if name is None:
-        reason = "required for authentication: set it to a JAAS line with username and password"
-        raise keys.refusal(names[0], reason)
-    log_in = keys.read(name, lambda text: parse_log_in(text, mechanism))
-    assert log_in is not None, "the key is set"
-    return log_in
+    jaas = None if name is None else keys.properties[name]
+    try:
+        return new_log_in(None if jaas is None else trim(jaas.value), mechanism, read)
+    except InvalidLoginError as error:
+        key = name_of(error.key) if error.key != JAAS else name or names[0]
+        raise keys.refusal(key, str(error)) from None
+    except InvalidValueError as error:
+        assert jaas is not None, "only the JAAS line can be malformed"
+        raise refuse_property(jaas, str(error)) from None
 
 
 def _refuse_unused(keys: KeyValues, names: tuple[str, ...], expected: str) -> None:

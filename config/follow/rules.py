@@ -43,7 +43,7 @@ from authorizerd.config.key import Key
 from authorizerd.config.key_values import KeyValues
 from authorizerd.config.keys import listener_prefix
 from authorizerd.config.sasl import SaslSettings
-from authorizerd.config.values import PLAIN, SecurityProtocol, trim
+from authorizerd.config.values import SCRAM_MECHANISMS, SecurityProtocol, trim
 
 FOLLOWER_ID: Final = 1_000_000
 """The default id of a daemon that follows a cluster: larger than that of any node."""
@@ -174,12 +174,12 @@ def check_log_ins(
     if source is not SourceKind.BROKERS:
         return
     for name, sasl in sasl_listeners.items():
-        scram = [mechanism for mechanism in sasl.mechanisms if mechanism != PLAIN]
+        scram = [mechanism for mechanism in sasl.mechanisms if mechanism in SCRAM_MECHANISMS]
         if scram:
             own = f"{listener_prefix(name)}sasl.enabled.mechanisms"
             reason = (
                 f"{name} enables {scram[0]}, but only ACLs follow from authorizerd.source=brokers,"
-                " no SCRAM credentials: enable PLAIN alone, or use TLS client certificates"
+                " no SCRAM credentials: enable PLAIN or OAUTHBEARER, or use TLS client certificates"
             )
             keys.refuse(own if own in keys.properties else "sasl.enabled.mechanisms", reason)
 

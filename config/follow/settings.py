@@ -15,7 +15,10 @@ from functools import partial
 from typing import ClassVar, Final
 
 from authorizerd.config.errors import InvalidValueError
+from authorizerd.config.kerberos import TicketLogIn
 from authorizerd.config.key import OWN_PREFIX, Key, list_keys, select_settings, setting
+from authorizerd.config.oauth import TokenLogIn
+from authorizerd.config.oauth_keys import LOGIN_KEYS
 from authorizerd.config.tls import TlsSettings
 from authorizerd.config.tls_keys import CLIENT_SSL_KEYS, ENDPOINT_IDENTIFICATION, secret_text
 from authorizerd.config.values import (
@@ -99,11 +102,15 @@ class Server:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogIn:
-    """The user that the daemon logs in as: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512."""
+    """A user with a password: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512."""
 
     mechanism: str
     username: str
     password: str = field(repr=False)
+
+
+AnyLogIn = LogIn | TokenLogIn | TicketLogIn
+"""How the daemon, or a command, logs in to a cluster."""
 
 
 def servers(text: str) -> tuple[Server, ...]:
@@ -171,12 +178,12 @@ class _QuorumKeys:
     """Maximum time in milliseconds that the daemon waits for a controller's answer, when it passes
     on changes of ACLs (authorizerd.writes)."""
     sasl_mechanism_controller_protocol = Key(str, KAFKAS_DEFAULT_MECHANISM)
-    """SASL mechanism with which the daemon logs in to controllers: PLAIN, SCRAM-SHA-256 or
-    SCRAM-SHA-512. Required if their listener uses SASL, since Kafka's default is not supported. The
-    user is in listener.name.NAME.MECHANISM.sasl.jaas.config (both in lower case; NAME is that of
+    """SASL mechanism with which the daemon logs in to controllers: PLAIN, SCRAM-SHA-256,
+    SCRAM-SHA-512, OAUTHBEARER or GSSAPI (docs/own-user.md). The user is in
+    listener.name.NAME.MECHANISM.sasl.jaas.config (both in lower case; NAME is that of
     controller.listener.names)."""
     sasl_jaas_config = Key(secret_text)
-    """A JAAS line in Kafka's format with the username and password with which the daemon logs in to
+    """A JAAS line in Kafka's format with the credentials with which the daemon logs in to
     controllers. It is used if neither listener.name.NAME.MECHANISM.sasl.jaas.config nor
     listener.name.NAME.sasl.jaas.config is set."""
 
@@ -190,10 +197,10 @@ class BrokersSettings:
     security_protocol: ClassVar = Key(parse_security_protocol, "PLAINTEXT")
     """Security protocol of the brokers' listener: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
     sasl_mechanism: ClassVar = Key(str, KAFKAS_DEFAULT_MECHANISM)
-    """SASL mechanism with which the daemon logs in to brokers: PLAIN, SCRAM-SHA-256 or
-    SCRAM-SHA-512. Required if their listener uses SASL, since Kafka's default is not supported."""
+    """SASL mechanism with which the daemon logs in to brokers: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512,
+    OAUTHBEARER or GSSAPI (docs/own-user.md)."""
     sasl_jaas_config: ClassVar = Key(secret_text)
-    """A JAAS line in Kafka's format with the username and password with which the daemon logs in to
+    """A JAAS line in Kafka's format with the credentials with which the daemon logs in to
     brokers."""
     client_id: str = setting(str, "authorizerd")
     """Name of the daemon in the brokers' logs and quotas."""
@@ -268,13 +275,13 @@ class FollowSettings(ContactSettings, BrokersSettings, WriteSettings, GrantSetti
 
     kind: SourceKind
     servers: tuple[Server, ...]
-    log_in: LogIn | None = None
+    log_in: AnyLogIn | None = None
     tls: TlsSettings | None = None
     write_timeout_ms: int = 30_000
 
     @property
     def username(self) -> str | None:
-        """The name to log in with, None without authentication."""
+        """The name to log in with; None without authentication, or if a token has it."""
         return None if self.log_in is None else self.log_in.username
 
 
@@ -287,7 +294,7 @@ FOLLOW_SETTINGS: Final = select_settings(
 )
 """The key of each field that has one."""
 
-QUORUM_KEYS: Final = (*list_keys(_QuorumKeys).values(), ENDPOINT_IDENTIFICATION)
+QUORUM_KEYS: Final = (*list_keys(_QuorumKeys).values(), *LOGIN_KEYS, ENDPOINT_IDENTIFICATION)
 
 _SERVER_ONLY: Final = ("ssl.client.auth", "ssl.principal.mapping.rules", "ssl.allow.")
 SOURCE_SSL_KEYS: Final = tuple(
@@ -303,7 +310,7 @@ BROKERS_KEYS: Final = (
             name=SOURCE_PREFIX + key.name,
             describe=partial(_AS_CLIENTS.format, key.name),
         )
-        for key in SOURCE_SSL_KEYS
+        for key in (*LOGIN_KEYS, *SOURCE_SSL_KEYS)
     ),
 )
 """The keys that only ``authorizerd.source=brokers`` reads."""

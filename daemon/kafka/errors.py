@@ -6,7 +6,15 @@ from authorizerd.daemon.errors import ClosingError
 
 
 class AuthenticationError(Exception):
-    """Authentication failed; the text may be sent to the client."""
+    """Authentication failed; the text may be sent to the client.
+
+    Args:
+        detail: more of the reason, for the log alone.
+    """
+
+    def __init__(self, text: str, detail: str = "") -> None:
+        super().__init__(text)
+        self.detail = detail
 
 
 class InvalidCredentialsError(AuthenticationError):

@@ -3,13 +3,15 @@
 **Invariant:** the requests of one connection are answered in order, one at a time, so each request
 is judged after the earlier ones have taken effect. A misbehaving peer ends only its own connection.
 
-Source: Kafka 4.3 SocketServer, SaslServerAuthenticator; KIP-43, KIP-152, KIP-368 (SASL), KIP-511.
+Source: Kafka 4.3 SocketServer, SaslServerAuthenticator; KIP-43, KIP-152, KIP-255, KIP-368 (SASL),
+KIP-511.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -24,9 +26,12 @@ from authorizerd.daemon.errors import ClosingError
 from authorizerd.daemon.kafka.api_versions import ApiVersionsHandler, is_valid
 from authorizerd.daemon.kafka.codec import read_body, refuse_all, write_body
 from authorizerd.daemon.kafka.dispatch import Session
-from authorizerd.daemon.kafka.errors import SessionExpiredError
+from authorizerd.daemon.kafka.errors import InvalidCredentialsError, SessionExpiredError
 from authorizerd.daemon.kafka.login.authentication import SaslExchange
 from authorizerd.daemon.kafka.login.login_credentials import LoginCredentials
+from authorizerd.daemon.kafka.login.sasl_oauth import read_first
+from authorizerd.daemon.kafka.login.token_check import TokenCheck
+from authorizerd.daemon.net.accepting import Stream
 from authorizerd.daemon.net.connection import LOGIN_BYTES_MAX, Connection, Phase
 from authorizerd.daemon.net.connection_limits import UNLIMITED, ConnectionLimits
 from authorizerd.daemon.net.connection_server import ConnectionServer
@@ -103,6 +108,7 @@ class KafkaListener(ConnectionServer):
             ANONYMOUS, or the principal of its certificate.
         failed_login_delay_ms: the delay of the answer to failed authentication.
         is_super_user: returns True if a principal may use a reserved slot once authenticated.
+        tokens: checks the tokens of OAUTHBEARER; None if ``sasl`` does not offer it.
         rates: limits of how fast connections are accepted; None: no limit.
         is_controller: True if it serves the APIs of Kafka's controllers instead of the brokers'.
         clock: measures sessions (`connections.max.reauth.ms`).
@@ -121,6 +127,7 @@ class KafkaListener(ConnectionServer):
         request_bytes_max: int,
         memory_bytes_max: int,
         is_super_user: Callable[[str], bool],
+        tokens: TokenCheck | None = None,
         rates: ListenerRates | None = None,
         is_controller: bool = False,
         tls: TlsServer | None = None,
@@ -142,12 +149,25 @@ class KafkaListener(ConnectionServer):
             has_tls=tls is not None, has_log_in=sasl is not None
         )
         self.credentials: Final = credentials
+        self.tokens: Final = tokens
         self.failed_login_delay_s: Final = failed_login_delay_ms / 1000
         self.request_bytes_max: Final = request_bytes_max
         self.is_super_user: Final = is_super_user
         self._listing = trio.CapacityLimiter(ANSWERS_AT_ONCE_MAX)
         self._rates = rates
         self.clock: Final = clock
+
+    async def serve(
+        self,
+        listeners: Sequence[trio.abc.Listener[Stream]],
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        async with trio.open_nursery() as nursery:
+            if self.tokens is not None and self.tokens.keys is not None:
+                nursery.start_soon(self.tokens.keys.run)
+            await super().serve(listeners, task_status=task_status)
+            nursery.cancel_scope.cancel()
 
     def reserve_accept(self) -> float:
         delay_s = 0.0 if self._rates is None else self._rates.reserve(trio.current_time())
@@ -195,7 +215,9 @@ class _Conversation:
         self._listener = listener
         self._connection = connection
         self._host = connection.address or ""
-        self._sasl = SaslExchange(listener.sasl, listener.credentials, connection.principal)
+        self._sasl = SaslExchange(
+            listener.sasl, listener.credentials, connection.principal, listener.tokens
+        )
         self._requests = KafkaServerConnection(
             LOGIN_BYTES_MAX if listener.sasl is not None else listener.request_bytes_max
         )
@@ -304,6 +326,8 @@ class _Conversation:
             self._connection.enter(Phase.SENDING)  # so that a new connection may replace it
             await credentials.wait_until_loaded()
             self._connection.phase = Phase.ANSWERING
+        if sasl.uses_token and self._listener.tokens is not None:
+            await self._prepare(self._listener.tokens, token)
         is_login, is_reauthentication = sasl.expects_token, sasl.is_reauthentication
         result = sasl.authenticate(token, self._listener.clock())
         if is_login and sasl.mechanism is not None and not sasl.expects_token:
@@ -312,6 +336,15 @@ class _Conversation:
             counts[sasl.mechanism, not sasl.has_failed] += 1
         await self._on_login()
         return result
+
+    async def _prepare(self, tokens: TokenCheck, message: bytes) -> None:
+        """Wait until the issuer's key for a token is known, if it may become known."""
+        with suppress(InvalidCredentialsError):
+            token = read_first(message)[1]
+            if not tokens.knows_key(token):
+                self._connection.enter(Phase.SENDING)  # so that a new connection may replace it
+                await tokens.wait_for_key(token)
+                self._connection.phase = Phase.ANSWERING
 
     async def _on_login(self) -> None:
         """Delay the answer to failed authentication; after a successful one, accept larger

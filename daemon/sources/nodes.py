@@ -13,7 +13,7 @@ import os
 import ssl
 from typing import Final
 
-from authorizerd.config.follow.settings import FollowSettings, LogIn
+from authorizerd.config.follow.settings import FollowSettings
 from authorizerd.config.tls import TlsSettings
 from authorizerd.daemon.process.threads import run_in_thread
 from authorizerd.daemon.sources.remedies import remedy
@@ -25,7 +25,7 @@ from authorizerd.kafka_client.errors import (
     UnservedError,
     UnusableNodeError,
 )
-from authorizerd.kafka_client.log_in import Credentials, Mechanism, open_node, requires_log_in
+from authorizerd.kafka_client.log_in import new_credentials, open_node, requires_log_in
 from authorizerd.kafka_client.mismatch import find_mismatch, log_in_required
 from authorizerd.kafka_client.tls_stream import TlsOpener
 from authorizerd.kafka_client.transport import OpenStream, open_tcp
@@ -50,7 +50,7 @@ class NodeOpener:
         self._client_id: Final = settings.client_id
         self._open_tcp: Final = open_tcp
         self._contexts: Final = None if settings.tls is None else _Contexts(settings.tls)
-        self._credentials: Final = _credentials(settings.log_in)
+        self._credentials: Final = new_credentials(settings.log_in)
 
     async def open(self, host: str, port: int) -> Node:
         """Connect to a node, and log in. If cancelled, the connection is closed.
@@ -119,13 +119,6 @@ class NodeOpener:
             text = f"{place}{error}"
         advice = remedy(self._kind, error.cause)
         return UnusableNodeError(f"{text}; {advice}" if advice else text, error.cause)
-
-
-def _credentials(log_in: LogIn | None) -> Credentials | None:
-    if log_in is None:
-        return None
-    mechanism = Mechanism(log_in.mechanism)
-    return Credentials(mechanism=mechanism, username=log_in.username, password=log_in.password)
 
 
 class _Contexts:

@@ -17,6 +17,7 @@ _KEYS: Final[Mapping[SourceKind, Mapping[str, str]]] = {
         "protocol": "listener.security.protocol.map, for the first of controller.listener.names,",
         "mechanism": "sasl.mechanism.controller.protocol",
         "jaas": "listener.name.NAME.MECHANISM.sasl.jaas.config (or sasl.jaas.config)",
+        "keys": "",
         "ssl": "listener.name.NAME.ssl",
     },
     SourceKind.BROKERS: {
@@ -24,6 +25,7 @@ _KEYS: Final[Mapping[SourceKind, Mapping[str, str]]] = {
         "protocol": "authorizerd.source.security.protocol",
         "mechanism": "authorizerd.source.sasl.mechanism",
         "jaas": "authorizerd.source.sasl.jaas.config",
+        "keys": "authorizerd.source.",
         "ssl": "authorizerd.source.ssl",
     },
 }
@@ -35,7 +37,14 @@ _REMEDIES: Final[Mapping[Cause, str]] = {
         " listener in {servers}"
     ),
     Cause.MECHANISM: "set {mechanism} to one of the enabled mechanisms",
-    Cause.CREDENTIALS: "check username and password in {jaas}, and {mechanism}",
+    Cause.CREDENTIALS: "check the credentials in {jaas}, and {mechanism}",
+    Cause.ISSUER: (
+        "check {keys}sasl.oauthbearer.token.endpoint.url, the client id, its secret and the scope"
+    ),
+    Cause.TICKET: (
+        "check keyTab and principal in {jaas}, {keys}sasl.kerberos.service.name, and the KDC in"
+        " /etc/krb5.conf"
+    ),
     Cause.IMPOSTOR: "check {servers}: the node may be an impostor; the password was not sent",
     Cause.TLS_REQUIRED: "change {protocol} to that protocol, and set {ssl}.truststore.location",
     Cause.TLS_UNEXPECTED: "change {protocol} to the protocol that the listener expects",

@@ -128,7 +128,7 @@ def test_key_outside_the_table_is_read_by_a_given_parser() -> None:
     assert keys.read("a", sasl_mechanisms) == ("PLAIN",)
     assert keys.read("absent", sasl_mechanisms) is None
     with pytest.raises(
-        ConfigurationError, match=r"^server\.properties:3: b: this version does not support GSSAPI"
+        ConfigurationError, match=r"^server\.properties:3: b: listeners do not support GSSAPI"
     ):
         keys.read("b", sasl_mechanisms)
 
@@ -161,6 +161,11 @@ def test_every_limit_on_connections_has_a_row() -> None:
         "authorizerd.http.drain.timeout.ms",
         *("controller.quorum.request.timeout.ms", "controller.socket.timeout.ms"),
         "authorizerd.source.request.timeout.ms",
+        *(
+            f"{prefix}sasl.login.{name}.timeout.ms"
+            for prefix in ("", "authorizerd.source.")
+            for name in ("connect", "read")
+        ),
     }
     keys = {name for name in KEYS_BY_NAME if any(word in name for word in words)} - others
     assert keys <= LIMITS.keys()

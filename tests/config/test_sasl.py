@@ -17,6 +17,9 @@ from authorizerd.config.jaas import (
     parse_plain_users,
     quote_option,
 )
+from authorizerd.config.oauth import OAUTH_LOGIN_MODULE, TokenRules
+from authorizerd.config.oauth_keys import UNSECURED
+from authorizerd.config.oauth_url import parse_document_url
 from authorizerd.config.sasl import SaslSettings
 from tests.config.properties_file import BASE, configure, refuse
 
@@ -24,6 +27,9 @@ LISTENER = "listeners=SASL_PLAINTEXT://127.0.0.1:1"
 PREFIX = "listener.name.sasl_plaintext."
 USERS = f"{PREFIX}plain.sasl.jaas.config={PLAIN_LOGIN_MODULE} required user_a=b;"
 SCRAM = "sasl.enabled.mechanisms=SCRAM-SHA-512,SCRAM-SHA-256"
+OAUTH = "sasl.enabled.mechanisms=OAUTHBEARER"
+JWKS = "sasl.oauthbearer.jwks.endpoint.url=https://issuer.test:8443/keys?tenant=1"
+UNSECURED_TOKENS = f"sasl.server.callback.handler.class={UNSECURED}"
 SCRAM_LOGIN = f'{SCRAM_LOGIN_MODULE} required username="b" password="hidden";'
 
 
@@ -73,10 +79,20 @@ def test_narrowest_session_length_counts(lines: list[str], session_ms: tuple[int
 @pytest.mark.parametrize(("lines", "said"), [
     ([], f": {PREFIX}plain.sasl.jaas.config: required because SASL_PLAINTEXT enables PLAIN"),
     (["sasl.enabled.mechanisms=GSSAPI"],
-     ":4: sasl.enabled.mechanisms: this version does not support GSSAPI: use one or more of"
+     ":4: sasl.enabled.mechanisms: listeners do not support GSSAPI: use one or more of"
      " PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"),
-    ([f"{PREFIX}sasl.enabled.mechanisms=PLAIN,OAUTHBEARER"],
-     f":4: {PREFIX}sasl.enabled.mechanisms: this version does not support OAUTHBEARER"),
+    ([OAUTH], ": sasl.oauthbearer.jwks.endpoint.url: SASL_PLAINTEXT: required for OAUTHBEARER"),
+    ([OAUTH, "sasl.oauthbearer.jwks.endpoint.url=http://issuer.test/keys"],
+     ":5: sasl.oauthbearer.jwks.endpoint.url: expected https, since anyone on the network"),
+    ([OAUTH, JWKS, f"{PREFIX}oauthbearer.sasl.jaas.config={SCRAM_LOGIN}"],
+     f":6: {PREFIX}oauthbearer.sasl.jaas.config: expected the login module {OAUTH_LOGIN_MODULE}"),
+    ([OAUTH, JWKS, f"{PREFIX}oauthbearer.sasl.jaas.config={OAUTH_LOGIN_MODULE} required"
+      ' ssl.truststore.password="hidden" ssl.truststore.certificates="hidden";'],
+     f":6: {PREFIX}oauthbearer.sasl.jaas.config: SASL_PLAINTEXT: ssl.truststore.password: PEM has"),
+    ([OAUTH, JWKS, f"{PREFIX}{UNSECURED_TOKENS}"],
+     ":5: sasl.oauthbearer.jwks.endpoint.url: SASL_PLAINTEXT: sasl.server.callback.handler.class"),
+    ([OAUTH, "sasl.server.callback.handler.class=com.example.Handler"],
+     ":5: sasl.server.callback.handler.class: invalid class 'com.example.Handler'"),
     (["sasl.enabled.mechanisms=SCRAM-SHA-1"],
      ":4: sasl.enabled.mechanisms: invalid SASL mechanism 'SCRAM-SHA-1': expected one of"),
     ([SCRAM, f"{PREFIX}scram-sha-512.sasl.jaas.config={PLAIN_LOGIN_MODULE} required a=b;"],
@@ -95,6 +111,60 @@ def test_invalid_log_ins_are_rejected(lines: list[str], said: str) -> None:
     text = refuse("\n".join((f"{BASE}{LISTENER}", *lines, "")))
     assert said in text
     assert "hidden" not in text
+
+
+def test_keys_of_the_mechanism_replace_those_of_the_listener_and_general_ones() -> None:
+    """As in Kafka. The listener's JAAS line has the CA of the issuer."""
+    configuration = configure(
+        LISTENER, OAUTH, JWKS, "sasl.oauthbearer.expected.audience=general",
+        f"{PREFIX}sasl.oauthbearer.expected.audience=kafka, acls",
+        f"{PREFIX}sasl.oauthbearer.expected.issuer=https://other.test",
+        f"{PREFIX}oauthbearer.sasl.oauthbearer.expected.issuer=https://issuer.test",
+        f"{PREFIX}oauthbearer.sasl.jaas.config={OAUTH_LOGIN_MODULE} required"
+        " ssl.truststore.location=ca.pem;",
+    )  # fmt: skip
+    rules = configuration.sasl_listeners["SASL_PLAINTEXT"].tokens
+    assert rules is not None
+    assert (rules.audiences, rules.issuer) == (("kafka", "acls"), "https://issuer.test")
+    assert rules.keys_url is not None
+    assert (rules.keys_url.host, rules.keys_url.port) == ("issuer.test", 8443)
+    assert (rules.keys_url.target, rules.keys_url.is_tls) == ("/keys?tenant=1", True)
+    assert rules.keys_url.text == "https://issuer.test:8443/keys"  # a query may have a secret
+    assert rules.keys_tls is not None
+    assert rules.keys_tls.truststore is not None
+    assert rules.keys_tls.truststore.location == "ca.pem"
+    assert (rules.skew_s, rules.refresh_ms, rules.user_claim) == (30, 3_600_000, "sub")
+    assert configuration.ignored_keys == ()
+
+
+def test_unsecured_tokens_need_a_key_and_a_loopback_address() -> None:
+    assert settings(OAUTH, UNSECURED_TOKENS).tokens == TokenRules(keys_url=None)
+    everywhere = f"{BASE}listeners=SASL_SSL://192.0.2.1:1\n{OAUTH}\n{UNSECURED_TOKENS}\n"
+    expected = ":5: sasl.server.callback.handler.class: SASL_SSL: unsecured tokens let everyone"
+    assert expected in refuse(everywhere)
+
+
+@pytest.mark.parametrize(("text", "path"), [
+    ("file:///etc/keys.json", "/etc/keys.json"), ("file:/a%20b", "/a b"),
+    ("FILE://localhost/k", "/k"),
+    ("http://127.0.0.1:8080/keys", None), ("http://[::1]/keys", None),
+    ("https://[2001:db8::1]", None),
+])  # fmt: skip
+def test_documents_come_from_files_over_tls_or_from_this_machine(
+    text: str, path: str | None
+) -> None:
+    assert parse_document_url(text).path == path
+
+
+@pytest.mark.parametrize("text", [
+    "", "keys", "ftp://h/k", "https://", "https://user:hidden@h/k", "https://h:0/k", "https://h:x/k",
+    "https://h/k#part", "https://h/a b", "https://h/\x7f", "https://h/\xe4", "file://other/k",
+    "file:",
+    "http://h/k", "http://10.0.0.1/k", "https://[::1/k",
+])  # fmt: skip
+def test_other_places_of_documents_are_rejected(text: str) -> None:
+    with pytest.raises(InvalidValueError):
+        parse_document_url(text)
 
 
 def test_delay_of_failed_log_ins_is_kafkas() -> None:

@@ -22,6 +22,7 @@ from authorizerd.daemon.kafka.cluster import Cluster, Node
 from authorizerd.daemon.kafka.dispatch import Session
 from authorizerd.daemon.kafka.listener import Handlers, KafkaListener
 from authorizerd.daemon.kafka.login.login_credentials import LoginCredentials
+from authorizerd.daemon.kafka.login.token_check import TokenCheck
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
 from authorizerd.image.cluster import ClusterImage
 from authorizerd.protocol.framing import frame
@@ -213,6 +214,7 @@ async def start(
     users: PlainUsers | None = None,
     sasl: SaslSettings | None = None,
     credentials: LoginCredentials | None = None,
+    tokens: TokenCheck | None = None,
     failed_login_delay_ms: int = 100,
     memory_bytes_max: int = 2 * REQUEST_BYTES_MAX,
     max_connections: int = 10,
@@ -228,6 +230,7 @@ async def start(
         versions=versions or versions_of(),
         sasl=sasl_settings(users=users) if users is not None else sasl,
         credentials=credentials or LoadedCredentials(),
+        tokens=tokens,
         failed_login_delay_ms=failed_login_delay_ms,
         request_bytes_max=REQUEST_BYTES_MAX,
         memory_bytes_max=memory_bytes_max,

@@ -13,6 +13,7 @@ from tests.mutants.mutant import Mutant
 from tests.mutants.process_mutants import PROCESS_MUTANTS
 from tests.mutants.setting_mutants import SETTING_MUTANTS
 from tests.mutants.state_mutants import STATE_MUTANTS
+from tests.mutants.token_mutants import TOKEN_MUTANTS
 from tests.mutants.tool_mutants import TOOL_MUTANTS
 
 CATALOGUE: Final[Mapping[str, Mapping[str, Mutant]]] = {
@@ -22,6 +23,7 @@ CATALOGUE: Final[Mapping[str, Mapping[str, Mutant]]] = {
     "Process": PROCESS_MUTANTS,
     "Who may ask": CALLER_MUTANTS,
     "Kafka listeners": KAFKA_MUTANTS,
+    "Tokens of OAUTHBEARER": TOKEN_MUTANTS,
     "Connections and TLS": CONNECTION_MUTANTS,
     "Following a cluster": FOLLOWER_MUTANTS,
     "Settings": SETTING_MUTANTS,

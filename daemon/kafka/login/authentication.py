@@ -5,7 +5,7 @@ authentication ends the connection. So does a request out of turn, usually witho
 connection never changes its principal or its mechanism: a client can only log in again as the same
 user (KIP-368), and only if sessions are limited.
 
-Source: KIP-43, KIP-152, KIP-368; Kafka 4.3 SaslServerAuthenticator, KafkaChannel.
+Source: KIP-43, KIP-152, KIP-255, KIP-368; Kafka 4.3 SaslServerAuthenticator, KafkaChannel.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Final
 
 from authorizerd.actors.authorizer import Authentication
 from authorizerd.config.sasl import SaslSettings
-from authorizerd.config.values import PLAIN
+from authorizerd.config.values import OAUTHBEARER, PLAIN
 from authorizerd.daemon.kafka.errors import (
     AuthenticationError,
     InvalidCredentialsError,
@@ -26,8 +26,10 @@ from authorizerd.daemon.kafka.errors import (
     SessionExpiredError,
 )
 from authorizerd.daemon.kafka.login.login_credentials import LoginCredentials
+from authorizerd.daemon.kafka.login.sasl_oauth import OauthExchange
 from authorizerd.daemon.kafka.login.sasl_plain import PlainExchange
 from authorizerd.daemon.kafka.login.sasl_scram import ScramExchange
+from authorizerd.daemon.kafka.login.token_check import TokenCheck
 from authorizerd.daemon.net.connection import LOGIN_BYTES_MAX
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.responses import SaslAuthenticateAnswer, SaslHandshakeAnswer
@@ -66,6 +68,7 @@ class SaslExchange:
         settings: how clients log in; None if the listener has no authentication.
         peer: the principal from the client's certificate, for a listener without authentication;
             None means ANONYMOUS.
+        tokens: checks the tokens of OAUTHBEARER; None if the listener does not offer it.
     """
 
     def __init__(
@@ -73,6 +76,7 @@ class SaslExchange:
         settings: SaslSettings | None,
         credentials: LoginCredentials,
         peer: str | None = None,
+        tokens: TokenCheck | None = None,
     ) -> None:
         self._settings = settings
         self._credentials = credentials
@@ -80,7 +84,8 @@ class SaslExchange:
         self._state = _State.LOGGED_IN if settings is None else _State.UNAUTHENTICATED
         self._principal: str | None = (peer or ANONYMOUS) if settings is None else None
         self._has_certificate = peer is not None
-        self._login: PlainExchange | ScramExchange | None = None
+        self._tokens = tokens
+        self._login: PlainExchange | ScramExchange | OauthExchange | None = None
         self._session_mechanism = ""
         self._session_ends_at = math.inf
         self._reauthentication_began_at = -math.inf
@@ -99,6 +104,9 @@ class SaslExchange:
             return Authentication.NONE
         if self._settings is None:
             return Authentication.CERTIFICATE if self._has_certificate else Authentication.NONE
+        if self._session_mechanism == OAUTHBEARER:
+            is_secured = self._tokens is not None and self._tokens.is_secured
+            return Authentication.TOKEN if is_secured else Authentication.NONE
         return Authentication.PLAIN if self._session_mechanism == PLAIN else Authentication.SCRAM
 
     @property
@@ -113,6 +121,11 @@ class SaslExchange:
     def uses_credentials(self) -> bool:
         """True if the next token is checked against credentials in the log."""
         return self.expects_token and self.mechanism in _SCRAM_MECHANISMS
+
+    @property
+    def uses_token(self) -> bool:
+        """True if the next message has a token of OAUTHBEARER."""
+        return self.expects_token and self.mechanism == OAUTHBEARER
 
     @property
     def is_reauthentication(self) -> bool:
@@ -179,9 +192,14 @@ class SaslExchange:
             and now - self._reauthentication_began_at >= REAUTHENTICATION_SECONDS_MIN
         )
 
-    def _new_login(self, mechanism: str, settings: SaslSettings) -> PlainExchange | ScramExchange:
+    def _new_login(
+        self, mechanism: str, settings: SaslSettings
+    ) -> PlainExchange | ScramExchange | OauthExchange:
         if mechanism == PLAIN:
             return PlainExchange(settings.users)
+        if mechanism == OAUTHBEARER:
+            assert self._tokens is not None, "the listener offers the mechanism"
+            return OauthExchange(self._tokens)
         nonce = secrets.token_urlsafe(_NONCE_BYTES)
         return ScramExchange(_SCRAM_MECHANISMS[mechanism], self._credentials.look_up, nonce)
 
@@ -206,6 +224,7 @@ class SaslExchange:
                 f" re-authentication of mechanism '{self._session_mechanism}'"
             )
             return None
+        detail = ""
         try:
             return self._check(token, now)
         except InvalidCredentialsError:
@@ -215,8 +234,8 @@ class SaslExchange:
                 f" with SASL mechanism {self.mechanism}"
             )
         except AuthenticationError as error:
-            text = str(error)
-        self._fail(text)
+            text, detail = str(error), error.detail
+        self._fail(f"{text}: {detail}" if detail else text)
         return SaslAuthenticateAnswer(ErrorCode.SASL_AUTHENTICATION_FAILED, text)
 
     def _check(self, token: bytes, now: float) -> SaslAuthenticateAnswer:
@@ -237,16 +256,19 @@ class SaslExchange:
         )
 
     def _begin_session(self, principal: str, now: float) -> timedelta:
-        """Return the length of the session, or zero if it never ends."""
+        """Return the length of the session, or zero if it never ends (or ends at once)."""
         assert self._settings is not None
         assert self.mechanism is not None
+        lengths_s = [self._settings.session_ms[self.mechanism] / 1000 or math.inf]
+        if isinstance(self._login, OauthExchange):  # as in Kafka, a session ends with its token
+            lengths_s.append(self._login.lifetime_s)
+        length_s = min(lengths_s)
         self._login = None
         self._principal = principal
         self._session_mechanism = self.mechanism
         self._state = _State.LOGGED_IN
-        session = timedelta(milliseconds=self._settings.session_ms[self.mechanism])
-        self._session_ends_at = now + session.total_seconds() if session else math.inf
-        return session
+        self._session_ends_at = now + length_s
+        return timedelta() if length_s == math.inf else timedelta(seconds=length_s)
 
     def _fail(self, reason: str) -> None:
         claimed = None if self._login is None else self._login.claimed

@@ -5,8 +5,8 @@ CLUSTER_ACTION, the daemon is as strong as any super user. So it must not name a
 client of its own listeners could merely claim.
 
 **Invariant:** a principal is forwarded only if it is listed, and if its caller proved it with a
-client certificate or with a credential of the cluster. Each exception needs its own setting.
-Unproven claims of the client, such as its client id, do not count.
+client certificate, a signed token or a credential of the cluster. Each exception needs its own
+setting. Unproven claims of the client, such as its client id, do not count.
 
 Source: KIP-590; Kafka 4.3 EnvelopeUtils.
 """
@@ -30,7 +30,14 @@ from authorizerd.protocol.kafka.error_codes import ErrorCode
 
 ANONYMOUS: Final = "User:ANONYMOUS"
 
-_PROOFS: Final = frozenset((Authentication.CERTIFICATE, Authentication.PLAIN, Authentication.SCRAM))
+_PROOFS: Final = frozenset(
+    (
+        Authentication.CERTIFICATE,
+        Authentication.PLAIN,
+        Authentication.SCRAM,
+        Authentication.TOKEN,
+    )
+)
 
 
 class ForwardingRights:

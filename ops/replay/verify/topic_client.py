@@ -32,6 +32,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from authorizerd.config.tls import TlsSettings
 from authorizerd.kafka_client.client import ClientSettings
+from authorizerd.kafka_client.log_in import Credentials
 from authorizerd.replay.errors import TrafficError
 from authorizerd.replay.topics import Topic
 from authorizerd.tls.errors import StoreError
@@ -205,6 +206,7 @@ def _configure(topic: Topic, settings: ClientSettings) -> Iterator[dict[str, Any
 
     Raises:
         StoreError: a keystore or a truststore cannot be read.
+        TrafficError: the mechanism is neither PLAIN nor SCRAM.
     """
     login, tls = settings.credentials, settings.tls
     protocol = ("SASL_" if login else "") + ("SSL" if tls else "PLAINTEXT")
@@ -215,6 +217,9 @@ def _configure(topic: Topic, settings: ClientSettings) -> Iterator[dict[str, Any
         "security.protocol": protocol,
     }
     if login is not None:
+        if not isinstance(login, Credentials):
+            reason = "expected PLAIN or SCRAM as sasl.mechanism: topics are read by librdkafka"
+            raise TrafficError(f"{topic.uri}: {reason}")
         own["sasl.mechanism"] = str(login.mechanism)
         own["sasl.username"], own["sasl.password"] = login.username, login.password
     with ExitStack() as stack:

@@ -10,7 +10,7 @@ from authorizerd.cli.acls.errors import KafkaAclsError
 from authorizerd.config.jaas import SCRAM_LOGIN_MODULE
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.client import ClientSettings
-from authorizerd.kafka_client.log_in import Credentials, Mechanism
+from authorizerd.kafka_client.log_in import AnyCredentials, Credentials, Mechanism
 
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SASL = "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config="
@@ -44,7 +44,7 @@ def refusal(
     return str(error.value)
 
 
-def jaas(path: Path, line: str) -> Credentials | None:
+def jaas(path: Path, line: str) -> AnyCredentials | None:
     return settings(path, SASL + line.replace("\\", "\\\\")).credentials
 
 
@@ -149,16 +149,17 @@ def test_servers_and_controllers_together_are_rejected(tmp_path: Path) -> None:
     assert refusal(tmp_path, "bootstrap.controllers=b:2", "h:1", "server") == both
 
 
-MECHANISMS = "authorizerd acls supports only PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"
+MECHANISMS = "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI"
 ONE_OF = "String must be one of (case insensitive): SASL_SSL, PLAINTEXT, SSL, SASL_PLAINTEXT"
 
 
 @pytest.mark.parametrize(("text", "key", "value", "reason"), [
     ("security.protocol=NIX", "security.protocol", "NIX", ONE_OF),
     ("security.protocol=SASL_PLAINTEXT",
-     *("sasl.mechanism", "GSSAPI", f"{MECHANISMS}; GSSAPI is Kafka's default")),
+     *("sasl.mechanism", "GSSAPI",
+       f"sasl.jaas.config has no keytab for Kafka's default: set one of {MECHANISMS}")),
     ("security.protocol=SASL_PLAINTEXT\nsasl.mechanism=plain",
-     *("sasl.mechanism", "plain", MECHANISMS)),
+     *("sasl.mechanism", "plain", f"authorizerd acls supports only {MECHANISMS}")),
     ("request.timeout.ms=abc", "request.timeout.ms", "abc", "Not a number of type INT"),
     ("default.api.timeout.ms=2147483648",
      *("default.api.timeout.ms", "2147483648", "Not a number of type INT")),
@@ -210,7 +211,7 @@ def test_login_module_must_fit_the_mechanism(
     )
     if is_accepted:
         credentials = settings(tmp_path, text).credentials
-        assert credentials is not None
+        assert isinstance(credentials, Credentials)
         assert credentials.mechanism == mechanism
     else:
         assert "sasl.jaas.config: expected the login module org.apache" in refusal(tmp_path, text)
@@ -309,7 +310,7 @@ SCRAM = "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-256\nsasl.ja
     (f'{SASL}{MODULE} required username="a";', ": username and password must be given"),
     (f'{SCRAM}{SCRAM_LOGIN_MODULE} required username="a" password="TOP" tokenauth="True";',
      ": tokenauth=true (delegation tokens) is not supported"),
-    ("security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n", " is missing"),
+    ("security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n", ": required for authentication"),
 ])  # fmt: skip
 def test_invalid_jaas_line_is_rejected_without_its_values(
     tmp_path: Path, text: str, reason: str

@@ -15,8 +15,11 @@ from authorizerd.config.follow.settings import (
     Writes,
 )
 from authorizerd.config.jaas import PLAIN_LOGIN_MODULE, SCRAM_LOGIN_MODULE
+from authorizerd.config.kerberos import KERBEROS_LOGIN_MODULE, TicketLogIn
+from authorizerd.config.oauth import OAUTH_LOGIN_MODULE, RefreshRule, TokenLogIn
 from tests.config.properties_file import BASE, SOURCE, configure, refuse
 
+TOKEN_URL = "sasl.oauthbearer.token.endpoint.url=https://issuer.test/token"
 PLAIN_LINE = f'{PLAIN_LOGIN_MODULE} required username="us" password="pw" user_us="pw";'
 SCRAM_LINE = f'{SCRAM_LOGIN_MODULE} required username="us" password="pw";'
 BOOTSTRAP = "controller.quorum.bootstrap.servers=c1:9093"
@@ -147,6 +150,71 @@ def test_log_in_to_controllers_is_in_the_first_jaas_line(lines: list[str], mecha
     assert "pw" not in repr(configuration)
 
 
+CREDENTIALS = "sasl.oauthbearer.client.credentials.client"
+
+
+def test_login_with_tokens_is_in_keys_and_in_the_jaas_line() -> None:
+    """A key takes precedence over the line, and the controllers' own keys over general ones."""
+    configuration = configure(
+        *secured("SASL_PLAINTEXT", "sasl.mechanism.controller.protocol=OAUTHBEARER", TOKEN_URL),
+        f"listener.name.controller.oauthbearer.sasl.jaas.config={OAUTH_LOGIN_MODULE} required"
+        ' clientId="other" clientSecret="pw" scope="acls" extension_pool="p1"'
+        ' ssl.truststore.location="/ca.pem";',
+        f"listener.name.controller.{CREDENTIALS}.id=ours", f"{CREDENTIALS}.id=general",
+        "listener.name.controller.oauthbearer.sasl.login.refresh.buffer.seconds=7",
+    )  # fmt: skip
+    assert configuration.follow is not None
+    log_in = configuration.follow.log_in
+    assert isinstance(log_in, TokenLogIn)
+    assert (log_in.url.host, log_in.url.port, log_in.url.target) == ("issuer.test", 443, "/token")
+    assert (log_in.client_id, log_in.client_secret, log_in.scope) == ("ours", "pw", "acls")
+    assert (log_in.extensions, log_in.retry_ms, log_in.retry_max_ms) == ({"pool": "p1"}, 100, 10000)
+    assert log_in.refresh == RefreshRule(factor=0.8, jitter=0.05, min_period_s=60, buffer_s=7)
+    assert log_in.tls is not None
+    assert log_in.tls.truststore is not None
+    assert log_in.tls.truststore.location == "/ca.pem"
+    assert configuration.ignored_keys == ()
+    assert "pw" not in repr(configuration)
+
+
+def test_login_to_brokers_with_the_token_of_a_file_needs_no_jaas_line() -> None:
+    log_in = follow(
+        *BROKERS, "authorizerd.source.security.protocol=SASL_PLAINTEXT",
+        "authorizerd.source.sasl.mechanism=OAUTHBEARER",
+        "authorizerd.source.sasl.oauthbearer.token.endpoint.url=file:///run/token",
+    ).log_in  # fmt: skip
+    assert isinstance(log_in, TokenLogIn)
+    assert (log_in.url.path, log_in.tls) == ("/run/token", None)
+
+
+def test_login_with_kerberos_uses_kafkas_default_mechanism_and_a_keytab() -> None:
+    line = (
+        f"{KERBEROS_LOGIN_MODULE} required useKeyTab=true storeKey=true"
+        ' keyTab="/etc/us.keytab" principal="us/host.test@TEST" serviceName="kafka";'
+    )
+    log_in = follow(
+        *BROKERS, "authorizerd.source.security.protocol=SASL_PLAINTEXT",
+        f"authorizerd.source.sasl.jaas.config={line}",
+        "authorizerd.source.sasl.kerberos.ticket.renew.window.factor=0.5",
+    ).log_in  # fmt: skip
+    assert log_in == TicketLogIn(
+        principal="us/host.test@TEST", keytab="/etc/us.keytab", service_name="kafka",
+        refresh=RefreshRule(factor=0.5),
+    )  # fmt: skip
+    assert log_in.username == "us"
+
+
+@pytest.mark.parametrize(("lifetime_s", "chance", "expected_s"), [
+    (3600, 0.0, 2880), (3600, 1.0, 3060), (1000, 1.0, 700), (361, 0.0, 61), (300, 0.0, 240),
+])  # fmt: skip
+def test_credential_is_replaced_when_kafka_replaces_it(
+    lifetime_s: float, chance: float, expected_s: float
+) -> None:
+    """The buffer at the end counts before the minimum period; neither does for short lives."""
+    rule = RefreshRule(min_period_s=60, buffer_s=300)
+    assert rule.find_time(lifetime_s, chance) == pytest.approx(expected_s)
+
+
 def test_listener_keys_replace_general_keys_of_tls() -> None:
     configuration = configure(
         *secured(
@@ -221,10 +289,35 @@ def test_protocol_of_controllers_is_by_default_that_of_their_name(name: str) -> 
      "listener.security.protocol.map has no security protocol for CONTROLLER"),
     # the log-in
     (secured("SASL_SSL"), "sasl.mechanism.controller.protocol",
-     "required, because GSSAPI is not supported, which is Kafka's default: set one of PLAIN"),
-    (secured("SASL_SSL", "sasl.mechanism.controller.protocol=GSSAPI"),
-     "sasl.mechanism.controller.protocol",
-     "GSSAPI is not supported: set one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"),
+     "required, because Kafka's default is GSSAPI and no keytab is configured: set one of PLAIN"),
+    (secured("SASL_SSL", f"sasl.jaas.config={PLAIN_LINE}"), "sasl.mechanism.controller.protocol",
+     "required, because Kafka's default is GSSAPI and no keytab is configured: set one of PLAIN"),
+    (secured("SASL_SSL", "sasl.mechanism.controller.protocol=DIGEST-MD5"),
+     "sasl.mechanism.controller.protocol", "DIGEST-MD5 is not supported: set one of PLAIN, SCRAM"),
+    (secured("SASL_SSL", "sasl.mechanism.controller.protocol=OAUTHBEARER"),
+     "sasl.oauthbearer.token.endpoint.url", "required for OAUTHBEARER: set it to the issuer's"),
+    (secured("SASL_SSL", "sasl.mechanism.controller.protocol=OAUTHBEARER",
+             f"listener.name.controller.{TOKEN_URL}"),
+     "sasl.oauthbearer.client.credentials.client.id",
+     "required to request tokens: set it, or clientId in sasl.jaas.config"),
+    (secured("SASL_SSL", "sasl.mechanism.controller.protocol=OAUTHBEARER", TOKEN_URL,
+             f'sasl.jaas.config={OAUTH_LOGIN_MODULE} required clientId="c";'),
+     "sasl.oauthbearer.client.credentials.client.secret", "set it, or clientSecret in"),
+    (secured("SASL_SSL", "sasl.mechanism.controller.protocol=OAUTHBEARER", TOKEN_URL,
+             f'sasl.jaas.config={OAUTH_LOGIN_MODULE} required clientId="c" clientSecret="hidden"'
+             ' extension_auth="b";'), "sasl.jaas.config", "expected extension_NAME=VALUE"),
+    (secured("SASL_SSL", "sasl.mechanism.controller.protocol=OAUTHBEARER", TOKEN_URL,
+             f'sasl.jaas.config={OAUTH_LOGIN_MODULE} required clientId="c" clientSecret="hidden"'
+             ' ssl.truststore.type="hidden";'), "sasl.jaas.config",
+     "ssl.truststore.type: the value is invalid"),
+    (secured("SASL_SSL", "sasl.login.refresh.window.factor=0.4"),
+     "sasl.login.refresh.window.factor", "expected a number from 0.5 to 1, found '0.4'"),
+    (secured("SASL_SSL", "sasl.mechanism.controller.protocol=GSSAPI",
+             f'sasl.jaas.config={KERBEROS_LOGIN_MODULE} required useTicketCache="true";'),
+     "sasl.jaas.config", "expected useKeyTab=true, keyTab="),
+    (secured("SASL_SSL", f'sasl.jaas.config={KERBEROS_LOGIN_MODULE} required useKeyTab=true'
+             ' keyTab="/k" principal="us@R";'), "sasl.kerberos.service.name",
+     "required for GSSAPI"),
     (secured("SASL_SSL", "sasl.mechanism.controller.protocol=SCRAM-SHA-256"),
      "listener.name.controller.scram-sha-256.sasl.jaas.config",
      "required for authentication: set it to a JAAS line with username and password"),
@@ -237,7 +330,10 @@ def test_protocol_of_controllers_is_by_default_that_of_their_name(name: str) -> 
     (secured("SSL", "ssl.keystore.key=pw"), "ssl.keystore.certificate.chain",
      "must be set together"),
     ([*BROKERS, "authorizerd.source.security.protocol=SASL_SSL"],
-     "authorizerd.source.sasl.mechanism", "required, because GSSAPI"),
+     "authorizerd.source.sasl.mechanism", "required, because Kafka's default is GSSAPI"),
+    ([*BROKERS, f"authorizerd.source.{TOKEN_URL}"],
+     "authorizerd.source.sasl.oauthbearer.token.endpoint.url",
+     "authorizerd.source.security.protocol is PLAINTEXT, which does not use this key"),
     ([*BROKERS, f"authorizerd.source.sasl.jaas.config={PLAIN_LINE}"],
      "authorizerd.source.sasl.jaas.config",
      "authorizerd.source.security.protocol is PLAINTEXT, which does not use this key: set"
@@ -280,6 +376,7 @@ def test_contradiction_names_the_key_and_the_remedy(lines: list[str], key: str, 
     assert f": {key}: " in error
     assert said in error
     assert "pw" not in error
+    assert "hidden" not in error
 
 
 def test_brokers_allow_listeners_with_plain() -> None:

@@ -8,7 +8,11 @@ import trio
 
 from authorizerd.actors.authorizer import Authentication
 from authorizerd.config.jaas import PlainUsers
+from authorizerd.config.oauth import TokenRules
+from authorizerd.config.oauth_url import parse_document_url
 from authorizerd.daemon.kafka.listener import KafkaStatistics
+from authorizerd.daemon.kafka.login.issuer_keys import IssuerKeys
+from authorizerd.daemon.kafka.login.token_check import TokenCheck
 from authorizerd.daemon.net.connection import LOGIN_BYTES_MAX
 from authorizerd.protocol.framing import frame
 from authorizerd.protocol.kafka.api import ApiKey
@@ -28,6 +32,16 @@ from tests.daemon.kafka_listener_service import (
     to_echo,
     until,
     with_client,
+)
+from tests.support.issuer import (
+    ISSUER,
+    KEY,
+    claims_of,
+    first_message,
+    jwk_of,
+    jwks_of,
+    new_key,
+    sign,
 )
 from tests.support.sasl import SHA_256, LoadedCredentials, ScramTokens, credential_of, sasl_settings
 
@@ -284,3 +298,49 @@ async def test_other_mechanism_closes_the_connection_late_and_unanswered(listen:
     assert trio.current_time() - started >= 0.1
     assert totals(service.listener.statistics) == (1, 1, 1, 0)
     assert service.listener.statistics.reauthentications == {("PLAIN", False): 1}
+
+
+async def start_oauth(listen: Listen, keys: list[bytes]) -> tuple[Service, Any]:
+    """Return a listener with OAUTHBEARER, and an echo; each reading takes the next ``keys``."""
+
+    async def read(_: TokenRules) -> bytes:
+        await trio.sleep(0.2)
+        return keys.pop(0)
+
+    rules = TokenRules(keys_url=parse_document_url("https://issuer.test/keys"), issuer=ISSUER)
+    tokens, echo = TokenCheck(rules, IssuerKeys(rules, "TEST", read)), free_echo()
+    service = await listen(echo, sasl=sasl_settings("OAUTHBEARER"), tokens=tokens)
+    return service, echo
+
+
+async def test_token_logs_in_once_the_issuers_keys_are_read(listen: Listen) -> None:
+    """A login that comes before the first reading waits, and so does one with a new key."""
+    new = new_key()
+    both = jwks_of(jwk_of(KEY, "k1"), jwk_of(new, "k2"))
+    service, echo = await start_oauth(listen, [jwks_of(jwk_of(KEY, "k1")), both])
+    for key, kid in ((KEY, "k1"), (new, "k2")):
+        client = await service.connect()
+        await client.choose("OAUTHBEARER")
+        message = first_message(sign(claims_of(aud=None), key, kid=kid))
+        taken = await client.ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=message)
+        assert (taken.error_code, taken.auth_bytes) == (ErrorCode.NONE, b"")
+        assert timedelta() < taken.session_lifetime <= timedelta(seconds=300)
+        await client.echo(b"in")
+    assert [(each.principal, each.authentication) for each in echo.sessions] == 2 * [
+        ("User:alice", Authentication.TOKEN)
+    ]
+    assert service.listener.statistics.logins == {("OAUTHBEARER", True): 2}
+
+
+async def test_refused_token_is_answered_in_two_steps_and_closed(listen: Listen) -> None:
+    service, echo = await start_oauth(listen, [jwks_of(jwk_of(KEY, "k1"))])
+    client = await service.connect()
+    await client.choose("OAUTHBEARER")
+    forged = first_message(sign(claims_of(aud=None), new_key()))
+    told = await client.ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=forged)
+    assert (told.error_code, told.auth_bytes) == (ErrorCode.NONE, b'{"status":"invalid_token"}')
+    refused = await client.ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=b"\x01")
+    assert refused.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert await client.is_closed()
+    assert echo.sessions == []
+    assert service.listener.statistics.logins == {("OAUTHBEARER", False): 1}

@@ -132,7 +132,7 @@ OTHER_MECHANISM = answer(error_code=33, mechanisms=("GSSAPI",))
     [
         (Case((PLAIN_OFFERED, WRONG_PASSWORD), ALICE), Cause.CREDENTIALS,
          "SASL_AUTHENTICATION_FAILED: Invalid username or password",
-         "check username and password in listener.name.NAME.MECHANISM.sasl.jaas.config"),
+         "check the credentials in listener.name.NAME.MECHANISM.sasl.jaas.config"),
         (Case((OTHER_MECHANISM,), ALICE), Cause.MECHANISM,
          "UNSUPPORTED_SASL_MECHANISM: Client SASL mechanism 'PLAIN' not enabled",
          "set sasl.mechanism.controller.protocol to one of the enabled mechanisms"),

@@ -8,12 +8,16 @@ from hypothesis import strategies as st
 
 from authorizerd.actors.authorizer import Authentication
 from authorizerd.config.jaas import PlainUsers
+from authorizerd.config.oauth import TokenRules
 from authorizerd.daemon.kafka.errors import OutOfTurnError, SessionExpiredError
 from authorizerd.daemon.kafka.login.authentication import REAUTHENTICATION_SECONDS_MIN, SaslExchange
+from authorizerd.daemon.kafka.login.sasl_oauth import REFUSAL
+from authorizerd.daemon.kafka.login.token_check import TokenCheck
 from authorizerd.daemon.net.connection import LOGIN_BYTES_MAX
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.responses import SaslAuthenticateAnswer
 from authorizerd.protocol.records.scram import ScramMechanism
+from tests.support.issuer import claims_of, first_message, unsecured
 from tests.support.sasl import (
     SHA_256,
     SHA_512,
@@ -342,3 +346,73 @@ def test_any_tokens_are_answered_and_log_nobody_in(mechanism: str, tokens: list[
             answer = exchange.send(token)
             assert (answer.error_code == ErrorCode.NONE) is not exchange.has_failed
         assert exchange.principal is None
+
+
+def new_token_exchange(*, session_ms: int = 0) -> Exchange:
+    tokens = TokenCheck(TokenRules(keys_url=None), None)
+    settings = sasl_settings("OAUTHBEARER", session_ms=session_ms)
+    return Exchange(settings, LoadedCredentials(), tokens=tokens)
+
+
+def token_of(user: str, seconds: float) -> bytes:
+    return first_message(unsecured(claims_of(user, seconds=seconds, aud=None)))
+
+
+@pytest.mark.parametrize(("session_ms", "seconds", "expected_s"), [
+    (0, 86_400, 86_400), (864_000_000, 86_400, 86_400), (60_000, 86_400, 60),
+])  # fmt: skip
+def test_session_ends_with_its_token(session_ms: int, seconds: float, expected_s: float) -> None:
+    """As in Kafka, even if sessions are not limited otherwise."""
+    exchange = new_token_exchange(session_ms=session_ms)
+    exchange.choose("OAUTHBEARER")
+    assert exchange.uses_token
+    answer = exchange.send(token_of("alice", seconds))
+    assert answer.session_lifetime.total_seconds() == pytest.approx(expected_s, rel=0.05)
+    assert (exchange.principal, exchange.uses_token) == ("User:alice", False)
+    exchange.check_session(exchange.now + expected_s / 2)
+    with pytest.raises(SessionExpiredError):
+        exchange.check_session(exchange.now + expected_s + 1)
+
+
+def test_session_of_a_token_that_has_just_expired_ends_at_once() -> None:
+    """The difference of clocks lets the token log in, but zero must not mean: no end."""
+    exchange = new_token_exchange()
+    exchange.choose("OAUTHBEARER")
+    exchange.send(token_of("alice", -2))
+    assert exchange.principal == "User:alice"
+    with pytest.raises(SessionExpiredError):
+        exchange.check_session(exchange.now + 0.001)
+
+
+def test_new_token_of_the_same_user_extends_the_session() -> None:
+    exchange = new_token_exchange()
+    for seconds in (1000, 3000):
+        exchange.choose("OAUTHBEARER")
+        assert exchange.send(token_of("alice", seconds)).error_code == ErrorCode.NONE
+        exchange.now += 800
+    exchange.check_session(exchange.now + 1000)
+    exchange.choose("OAUTHBEARER")
+    refused = exchange.send(token_of("bob", 300))
+    assert "Cannot change principals" in str(refused.error_message)
+    assert exchange.has_failed
+
+
+def test_unsecured_token_proves_nothing() -> None:
+    """Changes of its user are not forwarded to a cluster: anyone could have made the token."""
+    exchange = new_token_exchange()
+    exchange.choose("OAUTHBEARER")
+    exchange.send(token_of("alice", 300))
+    assert exchange.authentication is Authentication.NONE
+
+
+def test_reason_of_an_invalid_token_is_logged_but_not_sent() -> None:
+    exchange = new_token_exchange()
+    exchange.choose("OAUTHBEARER")
+    told = exchange.send(token_of("alice", -60))
+    assert (told.error_code, told.auth_bytes) == (ErrorCode.NONE, REFUSAL.encode())
+    refused = exchange.send(b"\x01")
+    assert (refused.error_code, refused.error_message) == (
+        ErrorCode.SASL_AUTHENTICATION_FAILED,
+        REFUSAL,
+    )
+    assert exchange.failure == f"{REFUSAL}: Signature has expired"
