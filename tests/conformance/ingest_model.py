@@ -96,8 +96,11 @@ def read_content(table: Path) -> Content:
     events: Counter[tuple[Any, ...]] = Counter()
     files = [f"{table}/{run.events_glob}" for run in commit.runs if run.days]
     if files:
-        columns = 'epoch_us("at"), allowed, principal, host, operation, resource_type, resource_name'
-        rows = _query(f"SELECT {columns} FROM read_parquet({files}, hive_partitioning = false)")
+        columns = "allowed, principal, host, operation, resource_type, resource_name"
+        rows = _query(
+            f'SELECT epoch_us("at"), {columns} '
+            f"FROM read_parquet({files}, hive_partitioning = false)"
+        )
         events.update((_EPOCH + timedelta(microseconds=row[0]), *row[1:]) for row in rows)
     tuples: tuple[int, int] = 0, 0
     if commit.tuples_glob is not None:
