@@ -206,6 +206,7 @@ async def test_overloaded_daemon_refuses_one_question(
     client = new_client(await start_on_loopback(nursery, new_server(place)))
     await client.connect()
     with monkeypatch.context() as overload:
+        overload.setattr(Admission, "is_late", True)
         overload.setattr(Admission, "admits", lambda _: False)
         with pytest.raises(OverloadedError) as refused:
             await client.decide(ALICE)

@@ -83,10 +83,10 @@ def test_scram_logs_in(secured: Secured, tmp_path: Path, protocol: str) -> None:
          "set sasl.mechanism to one of the enabled mechanisms"),
         (acl_client.new_scram_login("SCRAM-SHA-256", "wrong"),
          "SaslAuthenticationException: Authentication failed",
-         "check username and password in sasl.jaas.config"),
+         "check the credentials in sasl.jaas.config"),
         (f'sasl.jaas.config={acl_client.JAAS} username="alice" password="wrong";',
          "SaslAuthenticationException: Authentication failed",
-         "check username and password in sasl.jaas.config"),
+         "check the credentials in sasl.jaas.config"),
     ],
 )  # fmt: skip
 def test_rejected_log_in_is_named(

@@ -277,11 +277,11 @@ def fail_to_log_in(installation: Installation, listener: str) -> None:
         lines = []
         for line in process.stderr:
             lines.append(line)
-            if b"check username and password" in line:
+            if b"check the credentials" in line:
                 break
         process.terminate()
         installation.outputs["follower's log"] = b"".join([*lines, *process.stderr])
-    assert b"check username and password" in installation.outputs["follower's log"]
+    assert b"check the credentials" in installation.outputs["follower's log"]
 
 
 def follow_clusters(installation: Installation) -> None:

@@ -230,7 +230,11 @@ class UncollectedMeter(Meter):
 
 
 class SlowCallMeter(Meter):
-    """Count the calls of ``SLOW_CALLS`` on the event loop's thread."""
+    """Count the calls of ``SLOW_CALLS`` on the event loop's thread.
+
+    A step of a handshake is slow only if it verifies the client's certificate: the keys of the
+    daemons that are measured sign in a tenth of a millisecond.
+    """
 
     unit = "slow calls"
 
@@ -252,7 +256,11 @@ class SlowCallMeter(Meter):
 
     def _counting(self, call: Callable[..., Any], loop: int) -> Callable[..., Any]:
         def count(*arguments: object, **named: object) -> object:
-            if threading.get_ident() == loop:
+            is_slow = (
+                not isinstance(arguments[0], ssl.SSLObject)
+                or arguments[0].context.verify_mode is not ssl.CERT_NONE
+            )
+            if is_slow and threading.get_ident() == loop:
                 self._calls += 1
                 self._where = _place_of(sys._getframe(1))
             return call(*arguments, **named)

@@ -55,7 +55,7 @@ def example_words() -> Iterator[list[str]]:
     yield re.findall('"(.*?)"', airflow)
     (steps,) = re.findall(r"authorizerd-replay\.py,\s+(.*)\]'", text)
     yield steps.split(",")
-    (operator,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    (operator,) = re.findall(r"^```yaml\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     yield yaml.safe_load(operator)["spec"]["arguments"]
     (line,) = re.findall(r"authorizerd-replay\.py \\\n(.*)\n", text)
     yield shlex.split(line)
