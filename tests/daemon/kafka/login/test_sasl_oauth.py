@@ -92,7 +92,7 @@ def test_claims_that_fit_log_in(claims: dict[str, Any], rules: dict[str, Any]) -
     ({"nbf": time.time() + DAY}, "not yet valid"), ({"iat": time.time() + DAY}, "not yet valid"),
     ({"aud": None}, "aud"), ({"aud": "other"}, f"expected aud {AUDIENCE}, acls, found 'other'"),
     ({"aud": ["other"]}, "Audience"), ({"iss": None}, "iss"),
-    ({"iss": "https://other.test/"}, f"expected iss {ISSUER}, found 'https://other.test/'"),
+    ({"iss": "https://issuer.test/"}, f"expected iss {ISSUER}, found 'https://issuer.test/'"),
     ({"sub": None}, "claim sub"), ({"user": " "}, "claim sub"), ({"sub": 7}, "claim sub"),
     ({"scope": 1}, "scopes are not texts"), ({"scope": [1]}, "scopes are not texts"),
     ({"scope": ["a", "a"]}, "empty or repeated"), ({"scope": ""}, "empty or repeated"),
