@@ -40,7 +40,8 @@ supports PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER and GSSAPI.
 """,
     Cause.CREDENTIALS: """\
 in the file of --command-config, check the credentials in sasl.jaas.config. Also check that this
-user has credentials for the mechanism in sasl.mechanism.
+user has credentials for the mechanism in sasl.mechanism. If it is OAUTHBEARER, the server's log may
+say why it refuses the token.
 """,
     Cause.ISSUER: """\
 in the file of --command-config, check sasl.oauthbearer.token.endpoint.url, the client id, its

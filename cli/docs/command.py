@@ -63,7 +63,8 @@ def _find_page(name: str, paths: dict[str, str]) -> str:
         return given
     meant = find_similar(given, paths)
     hint = f" (did you mean {meant}?)" if meant else ""
-    raise CommandError(f"no page '{name}'{hint}: `authorizerd docs` lists all pages")
+    help_text = "`authorizerd docs` lists all pages, and --search finds words in them"
+    raise CommandError(f"no page '{name}'{hint}: {help_text}")
 
 
 def _choose(name: str, wanted: str, sections: list[Section]) -> str:

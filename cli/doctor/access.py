@@ -185,7 +185,7 @@ def _examine_tokens(path: str) -> Finding:
     if not tokens:
         advice = f"authorizerd token --principal Type:name --append {path}"
         return warning(_CHECK, f"{path}: contains no token, so every question is refused", advice)
-    return ok(_CHECK, f"{path}: {len(tokens)} tokens")
+    return ok(_CHECK, f"{path}: tokens: {len(tokens)}")
 
 
 def _examine_routes(path: str) -> Finding:

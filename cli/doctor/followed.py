@@ -276,8 +276,11 @@ def _judge_right(follow: FollowSettings, answer: NodeAnswer, expected: str | Non
             " reset-copy"
         )
         return error(_CHECK, text, advice)
-    who = f"as {user}"
-    if user is None:
+    if user is not None:
+        who = f"as {user}"
+    elif follow.log_in is not None:
+        who = "by its token"
+    else:
         who = "by its certificate" if _has_certificate(follow) else "without authentication"
     place = f", cluster {answer.cluster_id}" if answer.cluster_id else ""
     text = f"{answer.address}: reached {who}, {_NEEDED[follow.kind].name} is allowed{place}"

@@ -38,7 +38,7 @@ def _examine_rules(name: str, rules: TokenRules) -> Iterator[Finding]:
         advice = f"check {JWKS_URL}; the CA of the issuer is in the listener's JAAS line"
         yield error(_CHECK, f"{name}: the issuer's keys: {fault}", advice)
     else:
-        yield ok(_CHECK, f"{name}: {rules.keys_url.text} has {len(keys)} usable keys")
+        yield ok(_CHECK, f"{name}: usable keys in {rules.keys_url.text}: {len(keys)}")
     if not rules.audiences:
         text = f"{name}: tokens without an audience are accepted, whatever they were issued for"
         yield warning(_CHECK, text, f"set {_AUDIENCE}")

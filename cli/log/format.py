@@ -32,7 +32,7 @@ from authorizerd.cli.flags import (
 from authorizerd.cli.output import print_document, warn
 from authorizerd.cli.program.ending import saying
 from authorizerd.config.configuration import Configuration
-from authorizerd.config.values import PLAIN
+from authorizerd.config.values import OAUTHBEARER, PLAIN
 from authorizerd.daemon.sources.own_log_directory import format_log_directory
 from authorizerd.image.changes import CredentialAdded
 from authorizerd.image.features import METADATA_VERSION_KNOWN, METADATA_VERSION_NAMES
@@ -222,6 +222,7 @@ def _listeners_without_users(
     """Return the listeners that offer only SCRAM, and only mechanisms without a user."""
     usable = {
         PLAIN,
+        OAUTHBEARER,
         *(scram.ScramMechanism(credential.mechanism).text for credential in credentials),
     }
     return [

@@ -108,8 +108,11 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 _OPENING: Final = """\
 # Conformance
 
-This page shows which operations common admin clients can perform on the daemon, and over which
-security protocols. It was written on {date} by `make conformance WRITE=1`. `make conformance`
+To learn whether the daemon decides as Kafka does, read [what was compared with each
+release](#what-was-compared-with-each-release) and [the differences](#differences-from-kafka).
+
+The tables show which operations common admin clients can perform on the daemon, and over which
+security protocols. They were written on {date} by `make conformance WRITE=1`. `make conformance`
 prints the same tables, and fails if an operation fails. The clients that need no JVM also run in
 `make test`.
 

@@ -136,7 +136,7 @@ class IssuerKeys:
             return False
         self.readings += 1
         if self._is_failing or not self._keys:
-            _logger.info("%s: read %d keys", place, len(keys))
+            _logger.info("%s: keys read: %d", place, len(keys))
         self._is_failing = False
         self._keys = keys
         return True

@@ -108,7 +108,12 @@ class TokenCheck:
                 options=cast("Options", options),
             )
         except (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError) as error:
-            raise InvalidTokenError(str(error)[:200] or type(error).__name__) from None
+            text = str(error) or type(error).__name__
+            if isinstance(error, jwt.InvalidAudienceError):
+                text += _compare(token, "aud", ", ".join(rules.audiences) or "none")
+            elif isinstance(error, jwt.InvalidIssuerError):
+                text += _compare(token, "iss", rules.issuer or "none")
+            raise InvalidTokenError(text[:200]) from None
         return claims
 
 
@@ -120,6 +125,14 @@ def _read_header(token: str) -> dict[str, Any]:
         return jwt.get_unverified_header(token)
     except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
         raise InvalidTokenError("it is not a token (JWS)") from None
+
+
+def _compare(token: str, claim: str, expected: str) -> str:
+    """Return what a claim should be, and what it is, of a token whose signature was checked."""
+    import jwt
+
+    claims = jwt.decode(token, options={"verify_signature": False})
+    return f": expected {claim} {expected}, found {claims.get(claim)!r}"
 
 
 def _check_scopes(scopes: object) -> None:

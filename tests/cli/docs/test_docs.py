@@ -181,6 +181,7 @@ def test_search_is_bounded_and_may_be_in_one_page() -> None:
 @pytest.mark.parametrize(("words", "code", "expected"), [
     (["bakcup"], 1, "no page 'bakcup' (did you mean backup?): `authorizerd docs` lists all pages"),
     (["../pyproject.toml"], 1, "no page '../pyproject.toml': `authorizerd docs` lists all pages"),
+    (["zqzq"], 1, "`authorizerd docs` lists all pages, and --search finds words in them"),
     (["backup", "--section", "x-y"], 1, "backup: no section 'x-y': expected one of back-up-the-"),
     (["--search", "zqzq"], 1, "--search: no section in any page has all of: zqzq"),
     (["backup", "--search", "zq"], 1, "--search: no section in the page backup has all of: zq"),

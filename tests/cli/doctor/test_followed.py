@@ -25,6 +25,8 @@ from authorizerd.cli.doctor.followed import (
 )
 from authorizerd.config.configuration import parse
 from authorizerd.config.follow.settings import FollowSettings, LogIn, Server, SourceKind, Writes
+from authorizerd.config.oauth import TokenLogIn
+from authorizerd.config.oauth_url import parse_document_url
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.errors import ConnectionFailedError
 from authorizerd.metadata.copy_directory import CopyMark, write_mark
@@ -68,6 +70,8 @@ def shown(findings: list[Finding]) -> list[str]:
     (QUORUM, [node()], None, ["ok: source: host0:9000: reached as us, CLUSTER_ACTION is allo"]),
     (BROKERS, [node(0, "id", Operation.DESCRIBE)], "id",
      ["ok: source: host0:9000: reached as us, DESCRIBE is allowed, cluster id."]),
+    (replace(BROKERS, log_in=TokenLogIn(url=parse_document_url("file:///token"))),
+     [node(0, "id")], "id", ["ok: source: host0:9000: reached by its token, DESCRIBE is allowed"]),
     (QUORUM, [node(DENIED)], None,
      ["error: source: host0:9000: User:us lacks CLUSTER_ACTION on the cluster. Do: grant"
       " it (kafka-acls --add --cluster --operation ClusterAction --allow-principal"

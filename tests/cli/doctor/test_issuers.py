@@ -26,7 +26,7 @@ def test_keys_of_the_issuer_are_read(tmp_path: Path) -> None:
     missing = f"SASL_PLAINTEXT: the issuer's keys: {path}: No such file or directory"
     assert texts(**url, **rules) == [f"error: {missing}"]
     path.write_bytes(jwks_of(jwk_of(KEY, "k1"), {}))
-    usable = f"ok: SASL_PLAINTEXT: file://{path} has 1 usable keys"
+    usable = f"ok: SASL_PLAINTEXT: usable keys in file://{path}: 1"
     assert texts(**url, **rules) == [usable]
     assert [text.partition(": SASL")[0] for text in texts(**url)] == ["ok", "warning", "warning"]
 

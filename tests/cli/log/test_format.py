@@ -183,6 +183,7 @@ def test_format_writes_credentials_in_the_second_batch_and_no_password(
     ("SCRAM-SHA-512", ["--add-scram", "SCRAM-SHA-256=[name=a,password=b]"], True),
     ("SCRAM-SHA-512", ["--add-scram", "SCRAM-SHA-512=[name=a,password=b]"], False),
     ("SCRAM-SHA-512,PLAIN", [], False),
+    ("OAUTHBEARER", [], False),
 ])  # fmt: skip
 def test_format_warns_that_nobody_can_log_in(
     tmp_path: Path, mechanisms: str, arguments: list[str], is_warned: bool
@@ -193,6 +194,7 @@ def test_format_warns_that_nobody_can_log_in(
         "listener.name.sasl_plaintext.plain.sasl.jaas.config": (
             'org.apache.kafka.common.security.plain.PlainLoginModule required user_a="b";'
         ),
+        "sasl.oauthbearer.jwks.endpoint.url": "https://login.example.com/keys",
     }
     config = write_config(tmp_path, tmp_path / "log", keys)
     printed = run_main("format", "--config", config, *arguments)
