@@ -78,6 +78,7 @@ def test_signed_token_logs_in(key: object, algorithm: str, kid: str) -> None:
 @pytest.mark.parametrize(("claims", "rules"), [
     ({"aud": ["other", "acls"]}, {}), ({"scope": "a b"}, {}), ({"scope": ["a", "b"]}, {}),
     ({"seconds": -5}, {}), ({"nbf": time.time() + 20}, {}), ({"exp": 10**30}, {}),
+    ({"exp": 10**400}, {}), ({"exp": "9" * 400}, {}),
     ({"iss": None}, {"issuer": None}), ({"iss": "https://other.test"}, {"issuer": None}),
     ({"aud": None}, {"audiences": ()}), ({"azp": "alice", "sub": 7}, {"user_claim": "azp"}),
 ])  # fmt: skip
@@ -93,6 +94,7 @@ def test_claims_that_fit_log_in(claims: dict[str, Any], rules: dict[str, Any]) -
     ({"aud": None}, "aud"), ({"aud": "other"}, "Audience"), ({"aud": ["other"]}, "Audience"),
     ({"iss": None}, "iss"), ({"iss": "https://issuer.test/"}, "issuer"),
     ({"sub": None}, "claim sub"), ({"user": " "}, "claim sub"), ({"sub": 7}, "claim sub"),
+    ({"user": "a\ud800"}, "claim sub"),
     ({"scope": 1}, "scopes are not texts"), ({"scope": [1]}, "scopes are not texts"),
     ({"scope": ["a", "a"]}, "empty or repeated"), ({"scope": ""}, "empty or repeated"),
 ])  # fmt: skip
