@@ -25,6 +25,8 @@ RESERVED_CONNECTIONS: Final = 8
 """Extra connections beyond max.connections, so that an administrator can still log in."""
 FREE_BYTES: Final = 4096
 """The bytes of requests and answers per connection that its endpoint's budget does not count."""
+TOKEN_BYTES_MAX: Final = 32 * 1024
+"""The largest message of a client that logs in with OAUTHBEARER; it is free on such listeners."""
 RECEIVE_BYTES: Final = 64 * 1024
 """The maximum size of one receive."""
 SEND_BYTES: Final = 64 * 1024
@@ -129,6 +131,9 @@ def memory_bounds(configuration: Configuration, answer_bytes_max: int) -> Iterat
         name = listener.listener_name
         connection_bytes = CONNECTION_BYTES + KAFKA_GROWTH * FREE_BYTES + SEND_BYTES
         connection_bytes += TLS_BYTES * (name in configuration.listener_tls)
+        # The received message, and its copy while the token is checked.
+        sasl = configuration.sasl_listeners.get(name)
+        connection_bytes += 2 * TOKEN_BYTES_MAX * (sasl is not None and sasl.tokens is not None)
         most = listener_connections_max(configuration, name)
         yield Bound(f"{name}, connections", most, connection_bytes)
         room = KAFKA_GROWTH * kafka_memory_bytes(configuration)

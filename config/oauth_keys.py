@@ -75,7 +75,7 @@ class _ListenerKeys:
     with http on this machine, or with file. For one listener, set
     listener.name.NAME.sasl.oauthbearer.jwks.endpoint.url (NAME in lower case); this holds for all
     keys of OAUTHBEARER. Required, unless sasl.server.callback.handler.class permits unsecured
-    tokens (docs/authentication.md)."""
+    tokens (`authorizerd docs authentication`)."""
     sasl_oauthbearer_jwks_endpoint_refresh_ms = Key(IntegerParser(1000, INT32_MAX), "3600000")
     """Time in milliseconds between two readings of the issuer's keys. A token with an unknown key
     causes another reading, at most every 10 seconds."""

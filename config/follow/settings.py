@@ -179,7 +179,7 @@ class _QuorumKeys:
     on changes of ACLs (authorizerd.writes)."""
     sasl_mechanism_controller_protocol = Key(str, KAFKAS_DEFAULT_MECHANISM)
     """SASL mechanism with which the daemon logs in to controllers: PLAIN, SCRAM-SHA-256,
-    SCRAM-SHA-512, OAUTHBEARER or GSSAPI (docs/own-user.md). The user is in
+    SCRAM-SHA-512, OAUTHBEARER or GSSAPI (`authorizerd docs own-user`). The user is in
     listener.name.NAME.MECHANISM.sasl.jaas.config (both in lower case; NAME is that of
     controller.listener.names)."""
     sasl_jaas_config = Key(secret_text)
@@ -198,7 +198,7 @@ class BrokersSettings:
     """Security protocol of the brokers' listener: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
     sasl_mechanism: ClassVar = Key(str, KAFKAS_DEFAULT_MECHANISM)
     """SASL mechanism with which the daemon logs in to brokers: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512,
-    OAUTHBEARER or GSSAPI (docs/own-user.md)."""
+    OAUTHBEARER or GSSAPI (`authorizerd docs own-user`)."""
     sasl_jaas_config: ClassVar = Key(secret_text)
     """A JAAS line in Kafka's format with the credentials with which the daemon logs in to
     brokers."""

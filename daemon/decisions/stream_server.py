@@ -98,7 +98,7 @@ class StreamServer(ConnectionServer):
             memory_bytes_max=memory_bytes_max,
             turn_ms_max=turn_ms_max,
             too_many=encode_hello(ErrorCode.THROTTLING_QUOTA_EXCEEDED, -1),
-            requires_login=True,
+            login_bytes_max=LOGIN_BYTES_MAX,
             tls=tls,
         )
         self.statistics = ConnectionStatistics()

@@ -18,7 +18,7 @@ from typing import Final, Protocol
 import trio
 
 from authorizerd.actors.boot_clock import Clock, boot_time
-from authorizerd.config.bounds import ANSWERS_AT_ONCE_MAX, SEND_BYTES
+from authorizerd.config.bounds import ANSWERS_AT_ONCE_MAX, SEND_BYTES, TOKEN_BYTES_MAX
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.sasl import SaslSettings
 from authorizerd.config.values import protocol_of
@@ -133,11 +133,12 @@ class KafkaListener(ConnectionServer):
         tls: TlsServer | None = None,
         clock: Clock = boot_time,
     ) -> None:
+        login_bytes_max = LOGIN_BYTES_MAX if tokens is None else TOKEN_BYTES_MAX
         super().__init__(
             name=name,
             limits=limits,
             memory_bytes_max=memory_bytes_max,
-            requires_login=sasl is not None,
+            login_bytes_max=None if sasl is None else login_bytes_max,
             tls=tls,
         )
         self.apis: Final = served_apis(is_controller=is_controller)
@@ -152,6 +153,7 @@ class KafkaListener(ConnectionServer):
         self.tokens: Final = tokens
         self.failed_login_delay_s: Final = failed_login_delay_ms / 1000
         self.request_bytes_max: Final = request_bytes_max
+        self.first_bytes_max: Final = request_bytes_max if sasl is None else login_bytes_max
         self.is_super_user: Final = is_super_user
         self._listing = trio.CapacityLimiter(ANSWERS_AT_ONCE_MAX)
         self._rates = rates
@@ -218,9 +220,7 @@ class _Conversation:
         self._sasl = SaslExchange(
             listener.sasl, listener.credentials, connection.principal, listener.tokens
         )
-        self._requests = KafkaServerConnection(
-            LOGIN_BYTES_MAX if listener.sasl is not None else listener.request_bytes_max
-        )
+        self._requests = KafkaServerConnection(listener.first_bytes_max)
 
     async def run(self) -> None:
         """Read and answer in turn until the peer, or an invalid request, ends the connection."""

@@ -28,7 +28,8 @@ from authorizerd.daemon.net.turns import PAUSE_SECONDS, Admission, current_turns
 
 FRAME_SIZE_BYTES: Final = 4
 LOGIN_BYTES_MAX: Final = FREE_BYTES - FRAME_SIZE_BYTES
-"""The largest frame read before authentication or hello: it fits in the connection's free bytes."""
+"""The largest frame read before authentication or hello, except where tokens log in: it fits in
+the connection's free bytes."""
 _LOOK_AGAIN_SECONDS: Final = 1.0
 
 wall_clock: Final = time.time
@@ -65,7 +66,8 @@ class Connection:
     """One connection and its state.
 
     Args:
-        is_confined: True if it may hold at most FREE_BYTES until it is established.
+        confined_to: the bytes that it may hold, all free, until it is established; None if the
+            endpoint requires no login.
         arrival: its former arrival; None if it was accepted as a stream.
     """
 
@@ -74,7 +76,7 @@ class Connection:
         server: Owner,
         stream: trio.abc.HalfCloseableStream,
         *,
-        is_confined: bool = False,
+        confined_to: int | None = None,
         arrival: Arrival | None = None,
     ) -> None:
         self._server = server
@@ -89,7 +91,7 @@ class Connection:
         else:
             self.address = arrival.address
             self.network, self.source = arrival.network, arrival.source
-        self.reservation = Reservation(server.memory)
+        self.reservation = Reservation(server.memory, confined_to or FREE_BYTES)
         self.admission = Admission(current_turns(), server.turn_ms_max)
         self.scope = trio.CancelScope()
         self.phase = Phase.IDLE
@@ -104,7 +106,7 @@ class Connection:
         self.valid_from, self.expires_at = -math.inf, math.inf
         # The TLS handshake, if the client's hello was answered before it was served.
         self.answered = None if arrival is None else arrival.answered
-        self.is_confined = is_confined
+        self.confined_to = confined_to
         self.is_established = False
         self.is_known = False  # the peer is authenticated
         self.ending: Ending | None = None
@@ -115,7 +117,7 @@ class Connection:
     @property
     def is_waiting(self) -> bool:
         """True if the server waits for the peer to send, or, before authentication, to read."""
-        is_held_up = self.is_confined and self.phase is Phase.SENDING
+        is_held_up = self.confined_to is not None and self.phase is Phase.SENDING
         return is_held_up or self.phase is Phase.IDLE or self.phase is Phase.RECEIVING
 
     @property
@@ -187,7 +189,7 @@ class Connection:
             self.enter(Phase.RECEIVING)
         # Before authentication a connection may hold only its free bytes, whatever size a frame
         # announces.
-        size = FREE_BYTES - bytes_left if self.is_confined else RECEIVE_BYTES
+        size = RECEIVE_BYTES if self.confined_to is None else self.confined_to - bytes_left
         data = bytes(await self.stream.receive_some(size))
         if not bytes_left:
             self.enter(Phase.RECEIVING)

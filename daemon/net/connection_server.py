@@ -15,11 +15,12 @@ from typing import Final
 
 import trio
 
+from authorizerd.config.bounds import FREE_BYTES
 from authorizerd.config.configuration import Configuration
 from authorizerd.daemon.errors import ClosingError
 from authorizerd.daemon.net.accepting import Acceptor, Stream
 from authorizerd.daemon.net.arrivals import Arrival, Arrivals, Ending, Opening, to_stream
-from authorizerd.daemon.net.connection import Connection, Phase
+from authorizerd.daemon.net.connection import FRAME_SIZE_BYTES, Connection, Phase
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
 from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
 from authorizerd.daemon.net.handshakes import Handshakes
@@ -51,7 +52,8 @@ class ConnectionServer(ABC):
         too_many: sent to a connection above the limit before it is closed.
         tls_expected: sent unencrypted to a peer that does not speak TLS.
         tls: encrypts all connections; None for a port without TLS.
-        requires_login: True if a connection must identify itself before its first request.
+        login_bytes_max: the largest frame by which a connection must identify itself before its
+            first request; None if it need not.
         selector: answers requests on plain sockets at once; None if that is impossible.
     """
 
@@ -66,7 +68,7 @@ class ConnectionServer(ABC):
         turn_ms_max: float = math.inf,
         too_many: bytes = b"",
         tls_expected: bytes = _TLS_EXPECTED,
-        requires_login: bool = False,
+        login_bytes_max: int | None = None,
         tls: TlsServer | None = None,
         selector: Selector | None = None,
     ) -> None:
@@ -78,7 +80,7 @@ class ConnectionServer(ABC):
         self.is_draining = False
         self.tls: Final = tls
         self.selector: Final = selector
-        self._requires_login = requires_login
+        self._confined_to = login_bytes_max and login_bytes_max + FRAME_SIZE_BYTES
         self._slots: Final = OpenConnections(self._end_for_another)
         self._open: Final = self._slots.open  # in the order of acceptance
         self._arrivals: Final = Arrivals(
@@ -242,7 +244,7 @@ class ConnectionServer(ABC):
             return False
         self._arrivals.discard(arrival)
         stream = to_stream(arrival.socket)
-        connection = Connection(self, stream, is_confined=self._requires_login, arrival=arrival)
+        connection = Connection(self, stream, confined_to=self._confined_to, arrival=arrival)
         self._slots.replace(arrival, connection)
         self.run_task(stream, lambda _: self._serve_connection(connection))
         return True
@@ -255,7 +257,7 @@ class ConnectionServer(ABC):
 
     async def serve_stream(self, stream: Stream) -> None:
         """Serve an accepted stream that has no socket, or refuse it."""
-        connection = Connection(self, stream, is_confined=self._requires_login)
+        connection = Connection(self, stream, confined_to=self._confined_to)
         if self._acceptor.admit(connection):
             await self._serve_connection(connection)
         else:
@@ -302,7 +304,8 @@ class ConnectionServer(ABC):
         Raises:
             ClosingError: it uses a reserved slot without the right to do so.
         """
-        connection.is_confined = False
+        connection.confined_to = None
+        connection.reservation.free_bytes = FREE_BYTES
         if connection.is_established:
             return
         connection.is_established = True

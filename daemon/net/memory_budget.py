@@ -23,12 +23,13 @@ class MemoryBudget:
 
 
 class Reservation:
-    """The memory that one connection reserves; its first FREE_BYTES are free."""
+    """The memory that one connection reserves; its first ``free_bytes`` are free."""
 
-    __slots__ = ("_budget", "_reserved", "size")
+    __slots__ = ("_budget", "_reserved", "free_bytes", "size")
 
-    def __init__(self, budget: MemoryBudget) -> None:
+    def __init__(self, budget: MemoryBudget, free_bytes: int = FREE_BYTES) -> None:
         self._budget = budget
+        self.free_bytes = free_bytes
         self._reserved = 0
         self.size = 0
 
@@ -42,7 +43,7 @@ class Reservation:
 
         Otherwise return False, and keep the bytes held before. Holding fewer bytes always succeeds.
         """
-        if size <= FREE_BYTES and not self._reserved:  # the usual case, kept fast
+        if size <= self.free_bytes and not self._reserved:  # the usual case, kept fast
             self.size = size
             return True
         return self._hold(size, self._budget.bytes_max)
@@ -54,13 +55,13 @@ class Reservation:
         never be sent.
         """
         total = self.size + size
-        if total <= FREE_BYTES and not self._reserved:
+        if total <= self.free_bytes and not self._reserved:
             self.size = total
             return True
         return self._hold(total, self._budget.bytes_max + size)
 
     def _hold(self, size: int, bytes_max: int) -> bool:
-        reserved = size - FREE_BYTES if size > FREE_BYTES else 0
+        reserved = max(0, size - self.free_bytes)
         more = reserved - self._reserved
         if more:
             budget = self._budget

@@ -13,6 +13,7 @@ import duckdb
 from authorizerd.replay.ingest.commit import decode_commit, read_newest
 
 COMMITS_KEPT = 5
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _BEGIN = datetime(2026, 11, 20, 22, tzinfo=UTC)
 _RUN = re.compile(r"(events|set_aside|tuples)/run=([^/]+)/.*")
 _KINDS = (("READ", "Topic", "Fetch"), ("WRITE", "Topic", "Produce"), ("READ", "Group", "JoinGroup"))
@@ -95,9 +96,12 @@ def read_content(table: Path) -> Content:
     events: Counter[tuple[Any, ...]] = Counter()
     files = [f"{table}/{run.events_glob}" for run in commit.runs if run.days]
     if files:
-        columns = '"at", allowed, principal, host, operation, resource_type, resource_name'
-        rows = _query(f"SELECT {columns} FROM read_parquet({files}, hive_partitioning = false)")
-        events.update((row[0].astimezone(UTC), *row[1:]) for row in rows)
+        columns = "allowed, principal, host, operation, resource_type, resource_name"
+        rows = _query(
+            f'SELECT epoch_us("at"), {columns} '
+            f"FROM read_parquet({files}, hive_partitioning = false)"
+        )
+        events.update((_EPOCH + timedelta(microseconds=row[0]), *row[1:]) for row in rows)
     tuples: tuple[int, int] = 0, 0
     if commit.tuples_glob is not None:
         (tuples,) = _query(

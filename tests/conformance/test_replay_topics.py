@@ -102,7 +102,7 @@ def _read(table: Path) -> object:
     commit = read_newest(table)
     files = [f"{table}/{run.events_glob}" for run in commit.runs if run.days]
     events = duckdb.sql(
-        "SELECT * EXCLUDE (file, sequence), count(*) "
+        'SELECT * EXCLUDE (file, sequence) REPLACE (epoch_us("at") AS "at"), count(*) '
         f"FROM read_parquet({files}, hive_partitioning = false) GROUP BY ALL ORDER BY ALL"
     )
     assert events is not None

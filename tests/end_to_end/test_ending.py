@@ -134,8 +134,10 @@ _ENDED: Mapping[str, str] = {
     "replay usage": "--logs {pipe} --acls {pipe} --out {folder}/out --engine local",
 }
 """Each command reads a pipe that has no writer."""
-_NOT_ENDED = {"serve", "worker", "token", "check-log", "replay", "routes", "routes preset"}
-"""The daemon ends itself, four commands read no pipe, and all of replay ends in one place."""
+_NOT_ENDED = {
+    *("serve", "worker", "token", "check-log", "docs", "replay", "routes", "routes preset"),
+}
+"""The daemon ends itself, five commands read no pipe, and all of replay ends in one place."""
 
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda each: signal.Signals(each).name)

@@ -20,8 +20,8 @@ CONNECTION_MUTANTS: Final = {
     ),
     "clients that do not read block new ones before their log-in": Mutant(
         file="daemon/net/connection.py",
-        text="self.is_confined and self.phase is Phase.SENDING",
-        becomes="self.is_confined and self.phase is Phase.IDLE",
+        text="self.confined_to is not None and self.phase is Phase.SENDING",
+        becomes="self.confined_to is not None and self.phase is Phase.IDLE",
         found_by="tests/daemon/kafka/test_listener_limits.py::test_unauthenticated_client_that_does_not_read_gives_way",
     ),
     "one address may have any number of connections": Mutant(
@@ -67,7 +67,7 @@ CONNECTION_MUTANTS: Final = {
     ),
     "an incomplete log-in reserves memory": Mutant(
         file="daemon/net/connection.py",
-        text="size = FREE_BYTES - bytes_left if self.is_confined else RECEIVE_BYTES",
+        text="size = RECEIVE_BYTES if self.confined_to is None else self.confined_to - bytes_left",
         becomes="size = RECEIVE_BYTES",
         found_by="tests/daemon/test_overload.py::test_hello_above_its_limit_is_refused_and_uses_free_bytes",
     ),

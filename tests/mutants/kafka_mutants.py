@@ -38,9 +38,20 @@ KAFKA_MUTANTS: Final = {
     ),
     "clients may send requests of any size before their log-in": Mutant(
         file="daemon/kafka/listener.py",
-        text="LOGIN_BYTES_MAX if listener.sasl is not None else listener.request_bytes_max",
-        becomes="listener.request_bytes_max",
+        text="request_bytes_max if sasl is None else login_bytes_max",
+        becomes="request_bytes_max",
         found_by="tests/daemon/kafka/test_listener_sasl.py::test_requests_are_limited_to_4_kib_before_the_log_in",
+    ),
+    "a token of any size may be read before the log-in": Mutant(
+        file="daemon/kafka/listener.py",
+        text="LOGIN_BYTES_MAX if tokens is None else TOKEN_BYTES_MAX",
+        becomes="LOGIN_BYTES_MAX if tokens is None else 2 * TOKEN_BYTES_MAX",
+        found_by="tests/daemon/kafka/test_listener_sasl.py::test_large_token_logs_in_and_takes_only_free_bytes",
+    ),
+    "a connection keeps the free bytes of its login": Mutant(
+        file="daemon/net/connection_server.py",
+        text="        connection.reservation.free_bytes = FREE_BYTES\n",
+        found_by="tests/daemon/kafka/test_listener_sasl.py::test_large_token_logs_in_and_takes_only_free_bytes",
     ),
     "a password is not compared": Mutant(
         file="daemon/kafka/login/sasl_plain.py",

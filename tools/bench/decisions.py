@@ -252,9 +252,13 @@ def _measure_cpu(
         ("stream", stream_of, CROWD),
     ):
         alone, shared = (of(daemon).target(questions, load) for daemon in (one, two))
+        # As many connections as each worker has: a turn of the loop then answers as few at once.
+        fewer = replace(load, connections=load.connections // WORKERS)
+        part = of(one).target(questions, fewer)
         sides = {
             "one process": (alone, 0),
             "one process beside busy cores": (alone, others),
+            f"one process beside busy cores, 1/{WORKERS} of the connections": (part, others),
             f"{WORKERS} workers": (shared, 0),
         }
         figures: dict[str, list[float]] = {side: [] for side in sides}

@@ -17,6 +17,7 @@ from enum import Enum, auto
 from typing import Final
 
 from authorizerd.actors.authorizer import Authentication
+from authorizerd.config.bounds import TOKEN_BYTES_MAX
 from authorizerd.config.sasl import SaslSettings
 from authorizerd.config.values import OAUTHBEARER, PLAIN
 from authorizerd.daemon.kafka.errors import (
@@ -240,7 +241,8 @@ class SaslExchange:
 
     def _check(self, token: bytes, now: float) -> SaslAuthenticateAnswer:
         assert self._login is not None, "a mechanism has been chosen"
-        if len(token) > LOGIN_BYTES_MAX:  # after authentication, requests may be larger
+        # After authentication, requests may be larger.
+        if len(token) > (TOKEN_BYTES_MAX if self.mechanism == OAUTHBEARER else LOGIN_BYTES_MAX):
             raise InvalidCredentialsError("the token is too large")
         answer = self._login.answer(token)
         if self._login.user is None:

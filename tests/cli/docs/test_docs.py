@@ -40,7 +40,10 @@ def product_files() -> Iterator[Path]:
 
 
 def shown_texts(path: Path) -> Iterator[str]:
-    """Yield what users read of a file that may cite a page: of a module, all but docstrings."""
+    """Yield what users read of a file that may cite a page: of a module, all but docstrings.
+
+    Docstrings of configuration keys are the text of the reference.
+    """
     text = path.read_text()
     if path.suffix != ".py":
         yield text
@@ -49,6 +52,7 @@ def shown_texts(path: Path) -> Iterator[str]:
         docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
         strings = (node for node in nodes if isinstance(node, ast.Constant))
         yield from (str(node.value) for node in strings if id(node) not in docstrings)
+        yield from re.findall(r'= (?:Key|setting)\(.*\n +"""([^"]+)"""', text)
 
 
 def test_cited_pages_and_sections_exist() -> None:

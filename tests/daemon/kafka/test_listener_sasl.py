@@ -7,6 +7,7 @@ import pytest
 import trio
 
 from authorizerd.actors.authorizer import Authentication
+from authorizerd.config.bounds import FREE_BYTES, TOKEN_BYTES_MAX
 from authorizerd.config.jaas import PlainUsers
 from authorizerd.config.oauth import TokenRules
 from authorizerd.config.oauth_url import parse_document_url
@@ -344,3 +345,24 @@ async def test_refused_token_is_answered_in_two_steps_and_closed(listen: Listen)
     assert await client.is_closed()
     assert echo.sessions == []
     assert service.listener.statistics.logins == {("OAUTHBEARER", False): 1}
+
+
+async def test_large_token_logs_in_and_takes_only_free_bytes(listen: Listen) -> None:
+    service, echo = await start_oauth(listen, [jwks_of(jwk_of(KEY, "k1"))])
+    listener = service.listener
+    client = await service.connect()
+    await client.choose("OAUTHBEARER")
+    groups = [f"group-{number:04}" for number in range(1800)]
+    message = first_message(sign(claims_of(aud=None, groups=groups), KEY, kid="k1"))
+    assert TOKEN_BYTES_MAX - 2000 < len(message) < TOKEN_BYTES_MAX - 100
+    half = await service.connect()
+    await half.send(TOKEN_BYTES_MAX.to_bytes(4, "big") + bytes(TOKEN_BYTES_MAX - 1))
+    taken = await client.ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=message)
+    assert taken.error_code == ErrorCode.NONE
+    assert listener.memory.bytes_held == 0
+    await client.send((FREE_BYTES + 100).to_bytes(4, "big") + bytes(FREE_BYTES))
+    await until(lambda: listener.memory.bytes_held == 4)
+    too_large = await service.connect()
+    await too_large.send((TOKEN_BYTES_MAX + 1).to_bytes(4, "big"))
+    assert await too_large.is_closed()
+    assert [each.principal for each in echo.sessions] == []
