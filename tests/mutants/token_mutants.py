@@ -28,6 +28,12 @@ TOKEN_MUTANTS: Final = {
         becomes='"verify_signature": False',
         found_by=f"{_OAUTH}test_token_of_another_key_is_refused",
     ),
+    "a token's header has any size": Mutant(
+        file=f"{_LOGIN}token_check.py",
+        text="if len(header) > HEADER_CHARACTERS_MAX:",
+        becomes="if header is None:",
+        found_by=f"{_OAUTH}test_token_with_a_large_header_is_refused",
+    ),
     "a token's user has half of a character": Mutant(
         file=f"{_LOGIN}token_check.py",
         text=" or _SURROGATE.search(user)",

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _LIFETIME_SECONDS_MAX: Final = 100 * 365 * 86_400.0
 """Kafka's clients count nanoseconds, and fail on longer sessions."""
+HEADER_CHARACTERS_MAX: Final = 8192
+"""Kept small, since the header is read more than once on the event loop."""
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 """JSON may have half of a character, which no answer can contain."""
 
@@ -120,8 +122,12 @@ def _read_header(token: str) -> dict[str, Any]:
     """Return the header of a token, which is not verified yet. Its ``kid`` is a text, if any."""
     import jwt
 
+    header = token.partition(".")[0]
+    if len(header) > HEADER_CHARACTERS_MAX:
+        raise InvalidTokenError("its header is too large")
     try:
-        return jwt.get_unverified_header(token)
+        # Without the rest, which the library would decode, too.
+        return jwt.get_unverified_header(f"{header}..")
     except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
         raise InvalidTokenError("it is not a token (JWS)") from None
 

@@ -133,6 +133,14 @@ def test_token_of_another_key_is_refused() -> None:
             check(token)
 
 
+def test_token_with_a_large_header_is_refused() -> None:
+    """The header is read several times, each of which takes milliseconds for a large one."""
+    headers = {"kid": "k1", "x5c": "A" * 6000}
+    assert check(jwt.encode(claims_of(), KEY, algorithm="ES256", headers=headers)) == "alice"
+    with pytest.raises(InvalidTokenError, match="header is too large"):
+        check(jwt.encode(claims_of(), KEY, algorithm="ES256", headers=headers | {"b": "A" * 200}))
+
+
 @pytest.mark.parametrize("encoding", [Encoding.PEM, Encoding.DER])
 def test_hmac_with_a_public_key_is_refused(encoding: Encoding) -> None:
     """RFC 8725: the algorithm in the header must not turn a public key into a secret."""
