@@ -86,14 +86,15 @@ async def exchange(
     from http.client import HTTPException  # it takes long to load, and most programs need none
 
     try:
-        with trio.move_on_after(limits.connect_ms / 1000):
+        with trio.move_on_after(limits.connect_ms / 1000) as connecting:
             stream = await _connect(url, tls)
-            async with stream:
-                with trio.move_on_after(limits.read_ms / 1000):
-                    await stream.send_all(_write_request(url, headers, body))
-                    return await _read_answer(stream)
-                raise DocumentError(f"{url.text}: no complete answer within {limits.read_ms} ms")
-        raise DocumentError(f"{url.text}: not connected within {limits.connect_ms} ms")
+        if connecting.cancelled_caught:
+            raise DocumentError(f"{url.text}: not connected within {limits.connect_ms} ms")
+        async with stream:
+            with trio.move_on_after(limits.read_ms / 1000):
+                await stream.send_all(_write_request(url, headers, body))
+                return await _read_answer(stream)
+            raise DocumentError(f"{url.text}: no complete answer within {limits.read_ms} ms")
     except (ConnectionFailedError, TlsError, StoreError) as error:
         raise DocumentError(f"{url.text}: {error}") from None
     except (trio.BrokenResourceError, OSError):

@@ -41,6 +41,8 @@ _OK: Final = 200
 _FINAL: Final = frozenset((400, 401, 402, 403, 404, 405, 406, 407, 409, 410, 411, 413, 414, 415))
 _TOKEN: Final = re.compile(r"[-_.~+/=a-zA-Z0-9]+")
 _REASON_CHARACTERS_MAX: Final = 200
+_SECONDS_MAX: Final = 1e12
+"""A longer lifetime is no end; and an integer may be too large for a float."""
 
 
 class _Token(NamedTuple):
@@ -204,11 +206,12 @@ def _read_lifetime(token: str, expires_in: object) -> float | None:
     try:
         payload = token.split(".")[1]
         claims = json.loads(urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
-        ends_at = float(claims["exp"])
+        lifetime_s = float(claims["exp"]) - time.time()
     except (IndexError, KeyError, TypeError, ValueError, RecursionError, OverflowError):
-        is_number = isinstance(expires_in, int | float) and not isinstance(expires_in, bool)
-        return float(expires_in) if is_number else None  # type: ignore[arg-type]  # checked above
-    return ends_at - time.time() if math.isfinite(ends_at) else None
+        if isinstance(expires_in, bool) or not isinstance(expires_in, int | float):
+            return None
+        lifetime_s = expires_in if abs(expires_in) < _SECONDS_MAX else math.inf
+    return lifetime_s if math.isfinite(lifetime_s) else None
 
 
 def write_first_message(token: str, settings: TokenLogIn) -> bytes:

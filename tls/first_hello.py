@@ -4,6 +4,9 @@ The answer is the server's whole first flight if that is quick. Under a flood of
 1.3's HelloRetryRequest: a peer that sends hellos and never answers then causes a tenth of the work
 of a key exchange and a signature for each hello.
 
+**Invariant:** a second hello is checked like the first, whoever caused the HelloRetryRequest: a
+client gets one, too, if it sends no share of a group that the server accepts.
+
 Source: RFC 8446, sections 4.1.4 and 4.2.2.
 """
 
@@ -12,7 +15,7 @@ from __future__ import annotations
 import ssl
 from typing import Final
 
-from authorizerd.tls.client_hello import ClientHelloCheck, record_bytes
+from authorizerd.tls.client_hello import ClientHelloCheck, is_last_answer, record_bytes
 from authorizerd.tls.errors import TlsError
 
 
@@ -24,11 +27,11 @@ class BegunHandshake:
 
     __slots__ = ("check", "incoming", "is_retried", "outgoing", "tls")
 
-    def __init__(self, context: ssl.SSLContext, *, is_retried: bool) -> None:
+    def __init__(self, context: ssl.SSLContext) -> None:
         self.incoming: Final = ssl.MemoryBIO()
         self.outgoing: Final = ssl.MemoryBIO()
         self.check: Final = ClientHelloCheck()
-        self.is_retried: Final = is_retried
+        self.is_retried = False
         self.tls: Final = context.wrap_bio(self.incoming, self.outgoing, server_side=True)
 
 
@@ -45,7 +48,7 @@ def answer_hello(
         is_retried: True to ask for a second hello; False to answer a quick one (``is_quick``).
     """
     hello = opening[: record_bytes(opening)]
-    begun = BegunHandshake(context, is_retried=is_retried)
+    begun = BegunHandshake(context)
     try:
         begun.check.check(hello)
     except TlsError:
@@ -56,6 +59,9 @@ def answer_hello(
     try:
         begun.tls.do_handshake()
     except ssl.SSLWantReadError:
+        answer = begun.outgoing.read()
+        begun.outgoing.write(answer)
+        begun.is_retried = not is_last_answer(answer)
         return begun, len(hello)
     except ssl.SSLError:
         pass

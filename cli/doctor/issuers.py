@@ -10,7 +10,7 @@ import trio
 from authorizerd.cli.doctor.finding import Finding, error, ok, warning
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.oauth import JWKS_URL, TokenRules
-from authorizerd.daemon.kafka.login.issuer_keys import parse_keys, read_document
+from authorizerd.daemon.kafka.login.issuer_keys import read_keys
 from authorizerd.kafka_client.documents import DocumentError
 
 _CHECK: Final = "tokens"
@@ -33,7 +33,7 @@ def examine_issuers(configuration: Configuration) -> Iterator[Finding]:
 def _examine_rules(name: str, rules: TokenRules) -> Iterator[Finding]:
     assert rules.keys_url is not None
     try:
-        keys = parse_keys(trio.run(read_document, rules))
+        keys = trio.run(read_keys, rules)
     except DocumentError as fault:
         advice = f"check {JWKS_URL}; the CA of the issuer is in the listener's JAAS line"
         yield error(_CHECK, f"{name}: the issuer's keys: {fault}", advice)

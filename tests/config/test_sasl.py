@@ -167,6 +167,16 @@ def test_other_places_of_documents_are_rejected(text: str) -> None:
         parse_document_url(text)
 
 
+@pytest.mark.parametrize("text", [
+    "https://user:hidden@h/k", "https://us@er:hidden@h/k", "https://h:x/k?key=hidden",
+    "https://h/k?key=hidden a", "ftp://h/k?a&key=hidden", "https://h/k?hidden#part",
+])  # fmt: skip
+def test_error_about_a_place_of_documents_has_no_secret(text: str) -> None:
+    with pytest.raises(InvalidValueError, match="invalid URL") as error:
+        parse_document_url(text)
+    assert "hidden" not in str(error.value)
+
+
 def test_delay_of_failed_log_ins_is_kafkas() -> None:
     assert configure().connection_failed_authentication_delay_ms == 100
     configuration = configure("connection.failed.authentication.delay.ms=0")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import trio
-from trio.testing import MockClock
+from trio.testing import MockClock, memory_stream_pair
 
 from authorizerd.config.oauth import RefreshRule, TokenLogIn
 from authorizerd.config.oauth_url import parse_document_url
@@ -147,6 +147,14 @@ async def test_opaque_token_ends_when_the_issuer_says(autojump_clock: MockClock)
     assert await tokens.get() == "opaque"
     await trio.sleep(701)
     assert await tokens.get() == "next"
+
+
+@pytest.mark.parametrize("expires_in", [10**400, float("nan"), float("inf"), "300", True, None])
+async def test_token_without_an_end_is_refused(expires_in: object) -> None:
+    """It would be used forever."""
+    tokens = source(ScriptedIssuer(gives("opaque", expires_in=expires_in)))
+    with pytest.raises(RequestFailedError, match="with the claim exp"):
+        await tokens.get()
 
 
 async def test_token_of_a_file_is_read_for_each_login(tmp_path: Path) -> None:
@@ -290,3 +298,22 @@ async def test_answer_must_be_complete_in_time(nursery: trio.Nursery) -> None:
     with _expect("no complete answer within 200 ms"):
         await exchange(url, None, headers={}, limits=Limits(read_ms=200))
     nursery.cancel_scope.cancel()
+
+
+async def test_answer_may_take_longer_than_connecting(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    ours, theirs = memory_stream_pair()
+
+    async def connect(*_: object) -> trio.abc.Stream:
+        return ours
+
+    async def serve() -> None:
+        await theirs.receive_some()
+        await trio.sleep(5)
+        await theirs.send_all(b"HTTP/1.1 204 OK\r\nContent-Length: 0\r\n\r\n")
+
+    monkeypatch.setattr("authorizerd.kafka_client.documents._connect", connect)
+    nursery.start_soon(serve)
+    answer = await exchange(URL, None, headers={}, limits=Limits(1000, read_ms=10_000))
+    assert answer.status == 204

@@ -131,6 +131,12 @@ CONNECTION_MUTANTS: Final = {
         becomes="bool(_QUICK_GROUPS)",
         found_by="tests/tls/test_client_hello.py::test_hello_is_answered_without_a_thread_if_that_is_quick",
     ),
+    "a second hello is not checked": Mutant(
+        file="tls/first_hello.py",
+        text="begun.is_retried = not is_last_answer(answer)",
+        becomes="begun.is_retried = is_retried",
+        found_by="tests/tls/test_client_hello.py::test_large_key_share_after_a_retry_without_a_task_is_refused",
+    ),
     "client certificates are verified on the event loop": Mutant(
         file="tls/server.py",
         text='if settings.client_auth is ClientAuth.NONE and "TLSv1.3" in settings.protocols:',

@@ -28,6 +28,24 @@ TOKEN_MUTANTS: Final = {
         becomes='"verify_signature": False',
         found_by=f"{_OAUTH}test_token_of_another_key_is_refused",
     ),
+    "a token's header has any size": Mutant(
+        file=f"{_LOGIN}token_check.py",
+        text="if len(header) > HEADER_CHARACTERS_MAX:",
+        becomes="if header is None:",
+        found_by=f"{_OAUTH}test_token_with_a_large_header_is_refused",
+    ),
+    "a token's user has half of a character": Mutant(
+        file=f"{_LOGIN}token_check.py",
+        text=" or _SURROGATE.search(user)",
+        becomes="",
+        found_by=f"{_OAUTH}test_claims_that_do_not_fit_are_refused",
+    ),
+    "a token of the daemon never ends": Mutant(
+        file="kafka_client/oauth.py",
+        text="return lifetime_s if math.isfinite(lifetime_s) else None",
+        becomes="return lifetime_s",
+        found_by="tests/kafka_client/test_oauth.py::test_token_without_an_end_is_refused",
+    ),
     "a secret among the issuer's keys verifies tokens": Mutant(
         file=f"{_LOGIN}issuer_keys.py",
         text="        case _:\n            possible = ()",

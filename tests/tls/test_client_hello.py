@@ -20,7 +20,7 @@ from authorizerd.tls.client_hello import (
 )
 from authorizerd.tls.errors import TlsError
 from authorizerd.tls.first_hello import answer_hello
-from authorizerd.tls.stream import TlsStream
+from authorizerd.tls.stream import Quick, TlsStream
 from tests.support.certificates import Authority
 
 P_256, P_384, X25519, FFDHE2048, FFDHE3072, FFDHE8192 = 0x17, 0x18, 0x1D, 0x100, 0x101, 0x104
@@ -166,6 +166,7 @@ def test_hello_is_answered_without_a_thread_if_that_is_quick(
             begun, size = answered
             assert size == len(records(message))
             needs_another = is_retried or message == hello([])
+            assert begun.is_retried == needs_another
             assert is_last_answer(begun.outgoing.read()) != needs_another
 
 
@@ -196,6 +197,20 @@ async def test_large_key_share_after_a_retry_reaches_no_thread(context: ssl.SSLC
     for size in (2**14, 500):
         second = change_cipher_spec + records(hello([FFDHE8192], [FFDHE8192]), size)
         assert "more than 2048 bits" in str(await answer_to(context, first, second))
+
+
+async def test_large_key_share_after_a_retry_without_a_task_is_refused(
+    context: ssl.SSLContext,
+) -> None:
+    """It would occupy the event loop for a tenth of a second."""
+    answered = answer_hello(context, records(hello([], [FFDHE8192])), is_retried=False)
+    assert answered is not None
+    ours, theirs = trio.testing.memory_stream_pair()
+    stream = TlsStream(ours, context, server_side=True, begun=answered[0], quick=Quick.WHOLE)
+    await theirs.send_all(records(hello([FFDHE8192], [FFDHE8192])))
+    await theirs.send_eof()
+    with pytest.raises(TlsError, match="more than 2048 bits"):
+        await stream.handshake()
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ OAuthBearerUnsecuredValidatorCallbackHandler.
 
 from __future__ import annotations
 
+import re
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
 
 _LIFETIME_SECONDS_MAX: Final = 100 * 365 * 86_400.0
 """Kafka's clients count nanoseconds, and fail on longer sessions."""
-
+HEADER_CHARACTERS_MAX: Final = 8192
+"""Kept small, since the header is read more than once on the event loop."""
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+"""JSON may have half of a character, which no answer can contain."""
 
 # All of them are stated, since without signatures the library checks nothing by default.
 _OPTIONS: Final[dict[str, Any]] = {
@@ -77,11 +81,13 @@ class TokenCheck:
         """
         claims = self._verify(token)
         user = claims.get(self._rules.user_claim)
-        if not isinstance(user, str) or not user.strip():
+        if not isinstance(user, str) or not user.strip() or _SURROGATE.search(user):
             raise InvalidTokenError(f"the claim {self._rules.user_claim} has no name")
         _check_scopes(claims.get(self._rules.scope_claim))
-        lifetime_s = min(int(claims["exp"]) - time.time(), _LIFETIME_SECONDS_MAX)
-        return CheckedToken(user, max(0.0, lifetime_s))
+        now = time.time()
+        # A number of any size is valid, and a float cannot hold the largest ones.
+        ends_at = min(int(claims["exp"]), now + _LIFETIME_SECONDS_MAX)
+        return CheckedToken(user, max(0.0, ends_at - now))
 
     def _verify(self, token: str) -> dict[str, Any]:
         """Return the claims of a token, after all checks that need no claim of ours."""
@@ -121,8 +127,12 @@ def _read_header(token: str) -> dict[str, Any]:
     """Return the header of a token, which is not verified yet. Its ``kid`` is a text, if any."""
     import jwt
 
+    header = token.partition(".")[0]
+    if len(header) > HEADER_CHARACTERS_MAX:
+        raise InvalidTokenError("its header is too large")
     try:
-        return jwt.get_unverified_header(token)
+        # Without the rest, which the library would decode, too.
+        return jwt.get_unverified_header(f"{header}..")
     except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
         raise InvalidTokenError("it is not a token (JWS)") from None
 

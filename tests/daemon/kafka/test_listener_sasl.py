@@ -12,7 +12,7 @@ from authorizerd.config.jaas import PlainUsers
 from authorizerd.config.oauth import TokenRules
 from authorizerd.config.oauth_url import parse_document_url
 from authorizerd.daemon.kafka.listener import KafkaStatistics
-from authorizerd.daemon.kafka.login.issuer_keys import IssuerKeys
+from authorizerd.daemon.kafka.login.issuer_keys import IssuerKeys, Keys, parse_keys
 from authorizerd.daemon.kafka.login.token_check import TokenCheck
 from authorizerd.daemon.net.connection import LOGIN_BYTES_MAX
 from authorizerd.protocol.framing import frame
@@ -304,9 +304,9 @@ async def test_other_mechanism_closes_the_connection_late_and_unanswered(listen:
 async def start_oauth(listen: Listen, keys: list[bytes]) -> tuple[Service, Any]:
     """Return a listener with OAUTHBEARER, and an echo; each reading takes the next ``keys``."""
 
-    async def read(_: TokenRules) -> bytes:
+    async def read(_: TokenRules) -> Keys:
         await trio.sleep(0.2)
-        return keys.pop(0)
+        return parse_keys(keys.pop(0))
 
     rules = TokenRules(keys_url=parse_document_url("https://issuer.test/keys"), issuer=ISSUER)
     tokens, echo = TokenCheck(rules, IssuerKeys(rules, "TEST", read)), free_echo()

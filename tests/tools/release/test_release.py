@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tarfile
 import zipfile
 from pathlib import Path
@@ -357,3 +358,57 @@ def test_tools_are_pinned_with_hashes() -> None:
     text = (ROOT / "requirements-release.lock").read_text()
     for line in (ROOT / "requirements-release.in").read_text().split("\n")[1:-1]:
         assert f"\n{line}==" in text
+
+
+PROGRAM = """#!/bin/sh
+echo "${0##*/} $*" >>ROOT/calls
+[ "$1" != list-units ] || cat ROOT/units
+"""
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a root for the packages' scripts, whose programs write their calls to ``calls``."""
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    folders = ("run/systemd/system", "etc/authorizerd", "opt/authorizerd/bin", "bin")
+    for folder in (*folders, "opt/authorizerd/lib/shared", f"opt/authorizerd/lib/{version}"):
+        (tmp_path / folder).mkdir(parents=True)
+    for name in ("systemctl", "systemd-sysusers", "systemd-tmpfiles", "chown"):
+        program = tmp_path / "bin" / name
+        program.write_text(PROGRAM.replace("ROOT", str(tmp_path)))
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    return tmp_path
+
+
+def run_script(root: Path, name: str) -> list[str]:
+    """Return the calls of a script of the packages, which finds its files below ``root``."""
+    (root / "calls").write_text("")
+    text = (ROOT / "ops/packages" / name).read_text()
+    text = text.replace("/usr/bin/python3 ", f"{sys.executable} ")
+    text = re.sub(r"/(?=(?:run|etc|opt)/)", f"{root}/", text)
+    subprocess.run(["sh", "-c", text], check=True)
+    return (root / "calls").read_text().splitlines()
+
+
+def test_upgrade_stops_all_units_and_starts_them_again(machine: Path) -> None:
+    """A socket that stayed open would start the daemon while its files are replaced."""
+    (machine / "units").write_text(
+        "authorizerd.service      loaded active running   Apache Kafka's ACL authorizer\n"
+        "authorizerd-kafka.socket loaded active listening The Kafka listener\n"
+    )
+    assert run_script(machine, "before-install")[1:] == [
+        "systemctl stop authorizerd.service authorizerd-kafka.socket"
+    ]
+    (machine / "units").write_text("")
+    assert len(run_script(machine, "before-install")) == 1  # a second attempt finds nothing active
+    started = "systemctl start authorizerd-kafka.socket authorizerd.service"
+    assert run_script(machine, "after-install")[-1] == started
+    assert run_script(machine, "after-install")[-1] == "systemctl daemon-reload"
+
+
+def test_upgrade_does_not_need_a_file_that_an_administrator_deleted(machine: Path) -> None:
+    file = machine / "etc/authorizerd/server.properties"
+    file.touch()
+    changed = [call for call in run_script(machine, "after-install") if call.startswith("chown")]
+    assert changed == [f"chown --from=root:root root:authorizerd {file}"]

@@ -2,8 +2,10 @@
 
 import itertools
 import math
+import threading
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import jwt
@@ -18,12 +20,15 @@ from hypothesis import strategies as st
 from authorizerd.config.oauth import TokenRules
 from authorizerd.config.oauth_url import parse_document_url
 from authorizerd.daemon.kafka.errors import AuthenticationError, InvalidCredentialsError
+from authorizerd.daemon.kafka.login import issuer_keys
 from authorizerd.daemon.kafka.login.issuer_keys import (
     EXTRA_READING_SECONDS_MIN,
     WAIT_SECONDS_MAX,
     IssuerKey,
     IssuerKeys,
+    Keys,
     parse_keys,
+    read_keys,
 )
 from authorizerd.daemon.kafka.login.sasl_oauth import REFUSAL, OauthExchange
 from authorizerd.daemon.kafka.login.token_check import InvalidTokenError, TokenCheck
@@ -78,6 +83,7 @@ def test_signed_token_logs_in(key: object, algorithm: str, kid: str) -> None:
 @pytest.mark.parametrize(("claims", "rules"), [
     ({"aud": ["other", "acls"]}, {}), ({"scope": "a b"}, {}), ({"scope": ["a", "b"]}, {}),
     ({"seconds": -5}, {}), ({"nbf": time.time() + 20}, {}), ({"exp": 10**30}, {}),
+    ({"exp": 10**400}, {}), ({"exp": "9" * 400}, {}),
     ({"iss": None}, {"issuer": None}), ({"iss": "https://other.test"}, {"issuer": None}),
     ({"aud": None}, {"audiences": ()}), ({"azp": "alice", "sub": 7}, {"user_claim": "azp"}),
 ])  # fmt: skip
@@ -94,6 +100,7 @@ def test_claims_that_fit_log_in(claims: dict[str, Any], rules: dict[str, Any]) -
     ({"aud": ["other"]}, "Audience"), ({"iss": None}, "iss"),
     ({"iss": "https://issuer.test/"}, f"expected iss {ISSUER}, found 'https://issuer.test/'"),
     ({"sub": None}, "claim sub"), ({"user": " "}, "claim sub"), ({"sub": 7}, "claim sub"),
+    ({"user": "a\ud800"}, "claim sub"),
     ({"scope": 1}, "scopes are not texts"), ({"scope": [1]}, "scopes are not texts"),
     ({"scope": ["a", "a"]}, "empty or repeated"), ({"scope": ""}, "empty or repeated"),
 ])  # fmt: skip
@@ -125,6 +132,14 @@ def test_token_of_another_key_is_refused() -> None:
     for token in forged:
         with pytest.raises(InvalidTokenError):
             check(token)
+
+
+def test_token_with_a_large_header_is_refused() -> None:
+    """The header is read several times, each of which takes milliseconds for a large one."""
+    headers = {"kid": "k1", "x5c": "A" * 6000}
+    assert check(jwt.encode(claims_of(), KEY, algorithm="ES256", headers=headers)) == "alice"
+    with pytest.raises(InvalidTokenError, match="header is too large"):
+        check(jwt.encode(claims_of(), KEY, algorithm="ES256", headers=headers | {"b": "A" * 200}))
 
 
 @pytest.mark.parametrize("encoding", [Encoding.PEM, Encoding.DER])
@@ -267,12 +282,12 @@ class Document:
         self.content: bytes | None = jwks_of(*keys)
         self.read_at: list[float] = []
 
-    async def read(self, _: TokenRules) -> bytes:
+    async def read(self, _: TokenRules) -> Keys:
         self.read_at.append(trio.current_time())
         await trio.sleep(0.5)
         if self.content is None:
             raise DocumentError("unreachable")
-        return self.content
+        return parse_keys(self.content)
 
 
 async def test_unknown_keys_cause_one_reading_in_ten_seconds(
@@ -320,6 +335,22 @@ async def test_keys_are_read_regularly_and_stay_if_the_issuer_fails(
     assert (keys.find("k1"), keys.find("k2") is not None) == (None, True)
     assert (keys.readings, keys.failures > 6) == (2, True)
     assert [record.levelname for record in caplog.records] == ["INFO", "WARNING", "INFO"]
+
+
+async def test_keys_are_parsed_in_a_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand of them would occupy the event loop for 30 ms."""
+    file = tmp_path / "keys"
+    file.write_bytes(KEYS)
+    threads = []
+
+    def parse(document: bytes) -> Keys:
+        threads.append(threading.current_thread())
+        return parse_keys(document)
+
+    monkeypatch.setattr(issuer_keys, "parse_keys", parse)
+    rules = TokenRules(keys_url=parse_document_url(f"file://{file}"))
+    assert set(await read_keys(rules)) == {"k1", "r1"}
+    assert threads != [threading.main_thread()]
 
 
 async def test_login_waits_a_bounded_time_for_keys(
