@@ -17,6 +17,7 @@ from tests.end_to_end.example_daemon import ExampleDaemon, running_example
 from tests.support.certificates import Authority
 from tests.support.daemon_process import ROOT, DaemonProcess, closed_address, running
 from tests.support.programs import output_of, run_program
+from tests.support.sizes import IS_WHOLE
 
 SECONDS_MAX = 120
 PAGE = "docs/clients.md"
@@ -112,6 +113,8 @@ PROGRAMS = {
     "Go": ("ask.go", programs("go")[0], "8181"),
 }  # fmt: skip
 """The file, the text and the port of each program that needs no TLS."""
+TRIED = [name for name in PROGRAMS if IS_WHOLE or name != "Go"]
+"""Go compiles its standard library for a minute first."""
 
 
 def command_of(file: str, folder: Path, request: pytest.FixtureRequest) -> tuple[list[str], str]:
@@ -130,7 +133,7 @@ def command_of(file: str, folder: Path, request: pytest.FixtureRequest) -> tuple
             return [str(request.getfixturevalue("go_program"))], ""
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", TRIED)
 def test_program(
     name: str, tmp_path: Path, daemon: ExampleDaemon, silent_port: int,
     request: pytest.FixtureRequest,
@@ -205,7 +208,7 @@ TLS_PROGRAMS = {
 """The file, the text and the port of each program with TLS, and the commands that run it."""
 
 
-@pytest.mark.parametrize("name", TLS_PROGRAMS)
+@pytest.mark.parametrize("name", [name for name in TLS_PROGRAMS if name in TRIED])
 def test_program_with_tls(
     name: str, tmp_path: Path, tls_daemon: tuple[DaemonProcess, Authority],
     request: pytest.FixtureRequest,
