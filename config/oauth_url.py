@@ -1,7 +1,7 @@
 """The address of an issuer's document: its keys, or its endpoint for tokens.
 
-**Invariant:** a document comes over verified TLS, from this machine, or from a file. Whoever could
-change the issuer's keys on the way could log in as anyone.
+**Invariant:** a document comes over verified TLS, from this machine, or from a file. A person
+who could change the issuer's keys on the way could log in as anyone.
 """
 
 from __future__ import annotations

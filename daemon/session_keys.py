@@ -1,8 +1,8 @@
 """The keys of TLS session tickets: new ones every hour.
 
-OpenSSL keeps the keys of a context forever. Whoever learns them can decrypt each ticket, and take
-its client's identity. New keys also bound how long a client can resume: then its certificate, and
-those of its CAs, are verified again.
+OpenSSL keeps the keys of a context forever. An attacker who learns them can decrypt each ticket,
+and take its client's identity. New keys also bound how long a client can resume: then its
+certificate, and those of its CAs, are verified again.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ _FINAL: Final = frozenset((400, 401, 402, 403, 404, 405, 406, 407, 409, 410, 411
 _TOKEN: Final = re.compile(r"[-_.~+/=a-zA-Z0-9]+")
 _REASON_CHARACTERS_MAX: Final = 200
 _SECONDS_MAX: Final = 1e12
-"""A longer lifetime is no end; and an integer may be too large for a float."""
+"""A token with a longer lifetime never ends; and an integer may be too large for a float."""
 
 
 class _Token(NamedTuple):
@@ -63,7 +63,7 @@ class TokenSource:
     Args:
         ask: sends the requests.
         chance: returns a random number from 0 to 1.
-        clock: a monotonic clock. It is not trio's, which begins anew with each ``trio.run``.
+        clock: a monotonic clock. It is not trio's, which starts again in each ``trio.run``.
     """
 
     def __init__(
