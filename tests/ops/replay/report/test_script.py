@@ -93,4 +93,5 @@ def test_search_shows_the_rows_with_all_words(page: Page, tmp_path: Path) -> Non
     ):  # fmt: skip
         table.get_by_role("searchbox").fill(words)
         assert read(table, 1) == found
-        assert table.locator(".shown").inner_text() == str(table.locator("tbody tr:visible").count())
+        count = table.locator("tbody tr:visible").count()
+        assert table.locator(".shown").inner_text() == str(count)

@@ -238,14 +238,6 @@ def batch_of(values: list[bytes]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({"question": pa.array(values, pa.binary())})
 
 
-@given(st.lists(st.lists(st.binary(max_size=4), max_size=3), max_size=4), st.integers(1, 4))
-def test_every_round_yields_the_same_rows(parts: list[list[bytes]], rounds: int) -> None:
-    repeated = repeat_batches(map(batch_of, parts), rounds)
-    assert [(number, batch["question"].to_pylist()) for number, batch in repeated] == [
-        (number, values) for number in range(rounds) for values in parts
-    ]
-
-
 def test_memory_does_not_grow_with_the_record(tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path},/nowhere")
     before = pa.total_allocated_bytes()
