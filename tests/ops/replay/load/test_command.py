@@ -159,11 +159,6 @@ def test_load_that_cannot_start_leaves_no_result(tmp_path: Path, monkeypatch: Mo
     address = closed_address()
     with pytest.raises(LoadError, match=f"target {address}: Connection refused"):
         load(run_here, tmp_path, events_of(3), target=address)
-    with (
-        target_server(token="id.secret") as server,
-        pytest.raises(LoadError, match="it rejects the token"),
-    ):
-        load(run_here, tmp_path, events_of(3), target=server.address, token="id.other")
     everyone = [event._replace(principal="User:*") for event in events_of(2)]
     with pytest.raises(LoadError, match="no event can be asked"):
         load(run_here, tmp_path / "everyone", everyone, dry_run=True)
