@@ -65,6 +65,12 @@ CONNECTION_MUTANTS: Final = {
         becomes="except TimeoutError as error:",
         found_by="tests/daemon/net/test_connection_server.py::test_failed_accept_is_retried_and_logged_once_a_minute",
     ),
+    "a turn of the loop answers several TLS hellos": Mutant(
+        file="daemon/net/arrivals.py",
+        text="if not is_served or queue is self._doubtful:",
+        becomes="if queue is self._doubtful:",
+        found_by="tests/daemon/net/test_arrivals.py::test_only_a_few_arrivals_begin_in_one_turn",
+    ),
     "an incomplete log-in reserves memory": Mutant(
         file="daemon/net/connection.py",
         text="size = RECEIVE_BYTES if self.confined_to is None else self.confined_to - bytes_left",
