@@ -268,9 +268,8 @@ def _apply_in_steps(
     """
     for chunk in in_chunks(changes):
         replaced.append(snapshot)
-        for change in chunk:
-            snapshot = apply_changes(snapshot, (change,))
-            yield
+        snapshot = apply_changes(snapshot, chunk)
+        yield
     return snapshot
 
 
