@@ -70,8 +70,8 @@ STATE_MUTANTS: Final = {
     ),
     "a cancelled append is not awaited": Mutant(
         file="daemon/sources/own_log_writer.py",
-        text="append, batches, limiter=self._limiter",
-        becomes="append, batches, limiter=self._limiter, abandon_on_cancel=True",
+        text="append, batches, begin, limiter=self._limiter",
+        becomes="append, batches, begin, limiter=self._limiter, abandon_on_cancel=True",
         found_by="tests/daemon/sources/test_own_log_writer.py::test_cancelled_append_is_waited_for",
     ),
     "half a batch becomes visible": Mutant(
