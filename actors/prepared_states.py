@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from immutables import Map
 
@@ -16,6 +17,10 @@ from authorizerd.acl.model import Acl, Change
 from authorizerd.acl.snapshot import AclSnapshot, apply_changes
 from authorizerd.acl.steps import Steps, in_chunks
 from authorizerd.image.errors import ChangeError
+
+CHANGES_TOGETHER: Final = 16
+"""The number of changes that one step applies. More together take less time each, but each of the
+costliest ones, DENY rules for ranges, takes 40 µs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +78,7 @@ def apply_in_steps(
     """
     for chunk in in_chunks(changes):
         replaced.append(snapshot)
-        snapshot = apply_changes(snapshot, chunk)
-        yield
+        for start in range(0, len(chunk), CHANGES_TOGETHER):
+            snapshot = apply_changes(snapshot, chunk[start : start + CHANGES_TOGETHER])
+            yield
     return snapshot
