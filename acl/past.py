@@ -15,14 +15,9 @@ import msgspec
 
 from authorizerd.acl.decision import AuthorizerSettings, is_allowed
 from authorizerd.acl.errors import PastMismatchError
-from authorizerd.acl.model import WILDCARD_PRINCIPAL, Acl, Question
+from authorizerd.acl.model import WILDCARD_PRINCIPAL, Acl, AclAdded, AclRemoved, Question
 from authorizerd.acl.patterns import matches
-from authorizerd.acl.snapshot import (
-    AclSnapshot,
-    at_offset,
-    with_acl,
-    without_acl,
-)
+from authorizerd.acl.snapshot import AclSnapshot, apply_changes, at_offset
 from authorizerd.image.errors import ChangeError
 
 
@@ -67,12 +62,12 @@ def undo_change(snapshot: AclSnapshot, change: PastChange) -> AclSnapshot:
     """Return the snapshot before one change; see ``undo_changes``."""
     if not change.is_added:
         try:
-            return with_acl(snapshot, change.id, change.acl)
+            return apply_changes(snapshot, [AclAdded(change.id, change.acl)])
         except ChangeError as error:
             raise _mismatch(change, str(error)) from error
     if snapshot.acls.get(change.id) != change.acl:
         raise _mismatch(change, "the newest state does not have the ACL that it added")
-    return without_acl(snapshot, change.id)
+    return apply_changes(snapshot, [AclRemoved(change.id)])
 
 
 def redo_change(snapshot: AclSnapshot, change: PastChange) -> AclSnapshot:
@@ -81,9 +76,8 @@ def redo_change(snapshot: AclSnapshot, change: PastChange) -> AclSnapshot:
     Raises:
         ChangeError: the change does not fit.
     """
-    if change.is_added:
-        return with_acl(snapshot, change.id, change.acl)
-    return without_acl(snapshot, change.id)
+    made = AclAdded(change.id, change.acl) if change.is_added else AclRemoved(change.id)
+    return apply_changes(snapshot, [made])
 
 
 def _mismatch(change: PastChange, reason: str) -> PastMismatchError:

@@ -17,7 +17,16 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from authorizerd.acl.index.tables import EMPTY, SMALL_MAX, Table, delete_entry, set_entry, to_table
+from authorizerd.acl.index.tables import (
+    EMPTY,
+    SMALL_MAX,
+    Table,
+    delete_entry,
+    freeze,
+    set_entry,
+    thaw,
+    to_table,
+)
 from authorizerd.acl.model import WILDCARD, PatternType
 
 AFTER_WILDCARD: Final = chr(ord(WILDCARD) + 1)
@@ -137,50 +146,71 @@ def get_weight(patterns: Patterns, pattern_type: int, name: str) -> int:
     return patterns.prefixes.get(name, 0)
 
 
-def set_weight(patterns: Patterns, pattern_type: int, name: str, total: int) -> Patterns:
-    """Return ``patterns`` with ``total`` as the sum at one pattern: 0 removes the pattern.
+def add_weights(
+    patterns: Patterns, pattern_type: int, added: Iterable[tuple[str, int]], unique: int = 0
+) -> Patterns | None:
+    """Return ``patterns`` with weights added at patterns of one type. A negative weight subtracts.
 
-    ``total`` may be 0 only when removing an existing sum. If no weight is left, the result is
-    ``NO_PATTERNS`` itself, which callers test for with ``is``.
+    If no weight is left, the result is ``NO_PATTERNS`` itself, which callers test for with ``is``.
+
+    Args:
+        added: names and weights, in order. A name may recur.
+        unique: bits that two weights at one pattern must not share. If they do, return None.
     """
     wildcard, literals, prefixes = patterns.wildcard, patterns.literals, patterns.prefixes
     probes, counts = patterns.probes, patterns.probe_counts
-    if name == WILDCARD and pattern_type != PREFIXED:
-        wildcard = total
-    elif pattern_type == LITERAL:
-        literals = set_entry(literals, name, total) if total else delete_entry(literals, name)
+    is_literal, is_prefixed = pattern_type == LITERAL, pattern_type == PREFIXED
+    sums = thaw(literals if is_literal else prefixes)
+    changed: list[tuple[str, int]] = []
+    for name, weight in added:
+        is_wildcard = name == WILDCARD and not is_prefixed
+        before = wildcard if is_wildcard else sums.get(name, 0)
+        if before & weight & unique:
+            return None
+        total = before + weight
+        if is_wildcard:
+            wildcard = total
+            continue
+        if total:
+            sums[name] = total
+        else:
+            del sums[name]
+        if not is_literal and not (before and total):
+            changed.append((name, 1 if total else -1))
+    if is_literal:
+        literals = freeze(sums)
     else:
-        before = len(prefixes)
-        prefixes = set_entry(prefixes, name, total) if total else delete_entry(prefixes, name)
-        if len(prefixes) != before:
-            counts, probes = _change_probes(patterns, prefixes, name)
-    if not total and not (wildcard or literals or prefixes):
+        prefixes = freeze(sums)
+        counts, probes = _change_probes(patterns, prefixes, changed)
+    if not (wildcard or literals or prefixes):
         return NO_PATTERNS
     return Patterns(wildcard, literals, prefixes, probes, counts)
 
 
 def add_weight(patterns: Patterns, pattern_type: int, name: str, weight: int) -> Patterns:
-    """Return ``patterns`` with ``weight`` added at one pattern. A negative weight subtracts.
-
-    If no weight is left, the result is ``NO_PATTERNS`` itself.
-    """
-    total = get_weight(patterns, pattern_type, name) + weight
-    return set_weight(patterns, pattern_type, name, total)
+    """Return ``patterns`` with one weight added, as ``add_weights`` does."""
+    changed = add_weights(patterns, pattern_type, ((name, weight),))
+    assert changed is not None, "no bits are unique"
+    return changed
 
 
 _Probes: TypeAlias = tuple[Table[int, Table[str, int]], tuple[PrefixProbe, ...]]
 """``Patterns.probe_counts`` and ``Patterns.probes``."""
 
 
-def _change_probes(patterns: Patterns, prefixes: Table[str, int], prefix: str) -> _Probes:
-    """Return counts and ends after ``prefix`` was added to ``patterns``, or removed."""
+def _change_probes(
+    patterns: Patterns, prefixes: Table[str, int], changed: Iterable[tuple[str, int]]
+) -> _Probes:
+    """Return counts and ends after prefixes were added to ``patterns`` (1), or removed (-1)."""
     if len(prefixes) <= SMALL_MAX:
         return NO_PROBE_COUNTS, list_probes(count_probes(prefixes))
     if len(patterns.prefixes) <= SMALL_MAX:
         counts = count_probes(prefixes)
         return counts, list_probes(counts)
-    change = len(prefixes) - len(patterns.prefixes)
-    return _count_probe(patterns.probe_counts, patterns.probes, prefix, change)
+    counts, probes = patterns.probe_counts, patterns.probes
+    for prefix, change in changed:
+        counts, probes = _count_probe(counts, probes, prefix, change)
+    return counts, probes
 
 
 def count_probes(prefixes: Iterable[str]) -> Table[int, Table[str, int]]:

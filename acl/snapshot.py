@@ -11,7 +11,8 @@ Source: KIP-801; Kafka 4.3 AclCache.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import Final, TypeAlias
 
 import msgspec
@@ -21,7 +22,7 @@ from msgspec.structs import replace
 from authorizerd.acl.errors import DuplicateAclError, DuplicateIdError, UnknownIdError
 from authorizerd.acl.host_ranges import HostRange, find_range
 from authorizerd.acl.hosts import HostKind, get_kind
-from authorizerd.acl.index.bits import UNJUDGEABLE, Weights, weight, weights_of
+from authorizerd.acl.index.bits import PLAIN_BITS, UNJUDGEABLE, Weights, weights_of
 from authorizerd.acl.index.denying_hosts import (
     NO_DENYING_HOSTS,
     DenyingHosts,
@@ -39,7 +40,7 @@ from authorizerd.acl.model import (
     Change,
     PermissionType,
 )
-from authorizerd.acl.patterns import NO_PATTERNS, Patterns, add_weight, get_weight, set_weight
+from authorizerd.acl.patterns import NO_PATTERNS, Patterns, add_weight, add_weights, get_weight
 from authorizerd.acl.releases import ANY_RELEASE, ReleaseRules
 from authorizerd.acl.state_version import encode_version
 
@@ -123,7 +124,9 @@ def contains(index: TypeIndex, acl: Acl) -> bool:
     """Return True if ``index`` contains ``acl``, which its bits must be able to identify."""
     rules = rules_of(index, acl.principal)
     patterns = rules.any_host if acl.host == WILDCARD else rules.hosts.get(acl.host, NO_PATTERNS)
-    return get_weight(patterns, acl.pattern_type, acl.resource_name) & weight(acl) != 0
+    code, pattern_type = acl.resource_type, acl.pattern_type
+    weights = weights_of(code, pattern_type, acl.operation, acl.permission_type)
+    return get_weight(patterns, pattern_type, acl.resource_name) & weights.rule != 0
 
 
 def rules_of(index: TypeIndex, principal: str) -> Rules:
@@ -155,81 +158,78 @@ def with_rules(snapshot: AclSnapshot, rules: ReleaseRules) -> AclSnapshot:
 def apply_changes(snapshot: AclSnapshot, changes: Iterable[Change]) -> AclSnapshot:
     """Return ``snapshot`` with ``changes`` applied in order. The offset stays the same.
 
-    A caller on the event loop applies a few at a time, and frees the intermediate states in order.
+    Changes of ACLs that share principal, host and kind of pattern are applied together: each change
+    of a persistent map copies a path of it, so many changes at once copy less. A caller on the
+    event loop applies a few at a time, and frees the intermediate states in order.
 
     Raises:
         DuplicateIdError, DuplicateAclError: an added id or binding is already present.
         UnknownIdError: a removed id is absent.
     """
-    for change in changes:
-        if type(change) is AclAdded:
-            snapshot = with_acl(snapshot, change.id, change.acl)
-        else:
-            snapshot = without_acl(snapshot, change.id)
+    for kind, group in groupby(changes, type):
+        snapshot = _change_acls(snapshot, group, 1 if kind is AclAdded else -1)
     return snapshot
 
 
-def with_acl(snapshot: AclSnapshot, id: bytes, acl: Acl) -> AclSnapshot:
-    """Return ``snapshot`` with one more ACL.
+def _change_acls(snapshot: AclSnapshot, changes: Iterable[Change], sign: int) -> AclSnapshot:
+    """Return ``snapshot`` with more ACLs (``sign`` 1), or fewer (-1)."""
+    acls, unindexed, combined = snapshot.acls.mutate(), snapshot.unindexed, snapshot.combined_ids
+    count = len(acls)
+    groups: dict[tuple[int, int, str, str], list[_Weighted]] = {}
+    for change in changes:
+        key = change.id
+        combined ^= int.from_bytes(key)
+        if type(change) is AclAdded:
+            acls[key] = acl = change.acl
+            count += 1
+            # Set without checking first, to save a lookup: the length shows whether the id was
+            # present.
+            if len(acls) != count:
+                raise DuplicateIdError(key)
+        else:
+            found = acls.pop(key, None)
+            if found is None:
+                raise UnknownIdError(key)
+            acl = found
+        code, pattern_type = acl.resource_type, acl.pattern_type
+        weights = weights_of(code, pattern_type, acl.operation, acl.permission_type)
+        if not weights.is_plain:
+            # The bits do not identify these ACLs, so only the map can find a duplicate.
+            if sign < 0:
+                unindexed = unindexed.delete(acl)
+            elif acl in unindexed:
+                raise DuplicateAclError(key, acl)
+            else:
+                unindexed = unindexed.set(acl, key)
+        if weights.is_typed:
+            group = (code, pattern_type, acl.principal, acl.host)
+            groups.setdefault(group, []).append((key, acl, weights))
+    types = [*snapshot.types]
+    for (code, _, _, _), weighted in groups.items():
+        types[code] = _change_type(types[code], weighted, sign)
+    return AclSnapshot(
+        snapshot.offset, acls.finish(), tuple(types), unindexed, snapshot.rules, combined
+    )
+
+
+_Weighted: TypeAlias = tuple[bytes, Acl, Weights]
+"""The id, the ACL and its weights. All ACLs of a group have the same resource type, pattern type,
+principal and host."""
+
+
+def _change_type(index: TypeIndex, group: Sequence[_Weighted], sign: int) -> TypeIndex:
+    """Return ``index`` with the weights of a group added (``sign`` 1) or subtracted (-1).
 
     Raises:
-        DuplicateIdError, DuplicateAclError: the id or the binding is already present.
+        DuplicateAclError: an ACL to add is plain and already present.
     """
-    acls = snapshot.acls.set(id, acl)
-    # Set without checking first, to save a lookup: the length shows whether the id was present.
-    if len(acls) == len(snapshot.acls):
-        raise DuplicateIdError(id)
-    weights = weights_of(acl.resource_type, acl.pattern_type, acl.operation, acl.permission_type)
-    unindexed = snapshot.unindexed
-    if not weights.is_plain:
-        # The bits do not identify these ACLs, so only the map can find a duplicate.
-        if acl in unindexed:
-            raise DuplicateAclError(id, acl)
-        unindexed = unindexed.set(acl, id)
-    types = _change_types(snapshot.types, acl, weights, 1)
-    if types is None:
-        raise DuplicateAclError(id, acl)
-    combined = snapshot.combined_ids ^ int.from_bytes(id)
-    return AclSnapshot(snapshot.offset, acls, types, unindexed, snapshot.rules, combined)
-
-
-def without_acl(snapshot: AclSnapshot, id: bytes) -> AclSnapshot:
-    """Return ``snapshot`` without the ACL with this id.
-
-    Raises:
-        UnknownIdError: no ACL has this id.
-    """
-    acl = snapshot.acls.get(id)
-    if acl is None:
-        raise UnknownIdError(id)
-    weights = weights_of(acl.resource_type, acl.pattern_type, acl.operation, acl.permission_type)
-    unindexed = snapshot.unindexed
-    if not weights.is_plain:
-        unindexed = unindexed.delete(acl)
-    types = _change_types(snapshot.types, acl, weights, -1)
-    assert types is not None, "only an addition can be a duplicate"
-    acls = snapshot.acls.delete(id)
-    combined = snapshot.combined_ids ^ int.from_bytes(id)
-    return AclSnapshot(snapshot.offset, acls, types, unindexed, snapshot.rules, combined)
-
-
-def _change_types(
-    types: tuple[TypeIndex, ...], acl: Acl, weights: Weights, sign: int
-) -> tuple[TypeIndex, ...] | None:
-    """Return ``types`` with the weights of ``acl`` added (``sign`` 1) or subtracted (-1).
-
-    Return None if the ACL to add is plain and already present.
-    """
-    if not weights.is_typed:
-        return types
-    code = acl.resource_type
-    index = types[code]
-    principals, everyone, principal = index.principals, index.everyone, acl.principal
+    principals, everyone, first = index.principals, index.everyone, group[0][1]
+    principal = first.principal
     is_everyone = principal == WILDCARD_PRINCIPAL
     rules = everyone if is_everyone else principals.get(principal, NO_RULES)
-    changed = _change_rules(rules, acl, weights, sign) if weights.rule else rules
+    changed = _change_rules(rules, group, sign)
     if changed is None:
-        return None
+        raise _find_duplicate(index, group)
     if is_everyone:
         everyone = changed
     elif changed is not NO_RULES:
@@ -237,14 +237,25 @@ def _change_types(
     # If a principal's only ACL has no weight, the principal is not in the table.
     elif rules is not NO_RULES:
         principals = delete_entry(principals, principal)
-    resources = add_weight(index.resources, acl.pattern_type, acl.resource_name, sign)
+    added = [(acl.resource_name, sign) for _, acl, _ in group]
+    resources = add_weights(index.resources, first.pattern_type, added)
+    assert resources is not None, "no bits are unique"
     unjudgeable = index.unjudgeable
-    if is_unjudgeable(acl):
-        unjudgeable = change_unjudgeable(unjudgeable, acl, sign)
-        everyone = _change_everyone(everyone, acl, sign)
-    indexes = list(types)
-    indexes[code] = TypeIndex(principals, everyone, resources, unjudgeable)
-    return tuple(indexes)
+    if is_unjudgeable(first):
+        for _, acl, _ in group:
+            unjudgeable = change_unjudgeable(unjudgeable, acl, sign)
+            everyone = _change_everyone(everyone, acl, sign)
+    return TypeIndex(principals, everyone, resources, unjudgeable)
+
+
+def _find_duplicate(index: TypeIndex, group: Sequence[_Weighted]) -> DuplicateAclError:
+    """Return the error for the first plain ACL that is already present, or twice in the group."""
+    seen: set[Acl] = set()
+    for key, acl, weights in group:
+        if weights.is_plain and (acl in seen or contains(index, acl)):
+            return DuplicateAclError(key, acl)
+        seen.add(acl)
+    raise AssertionError("one ACL of the group is a duplicate")
 
 
 def is_unjudgeable(acl: Acl) -> bool:
@@ -292,15 +303,21 @@ def place_host(host: str, weights: Weights) -> tuple[HostRange | None, int]:
     return addresses if counts else None, weights.range_denial
 
 
-def _change_rules(rules: Rules, acl: Acl, weights: Weights, sign: int) -> Rules | None:
-    """Return ``rules`` with one more or one less ACL. See ``_change_types``."""
-    pattern_type, name, host = acl.pattern_type, acl.resource_name, acl.host
-    patterns = rules.any_host if host == WILDCARD else rules.hosts.get(host, NO_PATTERNS)
-    before = get_weight(patterns, pattern_type, name)
-    if sign > 0 and weights.is_plain and before & weights.rule:
+def _change_rules(rules: Rules, group: Sequence[_Weighted], sign: int) -> Rules | None:
+    """Return ``rules`` with the ACLs of a group added (``sign`` 1) or removed (-1).
+
+    Return None if a plain ACL to add is already present.
+    """
+    group = [each for each in group if each[2].rule]
+    if not group:
+        return rules
+    pattern_type, host = group[0][1].pattern_type, group[0][1].host
+    added = [(acl.resource_name, sign * weights.rule) for _, acl, weights in group]
+    before = rules.any_host if host == WILDCARD else rules.hosts.get(host, NO_PATTERNS)
+    patterns = add_weights(before, pattern_type, added, PLAIN_BITS if sign > 0 else 0)
+    if patterns is None:
         return None
-    patterns = set_weight(patterns, pattern_type, name, before + sign * weights.rule)
-    denials = rules.denials + sign * weights.denial
+    denials = rules.denials + sign * sum([weights.denial for _, _, weights in group])
     if host == WILDCARD:
         if patterns is NO_PATTERNS and not rules.hosts:
             return NO_RULES
@@ -310,11 +327,13 @@ def _change_rules(rules: Rules, acl: Acl, weights: Weights, sign: int) -> Rules 
     if rules.any_host is NO_PATTERNS and not hosts:
         return NO_RULES
     ranges, host_denials, denying_hosts = rules.ranges, rules.host_denials, rules.denying_hosts
-    addresses, denial = place_host(host, weights)
-    if addresses is not None:
-        ranges = change_range(ranges, addresses, acl, weights.in_range, sign)
-    if denial:
-        host_denials = add_weight(host_denials, pattern_type, name, sign * denial)
-        if weights.is_plain:
-            denying_hosts = (add_host if sign > 0 else remove_host)(denying_hosts, acl)
+    for _, acl, weights in group:
+        addresses, denial = place_host(host, weights)
+        if addresses is not None:
+            ranges = change_range(ranges, addresses, acl, weights.in_range, sign)
+        if denial:
+            name = acl.resource_name
+            host_denials = add_weight(host_denials, pattern_type, name, sign * denial)
+            if weights.is_plain:
+                denying_hosts = (add_host if sign > 0 else remove_host)(denying_hosts, acl)
     return Rules(rules.any_host, hosts, ranges, host_denials, denying_hosts, denials)

@@ -42,9 +42,12 @@ def finish(steps: Steps[T]) -> T:
             return result
 
 
-def free(items: list[Any]) -> Steps[None]:
-    """Empty a list from its end, in chunks. Freeing much at once would block the thread."""
+def free(items: list[Any], together: int = 1) -> Steps[None]:
+    """Empty a list from its end, ``together`` items in each step.
+
+    Freeing much at once would block the thread.
+    """
     while items:
-        items.pop()
+        del items[-together:]
         if items:
             yield

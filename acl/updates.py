@@ -170,15 +170,16 @@ def plan_creations(
     changes: dict[Acl, AclAdded] = {}
     errors: list[AclError | None] = []
     faults: dict[str, AclError] = {}
-    size = 0
-    for acl in acls:
-        error = _creation_error(acl, tail.snapshot.rules, faults)
-        if error is None and acl not in changes and not tail.has(acl):
-            changes[acl] = AclAdded(new_id(), acl)
-            size += record_bytes_max(acl)
-            if len(changes) > RECORDS_PER_REQUEST_MAX or size > BYTES_PER_REQUEST_MAX:
-                return Plan((), (PolicyViolationError(TOO_MANY_CREATED),) * len(acls))
-        errors.append(error)
+    rules, size = tail.snapshot.rules, 0
+    for chunk in in_chunks(acls):
+        for acl in chunk:
+            error = _creation_error(acl, rules, faults)
+            if error is None and acl not in changes and not tail.has(acl):
+                changes[acl] = AclAdded(new_id(), acl)
+                size += record_bytes_max(acl)
+                if len(changes) > RECORDS_PER_REQUEST_MAX or size > BYTES_PER_REQUEST_MAX:
+                    return Plan((), (PolicyViolationError(TOO_MANY_CREATED),) * len(acls))
+            errors.append(error)
         yield
     tail.add(changes.values())
     return Plan(tuple(changes.values()), tuple(errors))

@@ -21,15 +21,12 @@ import trio
 from authorizerd.acl.index.builder import SnapshotBuilder
 from authorizerd.acl.model import Change, ChangeBatch
 from authorizerd.acl.release_in_force import UNKNOWN_RELEASE, ReleaseInForce
-from authorizerd.acl.snapshot import (
-    AclSnapshot,
-    apply_changes,
-    at_offset,
-)
+from authorizerd.acl.snapshot import AclSnapshot, at_offset
 from authorizerd.acl.steps import Steps, free, in_chunks
 from authorizerd.actors.acl_journal import AclJournal
 from authorizerd.actors.boot_clock import Clock, boot_time
 from authorizerd.actors.errors import UnfitChangeError
+from authorizerd.actors.prepared_states import PreparedStates, apply_in_steps
 from authorizerd.actors.published_state import STALE, STOPPED, PublishedState
 from authorizerd.actors.steps import collect, finish_in_turns
 from authorizerd.image.changes import ClusterChange
@@ -57,6 +54,16 @@ class Reset:
 
 
 @dataclass(frozen=True, slots=True)
+class Prepare:
+    """These batches of changes are being synced, and are sent again once they are durable.
+
+    Compute the states after them, and publish nothing.
+    """
+
+    batches: tuple[tuple[Change, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Renew:
     """The state passed on so far may be used for decisions until ``deadline``, a time of the
     clock."""
@@ -74,7 +81,7 @@ class Suspend:
     reason: str
 
 
-Message: TypeAlias = ChangeBatch | CaughtUp | Reset | Renew | Suspend
+Message: TypeAlias = ChangeBatch | Prepare | CaughtUp | Reset | Renew | Suspend
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +126,7 @@ class RecordApplier(PublishedState):
         )
         self._inbox = inbox
         self._on_misfit = on_misfit
+        self._prepared = PreparedStates()
         self.acls_changed_at = -1
         """The log offset of the last change of ACLs that was passed on, -1 before the first.
 
@@ -169,19 +177,23 @@ class RecordApplier(PublishedState):
         snapshot = self._publish(snapshot, cluster)
         self._is_loaded = True
         self.journal.begin(snapshot.offset, self._why_withheld)
-        replaced: list[AclSnapshot | ClusterImage] = []
+        replaced: list[AclSnapshot] = []
+        replaced_images: list[ClusterImage] = []
         async for message in self._inbox:
             match message:
+                case Prepare(batches):
+                    await finish_in_turns(self._prepared.prepare(snapshot, batches))
                 case ChangeBatch():
                     await finish_in_turns(self.journal.collect(snapshot, message.changes))
                     self._note_change(message)
                     snapshot = await self._apply(snapshot, message, replaced)
-                    cluster = await self._apply_to_cluster(cluster, message, replaced)
+                    cluster = await self._apply_to_cluster(cluster, message, replaced_images)
                     if message.is_end:
                         snapshot = at_offset(snapshot, message.last_offset)
                         snapshot = self._publish(snapshot, cluster)
                         self.journal.commit(snapshot.offset)
                         await _free_states(replaced)
+                        await _free_states(replaced_images)
                         await finish_in_turns(self.journal.trim())
                 case Suspend(reason):
                     self._suspend(reason)
@@ -202,7 +214,7 @@ class RecordApplier(PublishedState):
         """Return the loaded state, or None if the source ended before it caught up."""
         builder = SnapshotBuilder()
         cluster = EMPTY_IMAGE
-        replaced: list[AclSnapshot | ClusterImage] = []
+        replaced: list[ClusterImage] = []
         async for message in self._inbox:
             match message:
                 case CaughtUp(offset):
@@ -220,12 +232,14 @@ class RecordApplier(PublishedState):
                     self._suspended = reason
                 case Renew(deadline):
                     self._snapshot.publish_until(None, deadline)
+                case Prepare():
+                    raise AssertionError("nothing is written while the log is read")
                 case _:
                     assert_never(message)
         return None
 
     async def _apply(
-        self, snapshot: AclSnapshot, batch: ChangeBatch, replaced: list[AclSnapshot | ClusterImage]
+        self, snapshot: AclSnapshot, batch: ChangeBatch, replaced: list[AclSnapshot]
     ) -> AclSnapshot:
         """Return the state after ``batch``.
 
@@ -234,8 +248,11 @@ class RecordApplier(PublishedState):
         assert batch.last_offset > snapshot.offset, "batches must be applied in log order"
         if not batch.changes:
             return snapshot
+        prepared = self._prepared.take(snapshot, batch.changes, replaced)
+        if prepared is not None:
+            return prepared
         try:
-            return await finish_in_turns(_apply_in_steps(snapshot, batch.changes, replaced))
+            return await finish_in_turns(apply_in_steps(snapshot, batch.changes, replaced))
         except ChangeError as error:
             raise UnfitChangeError(batch.last_offset, error) from error
 
@@ -243,7 +260,7 @@ class RecordApplier(PublishedState):
         self,
         cluster: ClusterImage,
         batch: ChangeBatch,
-        replaced: list[AclSnapshot | ClusterImage],
+        replaced: list[ClusterImage],
     ) -> ClusterImage:
         """Return the image after ``batch``; ``replaced`` is as for ``_apply``."""
         if not batch.cluster_changes:
@@ -256,28 +273,10 @@ class RecordApplier(PublishedState):
             raise UnfitChangeError(batch.last_offset, error) from error
 
 
-def _apply_in_steps(
-    snapshot: AclSnapshot,
-    changes: tuple[Change, ...],
-    replaced: list[AclSnapshot | ClusterImage],
-) -> Steps[AclSnapshot]:
-    """Return the state after ``changes``. Append the one before each chunk to ``replaced``.
-
-    Each state shares nearly everything with the next one, so each is freed quickly. Without the
-    intermediate states, freeing a state that is ten thousand changes older would block the thread.
-    """
-    for chunk in in_chunks(changes):
-        replaced.append(snapshot)
-        for change in chunk:
-            snapshot = apply_changes(snapshot, (change,))
-            yield
-    return snapshot
-
-
 def _apply_to_cluster_in_steps(
     cluster: ClusterImage,
     changes: tuple[ClusterChange, ...],
-    replaced: list[AclSnapshot | ClusterImage],
+    replaced: list[ClusterImage],
 ) -> Steps[ClusterImage]:
     """Return the image after ``changes``. Append the one before each chunk to ``replaced``."""
     for chunk in in_chunks(changes):
@@ -299,7 +298,7 @@ async def _load_changes(builder: SnapshotBuilder, batch: ChangeBatch) -> None:
         raise UnfitChangeError(batch.last_offset, error) from error
 
 
-async def _free_states(replaced: list[AclSnapshot | ClusterImage]) -> None:
+async def _free_states(replaced: list[AclSnapshot] | list[ClusterImage]) -> None:
     """Free states, the oldest first, and let other tasks run in between."""
     replaced.reverse()  # `free` begins at the end of the list
     await finish_in_turns(free(replaced))

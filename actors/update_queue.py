@@ -15,6 +15,7 @@ Source: KIP-504 (asynchronous ACL updates), KIP-801; Kafka 4.3 QuorumController.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
@@ -23,7 +24,7 @@ import trio
 from authorizerd.acl.errors import AclError
 from authorizerd.acl.model import Acl, AclFilter, Change, ChangeBatch
 from authorizerd.acl.snapshot import AclSnapshot
-from authorizerd.acl.steps import Steps, free
+from authorizerd.acl.steps import ITEMS_PER_CHUNK, Steps, free
 from authorizerd.acl.updates import (
     RECORDS_PER_REQUEST_MAX,
     AclTail,
@@ -36,7 +37,7 @@ from authorizerd.actors.authorizer import RequestContext
 from authorizerd.actors.completion import Completion, ItemCompletions
 from authorizerd.actors.errors import LogWriteError, UpdateRefusedError
 from authorizerd.actors.published import View
-from authorizerd.actors.record_applier import CaughtUp
+from authorizerd.actors.record_applier import CaughtUp, Prepare
 from authorizerd.actors.steps import finish_in_turns
 from authorizerd.actors.update_request import LogTail, UpdateRequest, list_probes
 from authorizerd.actors.updates import PlanCluster, UpdateStatistics
@@ -55,10 +56,15 @@ LogChange = Change | ClusterChange
 class ChangeLog(Protocol):
     """The log in which batches become durable."""
 
-    async def append(self, batches: Sequence[tuple[LogChange, ...]]) -> int:
+    async def append(
+        self, batches: Sequence[tuple[LogChange, ...]], before_sync: Callable[[], None]
+    ) -> int:
         """Write each item of ``batches`` as one record batch, and sync once.
 
         Return the last offset.
+
+        Args:
+            before_sync: called in the event loop once everything is written. It must not raise.
 
         Raises:
             UpdateRefusedError: nothing was written, and a later append may succeed.
@@ -75,7 +81,8 @@ class UpdateQueue:
 
     Args:
         log: makes the batches durable.
-        applier: the inbox of the applier, which gets the durable changes.
+        applier: the inbox of the applier, which gets the durable changes, and before that, while
+            the log syncs them, Prepare.
         requests_max: the maximum number of waiting requests. More are refused.
         new_id: returns a new 16-byte id for an ACL.
         acls_changed_at: returns the log offset of the last applied change of ACLs, or a later one.
@@ -87,7 +94,7 @@ class UpdateQueue:
     def __init__(
         self,
         log: ChangeLog,
-        applier: trio.MemorySendChannel[ChangeBatch | CaughtUp],
+        applier: trio.MemorySendChannel[ChangeBatch | Prepare | CaughtUp],
         snapshot: View[AclSnapshot | None],
         image: View[ClusterImage],
         *,
@@ -154,7 +161,7 @@ class UpdateQueue:
 
         def prepare(tail: LogTail) -> Steps[Plan[Change, Sequence[T | Exception]]]:
             made = yield from plan(tail.acls)
-            yield from free(items)
+            yield from free(items, ITEMS_PER_CHUNK)
             return made
 
         guard = None if context is None else context.guard
@@ -271,7 +278,9 @@ class UpdateQueue:
         if not written:
             return offset
         try:
-            last_offset = await self._log.append([request.changes for request in written])
+            last_offset = await self._log.append(
+                [request.changes for request in written], partial(self._prepare, written)
+            )
         except OSError as error:
             raise LogWriteError(f"the log could not be written: {error}") from error
         self.statistics.flushes += 1
@@ -282,6 +291,13 @@ class UpdateQueue:
             lambda newest: newest is not None and newest.offset >= last_offset
         )
         return last_offset
+
+    def _prepare(self, written: Sequence[UpdateRequest[Any]]) -> None:
+        """Let the applier compute the next states while the log is synced."""
+        batches = tuple(request.changes for request in written if request.is_of_acls)
+        # The applier itself computes what is not prepared, so this may fail.
+        with suppress(trio.WouldBlock, trio.BrokenResourceError, trio.ClosedResourceError):
+            self._applier.send_nowait(Prepare(batches))
 
     def _refuse_all(self, error: UpdateRefusedError) -> None:
         while True:

@@ -131,8 +131,15 @@ class LogWriter:
         self._write(first)
         self._is_whole = True
 
-    def append(self, batches: Iterable[Sequence[MetadataRecord]]) -> int:
+    def append(
+        self,
+        batches: Iterable[Sequence[MetadataRecord]],
+        before_sync: Callable[[], object] = lambda: None,
+    ) -> int:
         """Write each item of ``batches`` as one batch, and sync once. Return the last offset.
+
+        Args:
+            before_sync: called once everything is written.
 
         Raises:
             LogNotWrittenError: nothing was written, and a later append may succeed.
@@ -147,7 +154,7 @@ class LogWriter:
         self._is_whole = False
         try:
             self._check_alone()
-            self._write(data)
+            self._write(data, before_sync)
         except LogNotWrittenError:
             self._is_whole = True
             raise
@@ -200,7 +207,9 @@ class LogWriter:
         if not is_alone:
             raise OSError(f"{self._directory}: another process has written to the log")
 
-    def _write(self, batches: Sequence[_Batch]) -> None:
+    def _write(
+        self, batches: Sequence[_Batch], before_sync: Callable[[], object] = lambda: None
+    ) -> None:
         """Write ``batches`` into one segment, and sync them."""
         pieces: list[bytes] = []
         offset, now_ms = self._next_offset, self.last_timestamp_ms
@@ -213,6 +222,7 @@ class LogWriter:
         if not pieces:
             return
         self._segments.append(pieces, self._next_offset)
+        before_sync()
         self._segments.sync()
         self._next_offset = offset
         self.last_timestamp_ms = now_ms

@@ -21,7 +21,7 @@ SMALL_MAX: Final = 32
 
 Table: TypeAlias = dict[K, V] | Map[K, V]
 Growing: TypeAlias = dict[K, V] | MapMutation[K, V]
-"""A table while a snapshot is built: ``grow`` after each new key, ``freeze`` at the end.
+"""A table while it is changed: ``grow`` after each new key, ``freeze`` at the end.
 
 Resizing a large dict would block the thread for milliseconds.
 """
@@ -64,11 +64,16 @@ def grow(table: Growing[K, V]) -> Growing[K, V]:
     return table
 
 
+def thaw(table: Table[K, V]) -> Growing[K, V]:
+    """Return a copy of ``table`` for a few changes, without ``grow``, until ``freeze``."""
+    return table.copy() if isinstance(table, dict) else table.mutate()
+
+
 def freeze(table: Growing[K, V]) -> Table[K, V]:
     """Return the final table. ``table`` cannot be used afterwards."""
     if not table:
         return EMPTY
     if isinstance(table, dict):
-        return table
+        return to_table(table)
     frozen = table.finish()
     return frozen if len(frozen) > SMALL_MAX else dict(frozen)

@@ -26,6 +26,7 @@ from authorizerd.acl.errors import (
 )
 from authorizerd.acl.expected_offset import ANY_OFFSET, ExpectedOffset
 from authorizerd.acl.model import Acl, ResourceType
+from authorizerd.acl.steps import in_chunks
 from authorizerd.acl.updates import Deleted
 from authorizerd.acl.validation import validate_filter, validate_resource
 from authorizerd.actors.authorizer import Authorizer, RequestContext
@@ -107,7 +108,8 @@ class AclHandlers:
     async def create(self, asked: CreateAclsRequest, context: RequestContext) -> Waited:
         acls, context = asked.creations, self._guard(context, asked.offset)
         good: list[Acl] = []
-        faults = await collect(map(partial(_check_resource, good), acls))
+        faults: list[ApiError | None] = []
+        await collect(map(partial(_check_resources, good, faults), in_chunks(acls)))
         try:
             completions = self._authorizer.create_acls(context, good)
         except SecurityDisabledError as error:
@@ -177,14 +179,15 @@ def _offset(context: RequestContext) -> int | None:
     return None if context.guard is None else context.guard.written_offset
 
 
-def _check_resource(good: list[Acl], acl: Acl) -> ApiError | None:
-    """Return the error of a creation. If it has none, add it to ``good``, and return None."""
-    fault = None
-    if not acl.resource_name or acl.resource_type == _CLUSTER:  # all other creations are valid
-        fault = _resource_error(acl)
-    if fault is None:
-        good.append(acl)
-    return fault
+def _check_resources(good: list[Acl], faults: list[ApiError | None], acls: list[Acl]) -> None:
+    """Add the error of each creation to ``faults``, or None, and add the creation to ``good``."""
+    for acl in acls:
+        fault = None
+        if not acl.resource_name or acl.resource_type == _CLUSTER:  # all other creations are valid
+            fault = _resource_error(acl)
+        if fault is None:
+            good.append(acl)
+        faults.append(fault)
 
 
 def _resource_error(acl: Acl) -> ApiError | None:

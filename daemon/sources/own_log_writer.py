@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -70,8 +71,14 @@ class OwnLog:
         self.last_offset = self._writer.last_offset
         return ChangeBatch(self.last_offset, cluster_changes=features)
 
-    async def append(self, batches: Sequence[tuple[LogChange, ...]]) -> int:
+    async def append(
+        self,
+        batches: Sequence[tuple[LogChange, ...]],
+        before_sync: Callable[[], None] = lambda: None,
+    ) -> int:
         """Write each item as one batch, sync once, and return the last offset.
+
+        The loop calls ``before_sync`` once everything is written, while the thread syncs it.
 
         A cancelled append still finishes, so the log is never closed while a thread writes to it.
 
@@ -79,9 +86,10 @@ class OwnLog:
             UpdateRefusedError: nothing was written, for example because no descriptor was free.
             OSError: it is unknown which of the batches are durable.
         """
+        begin = partial(trio.lowlevel.current_trio_token().run_sync_soon, before_sync)
         append = self._writer.append
         try:
-            written = await run_in_thread(append, batches, limiter=self._limiter)
+            written = await run_in_thread(append, batches, begin, limiter=self._limiter)
         except LogNotWrittenError as error:
             _logger.error("updates are refused, and can be tried again: %s", error)
             raise UpdateRefusedError(f"{error}; nothing was changed, try again") from error

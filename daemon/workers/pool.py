@@ -27,7 +27,7 @@ from authorizerd.actors.boot_clock import Clock, boot_time
 from authorizerd.actors.completion import Completion
 from authorizerd.actors.published import Published, View
 from authorizerd.actors.published_state import STOPPED
-from authorizerd.actors.record_applier import CaughtUp, Message, Renew, Reset, Suspend
+from authorizerd.actors.record_applier import CaughtUp, Message, Prepare, Renew, Reset, Suspend
 from authorizerd.daemon.workers.counters import AUDIT_REFUSING, Sums, Totals
 from authorizerd.daemon.workers.feed_source import SILENT
 from authorizerd.daemon.workers.link import WorkerLink, WorkerProcess
@@ -157,6 +157,8 @@ class WorkerPool:
                             link.order_report()
                     case Suspend(reason):
                         self._stop_decisions(reason)
+                    case Prepare():  # workers get only durable changes
+                        pass
                     case Reset():  # nothing has been passed on yet
                         pass
                     case _:

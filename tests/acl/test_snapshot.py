@@ -1,5 +1,6 @@
 """The snapshot: single updates and the bulk load agree, and nothing that is shared changes."""
 
+from collections.abc import Sequence
 from random import Random
 
 import pytest
@@ -57,16 +58,27 @@ def test_single_updates_and_the_bulk_load_reach_one_state(log: list[ChangeBatch]
     assert snapshot_after(log) == built(log)
 
 
-@given(st.sets(acls(), max_size=8), st.randoms())
-def test_large_tables_become_the_same_change_by_change(held: set[Acl], random: Random) -> None:
-    """The tables grow from dicts to maps and shrink again, and are those of a bulk load."""
+@given(st.sets(acls(), max_size=8), st.randoms(), st.sampled_from((1, 5, 10_000)))
+def test_large_tables_become_the_same_change_by_change(
+    held: set[Acl], random: Random, together: int
+) -> None:
+    """The tables grow from dicts to maps and shrink again, and are those of a bulk load.
+
+    How many changes are applied together makes no difference.
+    """
     order = [*held.union(crowd())]
     random.shuffle(order)
     added = [AclAdded(n.to_bytes(16, "big"), each) for n, each in enumerate(order)]
-    snapshot = apply_changes(EMPTY_SNAPSHOT, added)
+
+    def apply(snapshot: AclSnapshot, changes: Sequence[Change]) -> AclSnapshot:
+        for start in range(0, len(changes), together):
+            snapshot = apply_changes(snapshot, changes[start : start + together])
+        return snapshot
+
+    snapshot = apply(EMPTY_SNAPSHOT, added)
     assert snapshot == build(added, -1)
     for left in (len(added) // 2, len(added) // 4, 5, 0):
-        snapshot = apply_changes(snapshot, [AclRemoved(each.id) for each in added[left:]])
+        snapshot = apply(snapshot, [AclRemoved(each.id) for each in added[left:]])
         del added[left:]
         assert snapshot == build(added, -1)
         assert snapshot == removed_in_bulk(order, left)
@@ -158,13 +170,17 @@ def test_an_unknown_id_is_refused_on_both_paths() -> None:
 
 def refused(changes: list[Change]) -> type[ChangeError]:
     """Return the error that both paths raise for ``changes``."""
-    with pytest.raises(ChangeError) as one_by_one:
-        apply_changes(EMPTY_SNAPSHOT, changes)
     with pytest.raises(ChangeError) as in_bulk:
         SnapshotBuilder().apply_changes(changes)
-    assert type(one_by_one.value) is type(in_bulk.value)
-    assert str(one_by_one.value) == str(in_bulk.value)
-    return type(one_by_one.value)
+    with pytest.raises(ChangeError) as together:
+        apply_changes(EMPTY_SNAPSHOT, changes)
+    before = apply_changes(EMPTY_SNAPSHOT, changes[:-1])
+    with pytest.raises(ChangeError) as one_by_one:
+        apply_changes(before, changes[-1:])
+    for error in (together.value, one_by_one.value):
+        assert type(error) is type(in_bulk.value)
+        assert str(error) == str(in_bulk.value)
+    return type(in_bulk.value)
 
 
 def test_a_removed_binding_can_be_added_again() -> None:

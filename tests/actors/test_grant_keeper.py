@@ -12,8 +12,8 @@ from trio._core import _run as scheduler
 from trio.testing import MockClock
 
 from authorizerd.acl.listing import derive_id
-from authorizerd.acl.model import Acl
-from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, at_offset, with_acl, without_acl
+from authorizerd.acl.model import Acl, AclAdded, AclRemoved
+from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes, at_offset
 from authorizerd.actors import steps
 from authorizerd.actors.grant_keeper import GrantAccess, GrantKeeper
 from authorizerd.actors.published import Published
@@ -119,10 +119,10 @@ class Follower(Process):
                 state = {each: derive_id(each) for each in state}
             for each, acl_id in shown.items():
                 if state.get(each) != acl_id:
-                    snapshot = without_acl(snapshot, acl_id)
+                    snapshot = apply_changes(snapshot, [AclRemoved(acl_id)])
             for each, acl_id in state.items():
                 if shown.get(each) != acl_id:
-                    snapshot = with_acl(snapshot, acl_id, each)
+                    snapshot = apply_changes(snapshot, [AclAdded(acl_id, each)])
             shown = state
             snapshot = at_offset(snapshot, offset)
             self.snapshots.publish(snapshot)

@@ -22,6 +22,7 @@ from authorizerd.actors.published_state import NOT_LOADED, STALE, STOPPED, UNCON
 from authorizerd.actors.record_applier import (
     CaughtUp,
     Message,
+    Prepare,
     RecordApplier,
     Renew,
     Reset,
@@ -74,6 +75,25 @@ async def test_a_batch_of_many_slices_becomes_visible_atomically(nursery: trio.N
     with trio.fail_after(5):
         await applier.snapshot.wait_until(lambda newest: newest is not None and newest.offset > 0)
     assert sizes <= {-1, 0, count}
+
+
+async def test_prepared_changes_become_visible_only_once_they_are_committed(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are not computed again. Other changes drop what is prepared."""
+    feed, applier = await start(nursery)
+    await send(feed, CaughtUp(0))
+    first, second, third = (added(1),), (added(2), AclRemoved(added(1).id)), (added(3),)
+    await send(feed, Prepare((first, second, third)))
+    assert applier.snapshot.newest == applier.applied.newest == EMPTY_SNAPSHOT_AT_0
+    with monkeypatch.context() as patched:
+        patched.delattr(record_applier, "apply_in_steps")
+        await send(feed, ChangeBatch(1, first))
+        assert applier.snapshot.newest == build([added(1)], offset=1)
+        await send(feed, ChangeBatch(3, second))
+    assert applier.snapshot.newest == build([added(2)], offset=3)
+    await send(feed, ChangeBatch(4, (added(4),)), ChangeBatch(5, third))
+    assert applier.snapshot.newest == build([added(2), added(4), added(3)], offset=5)
 
 
 async def test_a_batch_in_parts_becomes_visible_with_its_last_part(nursery: trio.Nursery) -> None:

@@ -16,7 +16,7 @@ from authorizerd.actors.authorizer import RequestContext
 from authorizerd.actors.completion import Completion
 from authorizerd.actors.errors import LogWriteError, UpdateRefusedError
 from authorizerd.actors.published import Published
-from authorizerd.actors.record_applier import CaughtUp
+from authorizerd.actors.record_applier import CaughtUp, Prepare
 from authorizerd.actors.update_queue import UpdateQueue
 from authorizerd.actors.updates import ClusterPlan
 from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage
@@ -232,7 +232,7 @@ async def test_the_queue_is_bounded(nursery: trio.Nursery) -> None:
 async def test_durable_change_that_is_not_applied_is_unacknowledged(nursery: trio.Nursery) -> None:
     """The test itself takes the place of the applier."""
     log = MemoryLog()
-    feed, handed_on = trio.open_memory_channel[ChangeBatch | CaughtUp](1)
+    feed, handed_on = trio.open_memory_channel[ChangeBatch | Prepare | CaughtUp](1)
     snapshot = Published[AclSnapshot | None](EMPTY_SNAPSHOT)
     queue = UpdateQueue(
         log,
@@ -246,6 +246,7 @@ async def test_durable_change_that_is_not_applied_is_unacknowledged(nursery: tri
     await nursery.start(queue.run)
     (created,) = queue.create([acl("t")])
     await wait_all_tasks_blocked()
+    assert isinstance(handed_on.receive_nowait(), Prepare)
     batch = handed_on.receive_nowait()
     assert isinstance(batch, ChangeBatch)
     assert log.batches == [batch.changes]

@@ -148,8 +148,13 @@ def test_each_request_is_a_batch_and_several_share_a_sync(tmp_path: Path) -> Non
     storage = RecordingStorage()
     writer = started(tmp_path, storage)
     storage.calls.clear()
-    writer.append([[added(1), added(2)], [added(3)], [removed(1), removed(2), removed(3)]])
-    assert storage.calls == [("append", FIRST_SEGMENT), ("sync", FIRST_SEGMENT)]
+
+    def note() -> None:
+        storage.calls.append(("written", ""))
+
+    removals = [removed(1), removed(2), removed(3)]
+    writer.append([[added(1), added(2)], [added(3)], removals], before_sync=note)
+    assert storage.calls == [("append", FIRST_SEGMENT), ("written", ""), ("sync", FIRST_SEGMENT)]
     batches, _ = read(tmp_path)
     assert [record_types(each) for each in batches[2:]] == [
         ["AclAdded"] * 2,

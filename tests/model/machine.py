@@ -221,10 +221,12 @@ class WatchedLog:
         self._invariants.begin(read_log(self._disk), begun.last_offset)
         return begun
 
-    async def append(self, batches: Sequence[tuple[LogChange, ...]]) -> int:
+    async def append(
+        self, batches: Sequence[tuple[LogChange, ...]], before_sync: Callable[[], None]
+    ) -> int:
         self._invariants.write(batches)
         try:
-            last_offset = await self._own.append(batches)
+            last_offset = await self._own.append(batches, before_sync)
         except UpdateRefusedError:
             self._invariants.refused_to_write()
             raise

@@ -60,8 +60,8 @@ DECISION_MUTANTS: Final = {
     ),
     "the first ALLOW decides although a DENY for the host matches": Mutant(
         file="acl/snapshot.py",
-        text="    denials = rules.denials + sign * weights.denial\n",
-        becomes="    denials = rules.denials + sign * weights.denial * (acl.host == WILDCARD)\n",
+        text="    denials = rules.denials + sign * sum([weights.denial for",
+        becomes="    denials = rules.denials + sign * sum([weights.denial * (host == WILDCARD) for",
         found_by="tests/acl/test_snapshot.py::test_single_updates_and_the_bulk_load_reach_one_state",
     ),
     "a prefix with a new last character is not looked up": Mutant(
@@ -215,10 +215,25 @@ DECISION_MUTANTS: Final = {
         ),
         found_by="tests/acl/test_decision.py::test_an_unknown_permission_denies",
     ),
+    "a batch adds one binding twice": Mutant(
+        file="acl/snapshot.py",
+        text="added, PLAIN_BITS if sign > 0 else 0)",
+        becomes="added)",
+        found_by="tests/acl/test_snapshot.py::test_a_repeated_binding_is_refused_on_both_paths",
+    ),
+    "of prefixes added together, only one is looked up": Mutant(
+        file="acl/patterns.py",
+        text="    for prefix, change in changed:\n",
+        becomes="    for prefix, change in [*changed][:1]:\n",
+        found_by="tests/acl/test_snapshot.py::test_large_tables_become_the_same_change_by_change",
+    ),
     "a deleted ACL still decides": Mutant(
         file="acl/snapshot.py",
-        text="_change_types(snapshot.types, acl, weights, -1)",
-        becomes="snapshot.types",
+        text="        types[code] = _change_type(types[code], weighted, sign)\n",
+        becomes=(
+            "        if sign > 0:\n"
+            "            types[code] = _change_type(types[code], weighted, sign)\n"
+        ),
         found_by="tests/acl/test_snapshot.py::test_a_removed_binding_can_be_added_again",
     ),
     "a loaded DENY for one host does not apply to unknown hosts": Mutant(

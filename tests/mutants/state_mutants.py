@@ -34,10 +34,44 @@ STATE_MUTANTS: Final = {
         becomes="newest is not None",
         found_by="tests/actors/test_update_queue.py::test_durable_change_that_is_not_applied_is_unacknowledged",
     ),
+    "prepared changes are published before they are durable": Mutant(
+        file="actors/record_applier.py",
+        text="prepare(snapshot, batches))\n",
+        becomes=(
+            "prepare(snapshot, batches))\n"
+            "                    self._publish(self._prepared._states[-1].after, cluster)\n"
+        ),
+        found_by="tests/actors/test_update_queue.py::test_an_ending_queue_fails_all_waiting_requests",
+    ),
+    "a prepared state is published for other changes": Mutant(
+        file="actors/prepared_states.py",
+        text="if first.changes is not changes or first.before is not snapshot.acls:",
+        becomes="if not changes:",
+        found_by="tests/actors/test_record_applier.py::test_prepared_changes_become_visible_only_once_they_are_committed",
+    ),
+    "a prepared state is published after another state": Mutant(
+        file="actors/prepared_states.py",
+        text=" or first.before is not snapshot.acls",
+        becomes="",
+        found_by="tests/actors/test_prepared_states.py::test_prepared_state_is_used_only_after_its_state_and_for_its_changes",
+    ),
+    "workers apply changes before they are durable": Mutant(
+        file="daemon/workers/pool.py",
+        text=(
+            "                    case Prepare():  # workers get only durable changes\n"
+            "                        pass\n"
+        ),
+        becomes=(
+            "                    case Prepare(batches):\n"
+            "                        for each in batches:\n"
+            "                            self._pass_on(ChangeBatch(9, each))\n"
+        ),
+        found_by="tests/daemon/workers/test_pool.py::test_acknowledgement_waits_for_every_worker",
+    ),
     "a cancelled append is not awaited": Mutant(
         file="daemon/sources/own_log_writer.py",
-        text="append, batches, limiter=self._limiter",
-        becomes="append, batches, limiter=self._limiter, abandon_on_cancel=True",
+        text="append, batches, begin, limiter=self._limiter",
+        becomes="append, batches, begin, limiter=self._limiter, abandon_on_cancel=True",
         found_by="tests/daemon/sources/test_own_log_writer.py::test_cancelled_append_is_waited_for",
     ),
     "half a batch becomes visible": Mutant(

@@ -1,7 +1,7 @@
 """An UpdateQueue and its RecordApplier over a log in memory."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import trio
@@ -27,7 +27,11 @@ class MemoryLog:
     def hold(self) -> None:
         self.released = trio.Event()
 
-    async def append(self, batches: Sequence[tuple[LogChange, ...]]) -> int:
+    async def append(
+        self, batches: Sequence[tuple[LogChange, ...]], before_sync: Callable[[], None]
+    ) -> int:
+        if not isinstance(self.error, UpdateRefusedError):
+            before_sync()
         with trio.CancelScope(shield=True):
             await self.released.wait()
         if self.error is not None:

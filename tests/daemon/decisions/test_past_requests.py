@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from authorizerd.acl.model import AclAdded
-from authorizerd.acl.snapshot import with_acl
+from authorizerd.acl.snapshot import apply_changes
 from authorizerd.daemon.decisions.authzen import AuthZenHandler
 from authorizerd.daemon.queries import past_state as past_module
 from authorizerd.daemon.queries.acl_list import ACLS_PATH, AclListHandler
@@ -68,7 +68,7 @@ class PastPlace(SearchPlace):
         self.log_dir = log_dir
         newest = snapshot_of(offset=5)
         for each in (BOB, AclAdded(acl_id(9), cluster_action(OTHER))):
-            newest = with_acl(newest, each.id, each.acl)
+            newest = apply_changes(newest, [each])
         self.snapshot.publish(newest)
         self.queries = LocalQueries(self.snapshot, self.image, log_dir)
         parts = (self.authorizer, VOCABULARY, self.callers, self.queries)

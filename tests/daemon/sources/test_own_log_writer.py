@@ -69,7 +69,15 @@ async def test_append_runs_in_a_thread_and_returns_the_last_offset(tmp_path: Pat
     own = OwnLog(new_writer(tmp_path), node_id=1)
     begun = await own.begin(*read_whole(tmp_path))
     assert begun == ChangeBatch(3, cluster_changes=(METADATA_VERSION,))
-    assert await own.append([(added(2), added(3)), (removed(1),)]) == 6
+    threads: list[threading.Thread] = []
+    assert (
+        await own.append(
+            [(added(2), added(3)), (removed(1),)],
+            before_sync=lambda: threads.append(threading.current_thread()),
+        )
+        == 6
+    )
+    assert threads == [threading.current_thread()]
     assert numbers(tmp_path) == {2, 3}
 
 

@@ -11,7 +11,14 @@ from trio.testing import wait_all_tasks_blocked
 from authorizerd.acl.model import ChangeBatch
 from authorizerd.actors.auditor import NOT_WRITTEN
 from authorizerd.actors.published_state import STOPPED
-from authorizerd.actors.record_applier import CaughtUp, Message, RecordApplier, Renew, Suspend
+from authorizerd.actors.record_applier import (
+    CaughtUp,
+    Message,
+    Prepare,
+    RecordApplier,
+    Renew,
+    Suspend,
+)
 from authorizerd.daemon.net.connection_statistics import HttpStatistics
 from authorizerd.daemon.workers import link as worker_link
 from authorizerd.daemon.workers.feed_source import SILENT
@@ -61,10 +68,11 @@ class Running:
         return self.processes.workers
 
     async def change(self) -> None:
-        """Make one more change, and wait until it is acknowledged."""
+        """Make one more change, and wait until it is acknowledged. Nobody uses it before that."""
         self.offset += 1
-        offset = self.offset
-        await self.pool.feed.send(ChangeBatch(offset, (added(offset),)))
+        offset, changes = self.offset, (added(self.offset),)
+        await self.pool.feed.send(Prepare((changes,)))
+        await self.pool.feed.send(ChangeBatch(offset, changes))
         await self.applier.snapshot.wait_until(
             lambda newest: newest is not None and newest.offset >= offset
         )

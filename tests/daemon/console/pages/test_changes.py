@@ -11,7 +11,7 @@ from authorizerd.acl.grants.model import Grant, make_grant_note
 from authorizerd.acl.grants.reading import describe_note
 from authorizerd.acl.model import Acl, AclAdded
 from authorizerd.acl.notes import NOTE_PRINCIPAL
-from authorizerd.acl.snapshot import with_acl
+from authorizerd.acl.snapshot import apply_changes
 from authorizerd.daemon.console.svg import PLOT_HEIGHT
 from authorizerd.daemon.queries import changes
 from authorizerd.protocol.http.rights import Right
@@ -52,7 +52,7 @@ class ChangesPlace(ConsolePlace):
         )
         newest = snapshot_of(offset=4)
         for each in (given[0], given[2]):
-            newest = with_acl(newest, each.id, each.acl)
+            newest = apply_changes(newest, [each])
         self.snapshot.publish(newest)
 
 

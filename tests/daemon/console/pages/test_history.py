@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from authorizerd.acl.model import AclAdded
-from authorizerd.acl.snapshot import with_acl
+from authorizerd.acl.snapshot import apply_changes
 from authorizerd.config.configuration import parse
 from authorizerd.daemon.queries.change_authors import AuthorReader
 from tests.daemon.console.console_place import ACLS, EXPLAIN, HISTORY, ConsolePlace
@@ -40,7 +40,7 @@ class PastPlace(ConsolePlace):
         write_log(log_dir, [alice], [bob, other], [removed(1)])
         newest = snapshot_of(offset=5)
         for each in (bob, other):
-            newest = with_acl(newest, each.id, each.acl)
+            newest = apply_changes(newest, [each])
         self.snapshot.publish(newest)
 
 
