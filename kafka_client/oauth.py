@@ -41,6 +41,8 @@ _OK: Final = 200
 _FINAL: Final = frozenset((400, 401, 402, 403, 404, 405, 406, 407, 409, 410, 411, 413, 414, 415))
 _TOKEN: Final = re.compile(r"[-_.~+/=a-zA-Z0-9]+")
 _REASON_CHARACTERS_MAX: Final = 200
+_RENEWAL_MS_MAX: Final = 1000
+"""How long a login with a valid token waits for a connection to the issuer, and for its answer."""
 _SECONDS_MAX: Final = 1e12
 """A token with a longer lifetime never ends; and an integer may be too large for a float."""
 
@@ -122,7 +124,7 @@ class TokenSource:
                 raise DocumentError(f"{settings.url.text}: it failed a moment ago")
             await trio.sleep(max(0.0, self._paused_until - self._clock()))
             try:
-                text, expires_in = await self._fetch()
+                text, expires_in = await self._fetch(_RENEWAL_MS_MAX if has_valid else None)
                 token = self._check(text, expires_in)
             except (DocumentError, _RefusedError) as error:
                 self._pause_s = min(
@@ -135,9 +137,12 @@ class TokenSource:
                 self._pause_s, self._paused_until = 0.0, -math.inf
                 return token
 
-    async def _fetch(self) -> tuple[str, object]:
+    async def _fetch(self, limit_ms: int | None) -> tuple[str, object]:
         """Return the text of a token, and the issuer's ``expires_in`` if it gives one."""
         settings = self.settings
+        limits = Limits(settings.connect_timeout_ms, settings.read_timeout_ms)
+        if limit_ms is not None:
+            limits = Limits(*(min(each, limit_ms) for each in limits))
         if settings.url.path is not None:
             return (await read_file(settings.url)).decode(errors="replace").strip(), None
         answer = await self._ask(
@@ -145,7 +150,7 @@ class TokenSource:
             settings.tls,
             headers=_write_headers(settings),
             body=_write_form(settings),
-            limits=Limits(settings.connect_timeout_ms, settings.read_timeout_ms),
+            limits=limits,
         )
         try:
             document = json.loads(answer.body)

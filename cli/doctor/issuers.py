@@ -38,7 +38,11 @@ def _examine_rules(name: str, rules: TokenRules) -> Iterator[Finding]:
         advice = f"check {JWKS_URL}; the CA of the issuer is in the listener's JAAS line"
         yield error(_CHECK, f"{name}: the issuer's keys: {fault}", advice)
     else:
-        yield ok(_CHECK, f"{name}: usable keys in {rules.keys_url.text}: {len(keys)}")
+        if keys:
+            yield ok(_CHECK, f"{name}: usable keys in {rules.keys_url.text}: {len(keys)}")
+        else:
+            text = f"{name}: no usable key in {rules.keys_url.text}: every login fails"
+            yield error(_CHECK, text, "expected a public key for signatures: RSA, EC or OKP")
     if not rules.audiences:
         text = f"{name}: tokens without an audience are accepted, whatever they were issued for"
         yield warning(_CHECK, text, f"set {_AUDIENCE}")

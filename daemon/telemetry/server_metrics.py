@@ -18,6 +18,7 @@ _REASONS: Final = ("refused", "evicted", "timed_out", "expired", "broken")
 _RESULTS: Final = {True: "succeeded", False: "failed"}
 _REFUSED: Final = "Requests refused because of overload or the memory limit."
 _SASL: Final = "on SASL listeners"
+_TOKENS: Final = "on listeners with OAUTHBEARER and an issuer's keys"
 
 
 def _counter(kind: str, counter: str, *, unit: str, help: str, advice: str) -> MetricFamily:
@@ -130,6 +131,14 @@ def _count_logins(
     }
 
 
+def _read_issuers(value: Literal["count", "is_failing"], scrape: Scrape) -> Mapping[str, float]:
+    return {
+        name: getattr(listener.tokens.keys, value)
+        for name, listener in scrape.daemon.kafka_listeners.items()
+        if listener.tokens is not None and listener.tokens.keys is not None
+    }
+
+
 _http, _kafka, _stream = (partial(_counter, kind) for kind in ("http", "kafka", "stream"))
 
 SERVER_METRICS: Final = (
@@ -225,6 +234,25 @@ SERVER_METRICS: Final = (
         unit="connections",
         help="Connections closed because the client did not log in again in time.",
         advice="If it grows, a client does not support re-authentication (KIP-368): update it.",
+    ),
+    MetricFamily(
+        name="authorizerd_issuer_keys",
+        labels=_LISTENER,
+        unit="keys",
+        help="Usable keys of the issuer whose tokens the listener accepts.",
+        advice="If it is 0, nobody can log in with a token.",
+        condition=_TOKENS,
+        read=partial(_read_issuers, "count"),
+    ),
+    MetricFamily(
+        name="authorizerd_issuer_keys_failing",
+        labels=_LISTENER,
+        unit="1 or 0",
+        help="1 if the issuer's keys could not be read at the last attempt, else 0.",
+        advice="The last known keys stay in use, but new ones are not found. The log has the"
+        " reason.",
+        condition=_TOKENS,
+        read=partial(_read_issuers, "is_failing"),
     ),
     *_of_every_port(
         "stream",

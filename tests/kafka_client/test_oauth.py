@@ -45,9 +45,11 @@ class ScriptedIssuer:
     def __init__(self, *answers: HttpAnswer | str) -> None:
         self.answers = list(answers)
         self.asked_at: list[float] = []
+        self.limits: list[Limits] = []
 
-    async def ask(self, *_: object, **__: object) -> HttpAnswer:
+    async def ask(self, *_: object, limits: Limits, **__: object) -> HttpAnswer:
         self.asked_at.append(trio.current_time())
+        self.limits.append(limits)
         given = self.answers.pop(0)
         await trio.lowlevel.checkpoint()
         if isinstance(given, str):
@@ -94,6 +96,8 @@ async def test_valid_token_stays_in_use_while_the_issuer_fails(autojump_clock: M
     assert await tokens.get() == first
     await trio.sleep(1)
     assert await tokens.get() == second
+    # A login that has a valid token does not wait long for an issuer that does not answer.
+    assert issuer.limits == [Limits(), *[Limits(1000, 1000)] * 3]
 
 
 async def test_failed_requests_are_repeated_with_growing_pauses(autojump_clock: MockClock) -> None:

@@ -64,6 +64,12 @@ TOKEN_MUTANTS: Final = {
         becomes="_RSA_BITS_MIN: Final = 512",
         found_by=f"{_OAUTH}test_unusable_entry_of_the_keys_is_left_out",
     ),
+    "a key that the issuer has withdrawn verifies tokens": Mutant(
+        file=f"{_LOGIN}issuer_keys.py",
+        text="        self._keys = keys\n",
+        becomes="        self._keys = keys or self._keys\n",
+        found_by=f"{_OAUTH}test_withdrawn_keys_do_not_stay",
+    ),
     "an expired token logs in": _unchecked("exp"),
     "a token logs in before it is valid": _unchecked("nbf"),
     "a token for another service logs in": _unchecked("aud"),

@@ -16,6 +16,7 @@ from authorizerd.protocol.verification import Counts, Lag
 from authorizerd.replay.verify.follow.metrics import FOLLOW_METRICS
 from tests.support.certificates import Authority
 from tests.support.daemon_process import ask, new_log, run, running
+from tests.support.issuer import KEY, jwk_of, jwks_of
 from tests.support.programs import run_program
 
 
@@ -33,12 +34,14 @@ def exposition() -> str:
     """Return the bodies of /metrics, scraped once for all tests; each metric is in one of them."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        (folder / "keys.json").write_bytes(jwks_of(jwk_of(KEY, "k1")))
         settings = {
             "authorizerd.audit.log": str(folder / "audit.log"),
             "authorizerd.workers": "2",
             "super.users": "User:ANONYMOUS",  # the follower lists the ACLs
             "listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0",
-            "sasl.enabled.mechanisms": "SCRAM-SHA-256,SCRAM-SHA-512",
+            "sasl.enabled.mechanisms": "SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
+            "sasl.oauthbearer.jwks.endpoint.url": f"file://{folder}/keys.json",
             "authorizerd.metrics.http": "https://127.0.0.1:0",
             **Authority(folder).server_keys(),
         }

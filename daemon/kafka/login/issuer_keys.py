@@ -4,7 +4,8 @@
 of its kind: never ``none``, and never an HMAC with a public key as its secret. However many tokens
 name unknown keys, the issuer gets at most one extra request every 10 seconds.
 
-If the issuer cannot be reached, the last known keys stay in use.
+If the issuer cannot be reached, the last known keys stay in use. If it lists no usable key, none
+stays: it has withdrawn them.
 
 Source: RFC 7517, RFC 7518, RFC 8725; Kafka 4.3 RefreshingHttpsJwks.
 """
@@ -60,8 +61,6 @@ Keys = Mapping[str | None, IssuerKey]
 class IssuerKeys:
     """Keeps an issuer's keys up to date while ``run`` runs.
 
-    ``readings`` and ``failures`` count the attempts to read the keys, by success.
-
     Args:
         name: the listener's, for the log.
         read: returns the keys by their ids, or raises DocumentError.
@@ -81,9 +80,18 @@ class IssuerKeys:
         self._read_again = trio.Event()
         self._extra_allowed_at = -math.inf
         self._is_reading = True  # ``run`` begins with a reading
+        self._is_read = False
         self._is_failing = False
-        self.readings = 0
-        self.failures = 0
+
+    @property
+    def count(self) -> int:
+        """The number of usable keys."""
+        return len(self._keys)
+
+    @property
+    def is_failing(self) -> bool:
+        """True if the last reading has failed."""
+        return self._is_failing
 
     def find(self, key_id: str | None) -> IssuerKey | None:
         """Return the key with this id; without an id, the only key, if there is just one."""
@@ -133,15 +141,16 @@ class IssuerKeys:
         try:
             keys = await self._read(self._rules)
         except DocumentError as error:
-            self.failures += 1
             if not self._is_failing:
                 stay = "the last known keys stay in use" if self._keys else "logins fail"
                 _logger.warning("%s: the issuer's keys: %s; %s", self._name, error, stay)
             self._is_failing = True
             return False
-        self.readings += 1
-        if self._is_failing or not self._keys:
+        if not keys and (self._keys or not self._is_read):
+            _logger.warning("%s: the issuer lists no usable key; logins fail", place)
+        elif keys and (self._is_failing or not self._keys):
             _logger.info("%s: keys read: %d", place, len(keys))
+        self._is_read = True
         self._is_failing = False
         self._keys = keys
         return True
@@ -153,7 +162,7 @@ async def read_keys(rules: TokenRules) -> Keys:
     A thread parses them: a thousand keys take 30 ms, and loading the library takes longer.
 
     Raises:
-        DocumentError: the document cannot be read, or has no usable key.
+        DocumentError: the document cannot be read.
     """
     url = rules.keys_url
     assert url is not None
@@ -173,7 +182,7 @@ def parse_keys(document: bytes) -> Keys:
     Keys of other kinds, or for encryption, are left out.
 
     Raises:
-        DocumentError: it is no JWKS, or has no usable key.
+        DocumentError: it is no JWKS.
     """
     try:
         listed = json.loads(document)["keys"]
@@ -187,8 +196,6 @@ def parse_keys(document: bytes) -> Keys:
         key_id = fields.get("kid") if isinstance(fields, dict) else None
         if key is not None and (key_id is None or isinstance(key_id, str)):
             keys[key_id] = key
-    if not keys:
-        raise DocumentError("expected a public key for signatures: RSA, EC or OKP")
     return keys
 
 

@@ -25,6 +25,9 @@ def test_keys_of_the_issuer_are_read(tmp_path: Path) -> None:
     rules = {"oauthbearer_expected_audience": "kafka", "oauthbearer_expected_issuer": "https://i"}
     missing = f"SASL_PLAINTEXT: the issuer's keys: {path}: No such file or directory"
     assert texts(**url, **rules) == [f"error: {missing}"]
+    path.write_bytes(jwks_of({}))
+    unusable = f"error: SASL_PLAINTEXT: no usable key in file://{path}: every login fails"
+    assert texts(**url, **rules) == [unusable]
     path.write_bytes(jwks_of(jwk_of(KEY, "k1"), {}))
     usable = f"ok: SASL_PLAINTEXT: usable keys in file://{path}: 1"
     assert texts(**url, **rules) == [usable]

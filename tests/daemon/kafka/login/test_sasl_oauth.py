@@ -178,8 +178,7 @@ def test_key_verifies_its_own_algorithms_only() -> None:
 ])  # fmt: skip
 def test_unusable_entry_of_the_keys_is_left_out(entry: object) -> None:
     assert set(parse_keys(jwks_of(entry, jwk_of(KEY, "k1")))) == {"k1"}
-    with pytest.raises(DocumentError, match="expected a public key"):
-        parse_keys(jwks_of(entry))
+    assert parse_keys(jwks_of(entry)) == {}
 
 
 @pytest.mark.parametrize("document", [b"", b"[]", b"{}", b'{"keys": 7}', b"\xff", b"[" * 10_000])
@@ -333,8 +332,25 @@ async def test_keys_are_read_regularly_and_stay_if_the_issuer_fails(
     document.content = jwks_of(jwk_of(OTHER, "k2"))
     await trio.sleep(20)
     assert (keys.find("k1"), keys.find("k2") is not None) == (None, True)
-    assert (keys.readings, keys.failures > 6) == (2, True)
     assert [record.levelname for record in caplog.records] == ["INFO", "WARNING", "INFO"]
+
+
+@pytest.mark.parametrize("left", [[], [{}], [jwk_of(KEY, "k1", use="enc")]])
+async def test_withdrawn_keys_do_not_stay(
+    left: list[object],
+    nursery: trio.Nursery,
+    autojump_clock: trio.testing.MockClock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """An issuer that lists no usable key is not an issuer that cannot be reached."""
+    document = Document(jwk_of(KEY, "k1"))
+    keys = IssuerKeys(RULES, "TEST", document.read)
+    nursery.start_soon(keys.run)
+    await trio.sleep(3000)
+    document.content = jwks_of(*left)
+    await trio.sleep(8000)
+    assert (keys.find("k1"), keys.find(None), keys.is_failing) == (None, None, False)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
 
 
 async def test_keys_are_parsed_in_a_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
