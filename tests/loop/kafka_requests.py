@@ -32,7 +32,7 @@ from tests.support.kio_messages import request_type
 from tests.support.sizes import size
 
 ITEMS: Final = size(REQUEST_ITEMS_MAX // 4, REQUEST_ITEMS_MAX)
-"""The length of long arrays. A quarter shows each loop that works on all items in one stretch."""
+"""The length of long arrays. By day, it shows stretches of 20 lines and more for each item."""
 EVERY_ACL: Final = "every ACL"
 LONG_TEXTS: Final = 16
 TAGGED_ITEMS: Final = 100
