@@ -15,10 +15,10 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 import msgspec
 
 from authorizerd.cli.profile import HELP
+from authorizerd.cli.program.flags import Flags as Flags  # for commands, like all below
+from authorizerd.cli.program.flags import add_switch as add_switch
 
 Request = TypeVar("Request", bound=msgspec.Struct)
-Flags: TypeAlias = argparse._ActionsContainer
-"""A parser, or a group of its arguments."""
 Refuse: TypeAlias = Callable[[str], NoReturn]
 """Ends the command because of its arguments, like ``ArgumentParser.error``."""
 
@@ -55,10 +55,6 @@ def find_expanded(names: Iterable[str]) -> str | None:
     if first is None or second is not None or first not in names:
         return None
     return f"'{first}' is also the only file in this directory: if the shell expanded a *, quote it"
-
-
-def add_switch(parser: Flags, flag: str, help: str) -> None:
-    parser.add_argument(flag, action="store_true", help=help)
 
 
 def add_text(parser: Flags, flag: str, metavar: str | None, help: str, **settings: Any) -> None:  # noqa: ANN401 - as argparse

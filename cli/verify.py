@@ -70,9 +70,10 @@ def _run(parsed: argparse.Namespace) -> int:
         if isinstance(place, LogPlace):
             releases = tuple(Release) if place.release is None else (place.release,)
             if parsed.follow:
+                from authorizerd.cli.verify_metrics import serve_metrics
                 from authorizerd.replay.verify.follow.command import follow
 
-                return follow(parsed, place.path, place.settings, releases, topics)
+                return follow(parsed, place.path, place.settings, releases, topics, serve_metrics)
             history = read_history(place.path)
             return run(parsed, history, place.settings, releases, settings, topics)
         if place.unread:

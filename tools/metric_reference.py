@@ -11,9 +11,9 @@ import textwrap
 from typing import Any, Final
 
 from authorizerd.cli.sync.metrics import SYNC_METRICS
+from authorizerd.cli.verify_metrics import FOLLOW_METRICS
 from authorizerd.daemon.telemetry.family import Family
 from authorizerd.daemon.telemetry.metrics import METRICS
-from authorizerd.replay.verify.follow.metrics import FOLLOW_METRICS, FollowMetric
 from tools.site.places import link_pages
 
 _WIDTH: Final = 105
@@ -38,12 +38,11 @@ Each entry names the type of the metric, its unit, and its labels in braces.
 
 def reference() -> str:
     """Return the whole page."""
-    texts = (*map(_describe, METRICS), *map(_describe, FOLLOW_METRICS))
-    texts += tuple(map(_describe, SYNC_METRICS))
-    return _HEAD + "".join(texts)
+    metrics: tuple[Family[Any], ...] = (*METRICS, *FOLLOW_METRICS, *SYNC_METRICS)
+    return _HEAD + "".join(map(_describe, metrics))
 
 
-def _describe(metric: Family[Any] | FollowMetric) -> str:
+def _describe(metric: Family[Any]) -> str:
     """Return the list item of one metric, wrapped."""
     labels = ", ".join(metric.labels)
     name = f"{metric.name}{{{labels}}}" if labels else metric.name

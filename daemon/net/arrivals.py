@@ -3,8 +3,9 @@
 An accepted connection waits here until its peer has sent something to answer; then it is served in
 its turn. So a peer that sends nothing, or part of a TLS hello, costs only a few system calls.
 
-**Invariant:** in each turn of the event loop, at most STARTS_PER_TURN arrivals begin to be served.
-An arrival's bytes are not read here: its connection reads all of them.
+**Invariant:** in each turn of the event loop, at most STARTS_PER_TURN arrivals begin to be served,
+and at most one of these is a TLS hello that is answered before its connection is served. Otherwise,
+an arrival's bytes are not read here: its connection reads all of them.
 """
 
 from __future__ import annotations
@@ -202,14 +203,16 @@ class Arrivals:
                 self._start_next(queue)
         return is_any_served
 
-    def _start_next(self, queue: ArrivalQueue) -> None:
+    def _start_next(self, queue: ArrivalQueue) -> bool:
+        """Serve the next connection; return False if its peer must send more first."""
         arrival = queue.pop()
         if self._start(arrival):
-            return
+            return True
         if self._is_finished:
             self._end(arrival)
         else:
             self._watch_for_more(arrival)
+        return False
 
     async def run(self) -> None:
         """Serve the connections in their turns until cancelled."""
@@ -228,9 +231,11 @@ class Arrivals:
             queue = self._ready or self._doubtful
             if not (queue and self._may_start()):
                 return False
-            self._start_next(queue)
-            if queue is self._doubtful:
-                break  # one per turn: a flood of these must not use up the time of others
+            is_served = self._start_next(queue)
+            # A hello that was answered took a key exchange and a signature. And a flood of doubtful
+            # connections must not use up the time of others.
+            if not is_served or queue is self._doubtful:
+                break
         return True
 
     async def _watch(self) -> None:

@@ -21,6 +21,7 @@ from typing import Final, Protocol, Self
 import trio
 
 from authorizerd.config.bounds import RECEIVE_BYTES
+from authorizerd.daemon.net.turns import current_turns
 
 TURN_NS_MAX: Final = 1_000_000
 """After this time, other tasks run. The request that exceeds it is still answered."""
@@ -68,11 +69,15 @@ class Selector:
         self._epoll.close()
 
     async def run(self) -> None:
-        """Answer requests until cancelled. One turn takes TURN_NS_MAX and one request at most."""
+        """Answer requests until cancelled. One turn takes TURN_NS_MAX and one request at most.
+
+        Requests are also answered between slices, so that they need not wait for all of these.
+        """
         descriptor = self._epoll.fileno()
-        while True:
-            await trio.lowlevel.wait_readable(descriptor)
-            self._serve(perf_counter_ns() + TURN_NS_MAX)
+        with current_turns().answering_between(self._serve):
+            while True:
+                await trio.lowlevel.wait_readable(descriptor)
+                self._serve(perf_counter_ns() + TURN_NS_MAX)
 
     @property
     def is_ready(self) -> bool:

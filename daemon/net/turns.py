@@ -3,16 +3,20 @@
 trio runs every task that is ready in each turn of its loop, and only then looks for new requests.
 If 256 connections have requests waiting, a client with a single request would wait for a slice of
 each of them. So in each turn, only as many connections continue as fit into WORK_NS. The others
-wait in order of arrival. A connection with a single request never waits here.
+wait in order of arrival. A connection with a single request never waits here, and a Selector
+answers it between two slices of a turn.
 
 **Invariant:** while connections wait, as many as fit have been released for the next turn. The
-first of these to run begins that turn and releases the next ones, so none starves.
+first of these to run begins that turn and releases the next ones, so none starves. What is answered
+between slices counts as other work, so slices get as much time, up to SHARED_WORK_NS_MAX.
 """
 
 from __future__ import annotations
 
 import time
 from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import trio
@@ -24,6 +28,8 @@ SHARED_WORK_NS_MAX: Final = 2_000_000
 ROUND_NS: Final = 12_500_000
 """The time within which each waiting connection should get its turn."""
 SLICES_MAX: Final = 64
+BETWEEN_NS: Final = 250_000
+"""How often single requests are answered between slices, and for how long at most."""
 _SLICE_NS_MAX: Final = 2_000_000
 _SLICES_REMEMBERED: Final = 8
 PAUSE_SECONDS: Final = 0.1
@@ -47,6 +53,8 @@ class Turns:
         self._slice_ns = WORK_NS  # average of recent slices
         self._worked_ns = 0  # this thread's CPU time at the start of the turn
         self._is_timed = False  # True if the turn was timed from its start
+        self._answerers: list[Callable[[int], None]] = []
+        self._answered_until_ns = 0
 
     @property
     def waiting(self) -> int:
@@ -58,11 +66,35 @@ class Turns:
         """How long a slice may take, so that each waiting connection soon gets its turn."""
         return min(WORK_NS, ROUND_NS // (1 + len(self._waiting)))
 
+    @contextmanager
+    def answering_between(self, answer: Callable[[int], None]) -> Iterator[None]:
+        """Call ``answer`` before slices, if the last call was at least BETWEEN_NS ago.
+
+        It answers requests that have arrived, until a time of ``perf_counter_ns``, and one more. It
+        must not raise.
+        """
+        self._answerers.append(answer)
+        try:
+            yield
+        finally:
+            self._answerers.remove(answer)
+
+    def _answer_others(self) -> None:
+        now_ns = time.perf_counter_ns()
+        if now_ns - self._answered_until_ns >= BETWEEN_NS:
+            end_ns = now_ns + BETWEEN_NS
+            for answer in self._answerers:
+                if now_ns <= end_ns:
+                    answer(end_ns)
+                    now_ns = time.perf_counter_ns()
+            self._answered_until_ns = now_ns
+
     def begin_slice(self) -> bool:
         """Return True if a connection may continue in this turn, without waiting for another."""
         if self._waiting or self._begun >= self._slices:
             return False
         self._begun += 1
+        self._answer_others()
         return True
 
     async def wait(self, slice_ns: int = 0) -> int:
@@ -101,6 +133,7 @@ class Turns:
 
     def _resume(self) -> None:
         """Note that a released task runs. The first one begins the turn, and releases more."""
+        self._answer_others()
         if self._resuming:
             self._resuming -= 1
             return

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from authorizerd.acl.text.printable import escape_unprintable
+from authorizerd.cli.program.flags import add_value
 from authorizerd.replay.errors import ReplayError, SubmissionError
 from authorizerd.replay.jobs import add_job_arguments, new_job_parser
 from authorizerd.replay.messages import EXIT_DONE, EXIT_FAULT, MESSAGE
@@ -61,13 +62,8 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
 
 def _add_package(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_write_package)
-    parser.add_argument(
-        "--out",
-        required=True,
-        type=parse_file,
-        metavar="DIR",
-        help="directory for authorizerd-replay.zip and authorizerd-replay.py, which are replaced",
-    )
+    text = "directory for authorizerd-replay.zip and authorizerd-replay.py, which are replaced"
+    add_value(parser, "--out", parse_file, "DIR", text, required=True)
 
 
 def _run_job(parsed: argparse.Namespace) -> int:

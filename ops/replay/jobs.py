@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from authorizerd.cli.program.command_parser import CommandParser, LazyParser
+from authorizerd.cli.program.flags import add_switch, add_value
 from authorizerd.replay.options import parse_path
 
 JOBS: Final = {
@@ -48,15 +49,7 @@ def add_job_arguments(name: str, parser: argparse.ArgumentParser) -> None:
     options = import_module(f"authorizerd.replay.{name}.options")
     parser.set_defaults(make_plan=options.make_plan, refuse=parser.error)
     options.add_arguments(parser)
-    parser.add_argument(
-        "--out",
-        required=True,
-        type=parse_path,
-        metavar="DIR",
-        help=_OUT_OF_INGEST if name == "ingest" else _OUT,
-    )
-    parser.add_argument(
-        "--overwrite",
-        action="store_true",
-        help="replace the command's earlier results in --out; other files stay",
-    )
+    text = _OUT_OF_INGEST if name == "ingest" else _OUT
+    add_value(parser, "--out", parse_path, "DIR", text, required=True)
+    text = "replace the command's earlier results in --out; other files stay"
+    add_switch(parser, "--overwrite", text)

@@ -65,6 +65,30 @@ CONNECTION_MUTANTS: Final = {
         becomes="except TimeoutError as error:",
         found_by="tests/daemon/net/test_connection_server.py::test_failed_accept_is_retried_and_logged_once_a_minute",
     ),
+    "a single request waits for the slices of a whole turn": Mutant(
+        file="daemon/net/selector.py",
+        text="current_turns().answering_between(self._serve)",
+        becomes="current_turns().answering_between(id)",
+        found_by="tests/daemon/net/test_selector.py::test_request_is_answered_between_slices",
+    ),
+    "single requests take all the time between slices": Mutant(
+        file="daemon/net/turns.py",
+        text="if now_ns - self._answered_until_ns >= BETWEEN_NS:",
+        becomes="if now_ns >= 0:",
+        found_by="tests/daemon/net/test_turns.py::test_others_are_answered_before_slices_once_in_a_while",
+    ),
+    "a slice begins without a look at single requests": Mutant(
+        file="daemon/net/turns.py",
+        text="        self._begun += 1\n        self._answer_others()\n",
+        becomes="        self._begun += 1\n",
+        found_by="tests/daemon/net/test_turns.py::test_others_are_answered_before_slices_once_in_a_while",
+    ),
+    "a turn of the loop answers several TLS hellos": Mutant(
+        file="daemon/net/arrivals.py",
+        text="if not is_served or queue is self._doubtful:",
+        becomes="if queue is self._doubtful:",
+        found_by="tests/daemon/net/test_arrivals.py::test_only_a_few_arrivals_begin_in_one_turn",
+    ),
     "an incomplete log-in reserves memory": Mutant(
         file="daemon/net/connection.py",
         text="size = RECEIVE_BYTES if self.confined_to is None else self.confined_to - bytes_left",

@@ -12,8 +12,8 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from authorizerd.cli.sync.metrics import SYNC_METRICS, Status
-from authorizerd.protocol.verification import Counts, Lag
-from authorizerd.replay.verify.follow.metrics import FOLLOW_METRICS
+from authorizerd.cli.verify_metrics import FOLLOW_METRICS
+from authorizerd.protocol.verification import Counts, Findings
 from tests.support.certificates import Authority
 from tests.support.daemon_process import ask, new_log, run, running
 from tests.support.issuer import KEY, jwk_of, jwks_of
@@ -57,7 +57,8 @@ def exposition() -> str:
 def collect_follow_metrics() -> str:
     """Return what ``verify --follow`` exports, with a value for each label."""
     counts = Counts(not_judged={"reason": 1}, set_aside={"reason": 1})
-    metrics = [each.collect(counts, Lag()) for each in FOLLOW_METRICS]
+    found = Findings(history="", window_ms=0, counts=counts)
+    metrics = [each.collect(found) for each in FOLLOW_METRICS]
     return generate_latest(Mock(collect=lambda: metrics)).decode()
 
 

@@ -9,6 +9,7 @@ import argparse
 import os
 
 from authorizerd.acl.releases import Release
+from authorizerd.cli.program.flags import add_value
 from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.values import boolean, parse_principals
 from authorizerd.replay.acl_set import AclSet
@@ -31,13 +32,11 @@ def add_acl_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--as-of", metavar="TIME|OFFSET", help="use the ACLs of a log directory at that time"
     )
-    parser.add_argument(
-        "--super-users",
-        type=_parse_super_users,
-        metavar="A;B",
-        help="same as super.users: Type:name;Type:name; an empty list says that there are none. "
-        "Without it, they are unknown, and judged by the ACLs alone",
+    text = (
+        "same as super.users: Type:name;Type:name; an empty list says that there are none. "
+        "Without it, they are unknown, and judged by the ACLs alone"
     )
+    add_value(parser, "--super-users", _parse_super_users, "A;B", text)
     parser.add_argument(
         "--allow-everyone-if-no-acl-found",
         type=_parse_boolean,
@@ -54,12 +53,8 @@ def add_acl_arguments(parser: argparse.ArgumentParser) -> None:
         help="judge by the rules of this Kafka release: 4.3 means 4.0 to 4.3. Without it, "
         "a request that any release denies counts as denied",
     )
-    parser.add_argument(
-        "--command-config",
-        type=parse_file,
-        metavar="FILE",
-        help="client settings for kafka:// sources",
-    )
+    text = "client settings for kafka:// sources"
+    add_value(parser, "--command-config", parse_file, "FILE", text)
 
 
 def _parse_super_users(text: str) -> frozenset[str]:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from authorizerd.cli.program.flags import add_value
 from authorizerd.replay.errors import LoadError
 from authorizerd.replay.load.checks import CHOICES, OPTIONS, check_plan
 from authorizerd.replay.load.lanes.connection import TLS_FILES, new_context
@@ -31,12 +32,8 @@ _TLS_NOTE: Final = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``replay load``; each is stored under the name of its plan's field."""
-    parser.add_argument(
-        "--events", required=True, type=parse_path, metavar="DIR", help="results of ingest"
-    )
-    parser.add_argument(
-        "--token-file", type=parse_path, metavar="FILE", help="file whose first line is the token"
-    )
+    add_value(parser, "--events", parse_path, "DIR", "results of ingest", required=True)
+    add_value(parser, "--token-file", parse_path, "FILE", "file whose first line is the token")
     for each in OPTIONS:
         default, settings = _DEFAULTS[each.field], dict[str, Any]()
         if default is msgspec.NODEFAULT:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from authorizerd.acl.text.printable import escape_unprintable
+from authorizerd.cli.program.flags import add_value
 from authorizerd.replay.errors import ReportError
 from authorizerd.replay.messages import EXIT_DONE
 from authorizerd.replay.options import parse_file
@@ -32,28 +33,18 @@ Pages = tuple[Sequence[Finding], str, dict[str, object]]
 def add_report_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``report``."""
     parser.set_defaults(run=run_report)
-    parser.add_argument(
-        "--run",
-        dest="directory",
-        required=True,
-        type=parse_file,
-        metavar="DIR",
-        help="directory to search for ingest.json, whatif.json, usage.json and load.json, also in"
-        " its direct subdirectories",
+    text = (
+        "directory to search for ingest.json, whatif.json, usage.json and load.json, also in"
+        " its direct subdirectories"
     )
-    parser.add_argument(
-        "--against",
-        type=parse_file,
-        metavar="DIR",
-        help="directory of an earlier run: show only what differs between the two",
+    add_value(parser, "--run", parse_file, "DIR", text, dest="directory", required=True)
+    text = "directory of an earlier run: show only what differs between the two"
+    add_value(parser, "--against", parse_file, "DIR", text)
+    text = (
+        f"HTML file to write; default {PAGE_NAME} in the directory of --run, or"
+        f" {DIFFERENCE_NAME} with --against; its data is written next to it as JSON"
     )
-    parser.add_argument(
-        "--out",
-        type=parse_file,
-        metavar="FILE",
-        help=f"HTML file to write; default {PAGE_NAME} in the directory of --run, or"
-        f" {DIFFERENCE_NAME} with --against; its data is written next to it as JSON",
-    )
+    add_value(parser, "--out", parse_file, "FILE", text)
 
 
 def run_report(parsed: argparse.Namespace) -> int:

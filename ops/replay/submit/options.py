@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Final
 
+from authorizerd.cli.program.flags import add_switch, add_value
 from authorizerd.replay.errors import NeedsSparkError, TrafficError
 from authorizerd.replay.messages import say
 from authorizerd.replay.options import parse_file, parse_path, refuse
@@ -59,15 +60,11 @@ def add_spark_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(advice=_ADVICE)
     group = parser.add_argument_group("Spark")
     group.add_argument("--master", default="local[*]", help="default %(default)s")
-    group.add_argument(
-        "--remote",
-        type=_remote,
-        nargs="?",
-        const=REMOTE_VARIABLE,
-        metavar="sc://HOST:PORT",
-        help="use a running Spark server through Spark Connect, without Java on this machine; "
-        f"default URL: the environment variable {REMOTE_VARIABLE}, which hides a token",
+    text = (
+        "use a running Spark server through Spark Connect, without Java on this machine; "
+        f"default URL: the environment variable {REMOTE_VARIABLE}, which hides a token"
     )
+    add_value(group, "--remote", _remote, "sc://HOST:PORT", text, nargs="?", const=REMOTE_VARIABLE)
     group.add_argument("--deploy-mode", default="client", choices=("client", "cluster"))
     group.add_argument(
         "--conf",
@@ -77,27 +74,13 @@ def add_spark_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="a Spark setting, such as spark.executor.memory=4g; may be repeated",
     )
-    group.add_argument(
-        "--archives",
-        type=parse_path,
-        metavar="FILE#NAME,…",
-        help="archives to unpack in each executor's working directory",
-    )
-    group.add_argument(
-        "--spark-home",
-        type=parse_file,
-        metavar="DIR",
-        help="directory of Spark 4.1 or later; default SPARK_HOME, or else the installed pyspark",
-    )
-    group.add_argument(
-        "--python", type=parse_path, metavar="PATH", help="the Python of the executors"
-    )
-    group.add_argument(
-        "--print",
-        action="store_true",
-        dest="only_print",
-        help="print the spark-submit command and keep its files, but do not run it",
-    )
+    text = "archives to unpack in each executor's working directory"
+    add_value(group, "--archives", parse_path, "FILE#NAME,…", text)
+    text = "directory of Spark 4.1 or later; default SPARK_HOME, or else the installed pyspark"
+    add_value(group, "--spark-home", parse_file, "DIR", text)
+    add_value(group, "--python", parse_path, "PATH", "the Python of the executors")
+    text = "print the spark-submit command and keep its files, but do not run it"
+    add_switch(group, "--print", text, dest="only_print")
     group.add_argument("--verbose", action="store_true", help="show all output of Spark")
 
 

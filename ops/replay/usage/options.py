@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from authorizerd.cli.program.flags import add_switch, add_value
 from authorizerd.replay.acls.options import add_acl_arguments, read_acl_set
 from authorizerd.replay.ingest.options import (
     add_recorded_arguments,
@@ -19,18 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_recorded_arguments(parser)
     add_acl_arguments(parser)
     add_window_arguments(parser)
-    parser.add_argument(
-        "--names-max",
-        type=parse_names_max,
-        default=20,
-        metavar="N",
-        help="suggest at most N literal ACLs for a wide grant; default %(default)s",
-    )
-    parser.add_argument(
-        "--assume-in-force",
-        action="store_true",
-        help="treat ACLs of unknown age as older than the window",
-    )
+    text = "suggest at most N literal ACLs for a wide grant; default %(default)s"
+    add_value(parser, "--names-max", parse_names_max, "N", text, default=20)
+    add_switch(parser, "--assume-in-force", "treat ACLs of unknown age as older than the window")
 
 
 def make_plan(parsed: argparse.Namespace, *, is_local: bool) -> UsagePlan:

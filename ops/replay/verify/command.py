@@ -23,6 +23,7 @@ from authorizerd.acl.known_settings import KnownSettings
 from authorizerd.acl.releases import Release
 from authorizerd.acl.text.printable import escape_json, escape_unprintable
 from authorizerd.cli.program.flag_values import parse_count, parse_duration, parse_ratio
+from authorizerd.cli.program.flags import add_value
 from authorizerd.image.errors import ChangeError
 from authorizerd.replay.errors import AclSourceError, NeedsSparkError, TrafficError
 from authorizerd.replay.ingest.options import (
@@ -76,34 +77,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="brokers' audit logs: files, directories or globs, or kafka://HOST:PORT/TOPIC; - is "
         "standard input",
     )
-    parser.add_argument(
-        "--window",
-        type=parse_duration,
-        default=WINDOW_S,
-        metavar="TIME",
-        help="a decision agrees if it is that of any state of the ACLs that was in force within "
-        f"this time before or after it, such as 5s or 1m; default {WINDOW_S}s",
+    text = (
+        "a decision agrees if it is that of any state of the ACLs that was in force within "
+        f"this time before or after it, such as 5s or 1m; default {WINDOW_S}s"
     )
-    parser.add_argument(
-        "--max-not-judged",
-        type=parse_ratio,
-        default=NOT_JUDGED_MAX,
-        metavar="R",
-        help="maximum share of decisions that cannot be judged; default %(default)s",
-    )
-    parser.add_argument(
-        "--min-allowed",
-        type=parse_count,
-        default=1,
-        metavar="N",
-        help="end with exit code 5 if fewer allowed decisions were judged; default %(default)s",
-    )
-    parser.add_argument(
-        "--newest-within",
-        type=parse_duration,
-        metavar="TIME",
-        help="end with exit code 5 if the newest decision of a log is older than this, such as 2d",
-    )
+    add_value(parser, "--window", parse_duration, "TIME", text, default=WINDOW_S)
+    text = "maximum share of decisions that cannot be judged; default %(default)s"
+    add_value(parser, "--max-not-judged", parse_ratio, "R", text, default=NOT_JUDGED_MAX)
+    text = "end with exit code 5 if fewer allowed decisions were judged; default %(default)s"
+    add_value(parser, "--min-allowed", parse_count, "N", text, default=1)
+    text = "end with exit code 5 if the newest decision of a log is older than this, such as 2d"
+    add_value(parser, "--newest-within", parse_duration, "TIME", text)
     parser.add_argument("--json", action="store_true", help="print a JSON document")
     add_engine_argument(parser)
     add_reading_arguments(parser)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TypeVar
 
@@ -99,15 +100,10 @@ def read_history(path: Path) -> History:
 def _read_visible(log: Iterable[TimedBatch]) -> Iterator[tuple[list[Change], TimedBatch]]:
     """Yield the changes of a whole checkpoint, then of each batch, with the last part of each."""
     changes: list[Change] = []
-    last: TimedBatch | None = None
-    for timed in log:
-        if last is not None and last.is_checkpoint and not timed.is_checkpoint:
-            yield changes, last
-            changes = []
+    for timed, following in pairwise(chain(log, (None,))):
+        assert timed is not None, "only the last one is"
         changes += timed.changes.changes
-        if timed.changes.is_end and not timed.is_checkpoint:
+        ends_checkpoint = following is None or not following.is_checkpoint
+        if ends_checkpoint if timed.is_checkpoint else timed.changes.is_end:
             yield changes, timed
             changes = []
-        last = timed
-    if last is not None and last.is_checkpoint:
-        yield changes, last

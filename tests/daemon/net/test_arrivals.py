@@ -87,13 +87,19 @@ def new_arrivals(
     started: list[Arrival],
     ended: list[Arrival] | None = None,
     may_start: Callable[[], bool] = lambda: True,
+    *,
+    is_served: bool = True,
 ) -> Arrivals:
-    """Return arrivals that are only noted when they are served or ended."""
+    """Return arrivals that are only noted when they are served or ended.
+
+    Without ``is_served``, each must send more before it is served, like a TLS client.
+    """
 
     def start(arrival: Arrival) -> bool:
-        arrivals.discard(arrival)
+        if is_served:
+            arrivals.discard(arrival)
         started.append(arrival)
-        return True
+        return is_served
 
     def end(arrival: Arrival) -> None:
         arrivals.discard(arrival)
@@ -136,12 +142,23 @@ async def count_in_turns(
 
 
 @pytest.mark.parametrize(
-    ("opening", "allowed"), [(Opening.READY, STARTS_PER_TURN), (Opening.DOUBTFUL, 1)]
+    ("opening", "is_served", "allowed"),
+    [
+        (Opening.READY, True, STARTS_PER_TURN),
+        (Opening.READY, False, 1),
+        (Opening.DOUBTFUL, True, 1),
+    ],
 )
-async def test_only_a_few_arrivals_begin_in_one_turn(opening: Opening, allowed: int) -> None:
+async def test_only_a_few_arrivals_begin_in_one_turn(
+    opening: Opening, is_served: bool, allowed: int
+) -> None:
     started: list[Arrival] = []
     with sent(count=10 * STARTS_PER_TURN) as waiting:
-        arrivals = new_arrivals(lambda *_: opening, started)
+        arrivals = new_arrivals(
+            lambda arrival, _: Opening.PARTIAL if arrival in started else opening,
+            started,
+            is_served=is_served,
+        )
         with arrivals:
             for arrival in waiting:
                 arrivals.add(arrival)

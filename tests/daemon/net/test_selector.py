@@ -11,6 +11,7 @@ import trio
 import trio.testing
 
 from authorizerd.daemon.net import selector as module
+from authorizerd.daemon.net import turns
 from authorizerd.daemon.net.selector import EVENTS_MAX, Selector
 from authorizerd.daemon.net.socket_stream import LINGER_SECONDS, SocketStream, send_last
 from authorizerd.daemon.process.gc_control import automatic_collection_off
@@ -57,6 +58,22 @@ async def socket_pair() -> AsyncIterator[tuple[socket.socket, socket.socket]]:
         theirs.setblocking(False)
         ours.settimeout(5)
         yield ours, theirs
+
+
+async def test_request_is_answered_between_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It need not wait until the Selector's own task runs, which here never does."""
+
+    async def wait_forever(_: object) -> None:
+        await trio.sleep_forever()
+
+    monkeypatch.setattr(trio.lowlevel, "wait_readable", wait_forever)
+    monkeypatch.setattr(turns, "BETWEEN_NS", 0)
+    async with socket_pair() as (ours, theirs), running() as (selector, nursery):
+        nursery.start_soon(selector.wait, theirs.fileno(), Echo())
+        await trio.testing.wait_all_tasks_blocked()
+        ours.send(b"a")
+        await turns.current_turns().wait()
+        assert ours.recv(9, socket.MSG_DONTWAIT) == b"a"
 
 
 async def test_requests_are_answered_until_one_needs_the_task() -> None:

@@ -6,6 +6,7 @@ import pytest
 import trio
 
 from authorizerd.daemon.net.turns import (
+    BETWEEN_NS,
     ROUND_NS,
     SLICES_MAX,
     WORK_NS,
@@ -134,6 +135,35 @@ async def test_slices_shrink_while_many_wait(worked_ns: list[int]) -> None:
         assert turns.waiting > COUNT // 2
         assert turns.slice_ns == ROUND_NS // (1 + turns.waiting)
         assert not turns.begin_slice()  # those that wait come first
+
+
+@pytest.mark.parametrize("is_begun", [True, False])
+async def test_others_are_answered_before_slices_once_in_a_while(
+    monkeypatch: pytest.MonkeyPatch, is_begun: bool
+) -> None:
+    """Their time counts from the end of the last answers, so half the time is left for slices."""
+    now_ns = [0]
+    monkeypatch.setattr(time, "perf_counter_ns", lambda: now_ns[0])
+    answered: list[int] = []
+
+    def answer(end_ns: int) -> None:
+        answered.append(end_ns - now_ns[0])
+        now_ns[0] += BETWEEN_NS
+
+    turns = Turns()
+    for _ in range(COUNT):
+        await turns.wait(1)  # short slices, so that several begin in one turn
+    with turns.answering_between(answer):
+        for later_ns in (BETWEEN_NS, BETWEEN_NS - 1, 1):
+            now_ns[0] += later_ns
+            if is_begun:
+                assert turns.begin_slice()
+            else:
+                await turns.wait()
+    assert answered == [BETWEEN_NS] * 2
+    now_ns[0] += BETWEEN_NS
+    await turns.wait()
+    assert len(answered) == 2
 
 
 async def test_all_ports_of_a_loop_share_the_queue() -> None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from authorizerd.acl.known_settings import KnownSettings
 from authorizerd.acl.releases import Release
 from authorizerd.cli.program.ending import set_at_signals
 from authorizerd.cli.program.flag_values import parse_address
 from authorizerd.config.endpoints import HttpEndpoint
+from authorizerd.protocol.verification import Findings
 from authorizerd.replay.errors import TrafficError
 from authorizerd.replay.ingest.options import make_ingest_plan
 from authorizerd.replay.local.tallies import Tallies
@@ -20,7 +21,6 @@ from authorizerd.replay.messages import EXIT_DONE
 from authorizerd.replay.topics import SCHEME
 from authorizerd.replay.verify.follow.files import FollowedFiles, find_paths
 from authorizerd.replay.verify.follow.history import HistoryFollower, ask_contact
-from authorizerd.replay.verify.follow.metrics import serve_metrics
 from authorizerd.replay.verify.follow.options import LISTEN
 from authorizerd.replay.verify.follow.shadow import Shadow
 from authorizerd.replay.verify.follow.state import State, hold_state, read_state
@@ -30,6 +30,9 @@ from authorizerd.replay.verify.topics import TopicInput, open_topics
 
 PAUSE_S: Final = 1.0
 
+Serve: TypeAlias = Callable[[Callable[[], Findings], HttpEndpoint], tuple[int, Callable[[], None]]]
+"""Serves metrics of what a function returns; see ``cli.verify_metrics``."""
+
 
 def follow(
     parsed: argparse.Namespace,
@@ -37,6 +40,7 @@ def follow(
     known: KnownSettings,
     releases: tuple[Release, ...],
     topics: Sequence[TopicInput],
+    serve: Serve,
 ) -> int:
     """Compare decisions as they are logged, until a signal; return the exit code.
 
@@ -71,7 +75,7 @@ def follow(
             ask=None if daemon is None else partial(ask_contact, daemon),
         )
         try:
-            port, stop = serve_metrics(shadow, listen)
+            port, stop = serve(shadow.describe, listen)
         except OSError as error:
             raise TrafficError(f"--listen: {listen.host}:{listen.port}: {error}") from error
         print(f"authorizerd verify: metrics at http://{listen.host}:{port}/metrics", flush=True)

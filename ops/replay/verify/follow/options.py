@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from authorizerd.cli.program.flag_values import parse_address, parse_loopback
+from authorizerd.cli.program.flags import add_switch, add_value
 from authorizerd.metadata.copy_directory import read_mark
 from authorizerd.metadata.errors import MetadataLogError
 from authorizerd.replay.acls.log import find_log
@@ -20,31 +21,20 @@ _LISTED: Final = "brokers"
 
 def add_follow_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``--follow``."""
-    parser.add_argument(
-        "--follow",
-        action="store_true",
-        help="read --logs and --log-dir as they are written, until a signal: count in --state, "
-        "and export metrics",
+    text = (
+        "read --logs and --log-dir as they are written, until a signal: count in --state, "
+        "and export metrics"
     )
-    parser.add_argument(
-        "--state",
-        type=parse_file,
-        metavar="FILE",
-        help="with --follow: the positions in the logs, and all counts; a restart continues there",
+    add_switch(parser, "--follow", text)
+    text = "with --follow: the positions in the logs, and all counts; a restart continues there"
+    add_value(parser, "--state", parse_file, "FILE", text)
+    text = f"with --follow: a loopback address that serves the metrics; default {LISTEN}"
+    add_value(parser, "--listen", parse_loopback, "HOST:PORT", text)
+    text = (
+        "with --follow: the admin or metrics port of the daemon that writes --log-dir, for a "
+        "copy of listings or a daemon's own log"
     )
-    parser.add_argument(
-        "--listen",
-        type=parse_loopback,
-        metavar="HOST:PORT",
-        help=f"with --follow: a loopback address that serves the metrics; default {LISTEN}",
-    )
-    parser.add_argument(
-        "--daemon-metrics",
-        type=parse_address,
-        metavar="HOST:PORT",
-        help="with --follow: the admin or metrics port of the daemon that writes --log-dir, for a "
-        "copy of listings or a daemon's own log",
-    )
+    add_value(parser, "--daemon-metrics", parse_address, "HOST:PORT", text)
 
 
 def check_follow(parsed: argparse.Namespace, log: Path | None) -> None:

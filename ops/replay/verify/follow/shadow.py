@@ -88,6 +88,10 @@ class Shadow:
     def _logs(self) -> Iterator[FollowedLog]:
         return chain.from_iterable(self._sources)
 
+    def describe(self) -> State:
+        """Return the durable state, with the newest lag."""
+        return replace(self.state, lag=self.lag)
+
     def close(self) -> None:
         """Write the state, and close the logs.
 

@@ -48,37 +48,25 @@ def test_lanes_are_summed() -> None:
     assert msgspec.json.decode(encode_json(report), type=LoadReport) == report
 
 
-def test_late_generator_makes_the_run_invalid() -> None:
-    slow = VirtualTarget(pauses=((S, S // 2),))
-    report = judged(lane(0, slow), lane(1, VirtualTarget()), fail_on="p50<1s")
-    assert report.valid is False
-    assert exit_code(report) == 1
-    assert "the generator itself was late: p99 of the send lag is 4" in "\n".join(
-        fault_lines(report)
-    )
-
-
-def test_stall_of_the_target_fails_a_threshold() -> None:
-    stalled = VirtualTarget(stalls=((S, S + S // 2),))
-    report = judged(lane(0, stalled), lane(1, VirtualTarget()), fail_on="p99<100ms,dropped=0")
-    assert report.valid
-    assert exit_code(report) == 3
-    assert [verdict.passed for verdict in report.thresholds] == [False, True]
-    (line,) = fault_lines(report)
-    assert line.startswith("threshold p99<100ms failed: measured 4")
-
-
-def test_lost_target_is_reported_with_its_time() -> None:
-    dead = VirtualTarget(dies_at=S)
-    report = judged(lane(0, VirtualTarget()), lane(1, dead))
-    assert report.death is not None
-    assert report.death.after_s == 1.0
-    assert report.death.at == "2023-11-14T22:13:21.000Z"
-    assert report.death.lane == 1
-    assert report.answered > 2900
+@pytest.mark.parametrize(("target", "fail_on", "code", "fault"), [
+    (VirtualTarget(pauses=((S, S // 2),)), "p50<1s", 1,
+     "not valid: the generator itself was late: p99 of the send lag is 4"),
+    (VirtualTarget(stalls=((S, S + S // 2),)), "p99<100ms,dropped=0", 3,
+     "threshold p99<100ms failed: measured 4"),
+    (VirtualTarget(dies_at=S), "", 1,
+     "target h:1 was lost at 2023-11-14T22:13:21.000Z: the target closed"),
+])  # fmt: skip
+def test_fault_of_one_lane_is_that_of_the_run(
+    target: VirtualTarget, fail_on: str, code: int, fault: str
+) -> None:
+    report = judged(lane(0, VirtualTarget()), lane(1, target), fail_on=fail_on)
+    assert (report.valid, exit_code(report)) == (code == 3, code)
+    first, *others = fault_lines(report)
+    assert first.startswith(fault)
+    assert len(others) == (1 if report.death else 0), "the lane that ended makes the run invalid"
     assert report.not_sent == 4000 - report.sent
-    assert exit_code(report) == 1
-    assert "was lost at 2023-11-14T22:13:21.000Z: the target closed" in next(fault_lines(report))
+    if report.death is not None:
+        assert (report.death.after_s, report.death.lane) == (1.0, 1)
 
 
 def test_outages_are_listed_and_judged() -> None:

@@ -1,9 +1,8 @@
-"""A decision stream server for one test: it gives one answer, and can stall or stop."""
+"""A decision stream server for one test: it gives one answer, and can stop."""
 
 import socket
 import ssl
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -25,16 +24,13 @@ class Target:
 
 @contextmanager
 def target_server(
-    *, token: str | None = None, tls: ssl.SSLContext | None = None,
-    dies_after: int | None = None, stalls_at: int | None = None, stall_seconds: float = 0.0,
-) -> Iterator[Target]:  # fmt: skip
+    *, tls: ssl.SSLContext | None = None, dies_after: int | None = None
+) -> Iterator[Target]:
     """Run a server.
 
     Args:
-        token: the token that a hello must contain; None accepts only a hello without one.
         dies_after: number of frames, over all connections, after which every connection ends.
         tls: encrypts all connections; None for a server without TLS.
-        stalls_at: number of the frame before which answers stop for ``stall_seconds``.
     """
     target, lock = Target(), threading.Lock()
 
@@ -50,9 +46,7 @@ def target_server(
     def reply(connection: int, asked: object) -> bytes:
         if isinstance(asked, stream.Hello):
             target.hellos += 1
-            is_known = asked.token == token
-            code = ErrorCode.NONE if is_known else ErrorCode.SASL_AUTHENTICATION_FAILED
-            return stream.encode_hello(code, 7 if is_known else -1)
+            return stream.encode_hello(ErrorCode.NONE, 7)
         assert isinstance(asked, stream.Ask)
         return answer(connection, asked)
 
@@ -61,8 +55,6 @@ def target_server(
             if asked.questions[0][0] != "User:ANONYMOUS":  # the probe
                 target.frames += 1
                 target.asked += [(connection, question[0]) for question in asked.questions]
-                if target.frames == stalls_at:
-                    time.sleep(stall_seconds)
                 if dies_after is not None and target.frames > dies_after:
                     raise ConnectionError
         return stream.encode_answer(asked.correlation_id, 0, 7, b"\1" * len(asked.questions))
