@@ -1,8 +1,8 @@
 # Every target sets up what it needs: on a fresh machine, run `make run` or `make test`.
 PYTHON ?= python3
 BIN := .venv/bin
-# Tests run in two processes per CPU, at most four. An idle process takes over waiting tests of others.
-PARALLEL := -n logical --maxprocesses 4 --dist worksteal
+# Tests run in two processes per CPU, at most four, or PROCESSES=3. An idle process takes over waiting tests of others.
+PARALLEL := -n logical --maxprocesses $(or $(PROCESSES),4) --dist worksteal
 REPLAY_TESTS := tests/ops/replay tests/end_to_end/test_replay.py
 # Compile tests once, not in every process of every run.
 unexport PYTHONDONTWRITEBYTECODE
@@ -22,12 +22,13 @@ setup-dev: .venv/.setup-dev
 	$(INSTALL) --no-deps --no-build-isolation --no-index --editable .
 	@touch $@
 
+# Python compiles the modules that it imports; pip would compile all, which takes as long as the rest of the set-up.
 .venv/.setup-dev: .venv/.setup requirements-dev.lock
-	$(INSTALL) --require-hashes -r requirements-dev.lock
+	$(INSTALL) --no-compile --require-hashes -r requirements-dev.lock
 	@touch $@
 
 .venv/.setup-docs: .venv/.setup requirements-docs.lock
-	$(INSTALL) --require-hashes -r requirements-docs.lock
+	$(INSTALL) --no-compile --require-hashes -r requirements-docs.lock
 	@touch $@
 
 # Environments of their own, for programs and for other releases of a library.
@@ -81,7 +82,7 @@ test-fast: setup-dev
 # Compare both engines of replay, and an oracle, on random sets of ACLs: SETS of them without Spark, and JOBS with whole jobs of Spark.
 # Needs Java 17.
 engines: setup-dev
-	REPLAY_SETS=$(or $(SETS),200) REPLAY_JOBS=$(or $(JOBS),20) \
+	WHOLE=1 REPLAY_SETS=$(or $(SETS),200) REPLAY_JOBS=$(or $(JOBS),20) \
 	  $(BIN)/pytest tests/ops/replay/local/test_engines_agree.py
 
 # Test the log, and the copy of a followed one, on a disk with random crashes and faults; SEED=1234
@@ -129,7 +130,7 @@ mutation-score: setup-dev .venv-mutation/.setup
 
 # Measure how long each kind of request blocks the event loop, for every kind of caller.
 stretches: setup-dev
-	$(BIN)/python -m tests.loop --whole --repeats $(or $(REPEATS),3)
+	WHOLE=1 $(BIN)/python -m tests.loop --whole --repeats $(or $(REPEATS),3)
 
 # The library for directories: it is built from its sources, with libldap2-dev and libsasl2-dev.
 .venv/.setup-ldap: .venv/.setup-dev requirements-ldap.lock

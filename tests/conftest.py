@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 import trio
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 from trio.testing import MockClock
 
 from tests.support.daemon_process import DaemonProcess, new_log, running
-from tests.support.sizes import size
+from tests.support.sizes import IS_WHOLE, size
 
 pytest_plugins = ["tests.support.skipped_tests"]
 
@@ -72,6 +73,9 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.pop("AUTHORIZERD_PROFILE", None)  # no test asks the developer's cluster
     settings.load_profile("authorizerd")
+    if not IS_WHOLE:
+        # Otherwise, Hypothesis parses all modules for constants, which takes each process 4 s.
+        vars(providers)["is_local_module_file"] = lambda path: False
 
 
 @pytest.hookimpl(wrapper=True)
@@ -124,16 +128,22 @@ def run_on_jumping_clock(
     return trio.run(test, clock=clock, instruments=instruments)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the slow tests and those on Spark, and let the run begin with the longest.
+
+    Only runs with ``WHOLE=1`` have the tests that are marked as nightly.
 
     pytest-xdist gives each process an equal part of the list, from whose end idle processes take
     tests. So one process begins with all tests on Spark, which share its session, and the longest.
     """
+    nightly: list[pytest.Item] = []
     spark: list[pytest.Item] = []
     longest: list[pytest.Item] = []
     others: list[pytest.Item] = []
     for item in items:
+        if not IS_WHOLE and item.get_closest_marker("nightly"):
+            nightly.append(item)
+            continue
         fixtures = {*getattr(item, "fixturenames", ())}
         if is_slow(item.path) or SLOW_FIXTURES & fixtures:
             item.add_marker(pytest.mark.slow)
@@ -144,6 +154,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.replay)
         is_longest = is_below(item.path, LONGEST_PLACES)
         (spark if is_on_spark else longest if is_longest else others).append(item)
+    config.hook.pytest_deselected(items=nightly)
     items[:] = [*spark, *longest, *others]
 
 

@@ -63,15 +63,25 @@ def test_named_place_exists(place: str) -> None:
     assert (TESTS / place).exists()
 
 
-def item_of(place: str, *fixtures: str) -> pytest.Item:
+def item_of(place: str, *fixtures: str, marker: str | None = None) -> pytest.Item:
     item = Mock(spec=pytest.Item, path=TESTS / place, fixturenames=fixtures)
+    item.get_closest_marker.side_effect = lambda name: True if name == marker else None
     return cast("pytest.Item", item)
 
 
-def test_run_begins_with_tests_on_spark_and_with_the_longest() -> None:
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_run_begins_with_tests_on_spark_and_with_the_longest(
+    monkeypatch: pytest.MonkeyPatch, is_whole: bool
+) -> None:
+    """A whole run has the nightly tests, too."""
+    monkeypatch.setattr("tests.conftest.IS_WHOLE", is_whole)
     quick = [item_of(f"acl/test_{number}.py") for number in range(4)]
     spark = [item_of(f"ops/replay/test_{number}.py", "spark") for number in range(2)]
     longest = [item_of(LONGEST_PLACES[0])]
-    items = [*quick[:2], *longest, *spark, *quick[2:]]
-    pytest_collection_modifyitems(items)
-    assert items == [*spark, *longest, *quick]
+    nightly = [item_of("acl/test_9.py", marker="nightly")]
+    items = [*quick[:2], *longest, *spark, *quick[2:], *nightly]
+    config = Mock()
+    pytest_collection_modifyitems(config, items)
+    assert items == [*spark, *longest, *quick, *(nightly if is_whole else ())]
+    deselected = [] if is_whole else nightly
+    config.hook.pytest_deselected.assert_called_once_with(items=deselected)

@@ -10,7 +10,6 @@ SECONDS_MAX = 600.0
 """So much that no time decides the test."""
 
 NAMES = (
-    "SIGSTOP of a worker, for a moment",
     "kill -9 of a worker",
     "SIGSTOP of a worker, for a moment",
     "kill -9 of the daemon",

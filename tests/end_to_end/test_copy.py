@@ -28,6 +28,7 @@ from tests.support.copies import read_ids
 from tests.support.daemon_process import DaemonProcess, run, running, wait_until
 from tests.support.log_files import added, removed
 from tests.support.scripted_quorum import ScriptedQuorum
+from tests.support.sizes import size
 
 T = TypeVar("T")
 
@@ -139,7 +140,7 @@ def count_snapshot_pieces(cluster: Followed) -> int:
 
 
 async def test_killed_daemon_continues_from_its_copy(tmp_path: Path) -> None:
-    """Eight kills under a stream of changes, elections and snapshots."""
+    """Kills under a stream of changes, elections and snapshots."""
     chance = Random(7)
     number = 0
     async with followed(tmp_path) as cluster:
@@ -166,7 +167,7 @@ async def test_killed_daemon_continues_from_its_copy(tmp_path: Path) -> None:
         cluster.settings |= {"metadata.log.max.record.bytes.between.snapshots": "20000"}
         for _ in range(200):
             change()
-        for _ in range(8):
+        for _ in range(size(4, 8)):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(write)
                 async with cluster.daemon() as daemon:

@@ -23,11 +23,12 @@ from authorizerd.protocol.decisions.discovery import (
     EVALUATIONS_PATH,
     SEARCH_PATHS,
 )
+from tests.support.sizes import size
 
 BODY_BYTES: Final = next(
     int(str(key.default)) for key in OWN_KEYS if key.name == "authorizerd.http.request.max.bytes"
 )
-PIPELINED: Final = 200
+PIPELINED: Final = size(50, 200)
 CHUNKS: Final = 3000
 OPA_PATH: Final = f"{DATA_PATH}/kafka/authz/allow"
 ADMIN_PATHS: Final = ("/metrics", "/healthz", "/readyz", OPENAPI_PATH)

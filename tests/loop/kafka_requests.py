@@ -29,8 +29,10 @@ from authorizerd.protocol.kafka.messages import REQUEST_ITEMS_MAX
 from tests.support.kafka_principals import encode_principal
 from tests.support.kio_codec import encode_value, type_of
 from tests.support.kio_messages import request_type
+from tests.support.sizes import size
 
-ITEMS: Final = REQUEST_ITEMS_MAX
+ITEMS: Final = size(REQUEST_ITEMS_MAX // 4, REQUEST_ITEMS_MAX)
+"""The length of long arrays. By day, it shows stretches of 20 lines and more for each item."""
 EVERY_ACL: Final = "every ACL"
 LONG_TEXTS: Final = 16
 TAGGED_ITEMS: Final = 100
@@ -207,7 +209,7 @@ def acl_requests(version: int) -> Iterator[Request]:
     same = {**CREATED, "resource_name": "created-0"}
     yield request(ApiKey.CREATE_ACLS, f"{3 * ITEMS} equal ACLs", same, creations=3 * ITEMS)
     other = {**CREATED, "principal": "User:other"}
-    yield request(ApiKey.CREATE_ACLS, "too many new ACLs", other, creations=ITEMS + 100)
+    yield request(ApiKey.CREATE_ACLS, "too many new ACLs", other, creations=REQUEST_ITEMS_MAX + 100)
     yield request(ApiKey.DELETE_ACLS, EVERY_ACL, OPEN_FILTER)
     yield request(
         ApiKey.DELETE_ACLS, f"every ACL {OPEN_FILTERS} times", OPEN_FILTER, filters=OPEN_FILTERS
@@ -277,7 +279,8 @@ def _odd_shapes(entity_type: type[Entity], items: int) -> Iterator[tuple[str, _S
     for path in arrays:
         long = _Shape({path: LONG_TEXTS}, text_bytes=STRING_BYTES_MAX)
         yield f"{LONG_TEXTS} {path} of long texts", long
-        yield f"{items + 1} {path}", _Shape({path: items + 1})
+        if items == REQUEST_ITEMS_MAX:
+            yield f"{items + 1} {path}", _Shape({path: items + 1})
         if entity_type.__flexible__:
             tagged = _Shape({path: TAGGED_ITEMS}, tags=TAGS_MAX)
             yield f"{TAGGED_ITEMS} {path} of {TAGS_MAX} tags", tagged

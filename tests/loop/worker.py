@@ -1,4 +1,4 @@
-"""A worker that gets 100,000 ACLs and then large changes from a daemon."""
+"""A worker that gets many ACLs and then large changes from a daemon."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from tests.loop.acl_sets import ACLS, literals_of_one_principal
 from tests.loop.meter import IS_CLIENT, Meter
 from tests.loop.players import ENOUGH_S, Played
 from tests.support.log_files import acl_id, added
+from tests.support.sizes import size
 
+COUNT: Final = ACLS // size(5, 1)
 CHANGES: Final = 10_000
 
 
@@ -72,10 +74,11 @@ def _is_of(offset: int, newest: AclSnapshot | None) -> bool:
 
 def _orders() -> Iterator[tuple[str, int, bytes]]:
     """Yield the daemon's messages with ACLs and changes, and the offset of each."""
+    acls = enumerate(literals_of_one_principal(COUNT))
     batches: list[tuple[str, list[Change]]] = [
-        (f"{ACLS} ACLs", [added(n, acl) for n, acl in enumerate(literals_of_one_principal(ACLS))]),
-        (f"{CHANGES} new ACLs", [added(ACLS + number) for number in range(CHANGES)]),
-        (f"{CHANGES} removed", [AclRemoved(acl_id(ACLS + number)) for number in range(CHANGES)]),
+        (f"{COUNT} ACLs", [added(number, acl) for number, acl in acls]),
+        (f"{CHANGES} new ACLs", [added(COUNT + number) for number in range(CHANGES)]),
+        (f"{CHANGES} removed", [AclRemoved(acl_id(COUNT + number)) for number in range(CHANGES)]),
     ]
     offset = 0
     for number, (name, changes) in enumerate(batches, 1):

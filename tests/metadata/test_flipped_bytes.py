@@ -29,7 +29,7 @@ from tests.support.log_files import (
 )
 from tests.support.sizes import size
 
-BITS = tuple(1 << bit for bit in range(0, 8, size(4, 1)))
+BITS = tuple(1 << bit for bit in range(0, 8, size(8, 1)))
 RIGHT = {acl_id(number) for number in (2, 3, 6)}
 
 Outcome = Literal["right", "wrong", "refused"]
@@ -161,7 +161,8 @@ def test_renamed_checkpoint_of_a_broker_gives_no_wrong_acls(real_log_dir: Path) 
         {path: data for path, data in storage.files.items() if "-" not in path.name}
     )
     ends = [each.last_offset + 1 for each in MetadataLog.open(real_log_dir, alone).batches()]
-    others = [*ends[::20], *(each.end_offset for each in checkpoints), ends[-1], ends[-1] + 1]
+    some = ends[:: size(100, 20)]
+    others = [*some, *(each.end_offset for each in checkpoints), ends[-1], ends[-1] + 1]
     outcomes = set()
     for checkpoint, end in product(checkpoints, others):
         moved = checkpoint.path.with_name(checkpoint_name(end, checkpoint.epoch))

@@ -13,21 +13,17 @@ from tests.support.named_tests import is_test
 ROOT = Path(__file__).parents[2]
 
 
-each_mutant = pytest.mark.parametrize("mutant", MUTANTS.values(), ids=MUTANTS)
+def test_mutants_fit_the_code() -> None:
+    """The text of each occurs once, and the result is valid if the file is Python."""
+    for name, mutant in MUTANTS.items():
+        source = mutant.applied_to((ROOT / mutant.file).read_text())
+        if mutant.file.endswith(".py"):
+            ast.parse(source)
+        assert mutant.becomes != mutant.text, name
 
 
-@each_mutant
-def test_mutant_fits_the_code(mutant: Mutant) -> None:
-    """Its text occurs once, and the result is valid if the file is Python."""
-    source = mutant.applied_to((ROOT / mutant.file).read_text())
-    if mutant.file.endswith(".py"):
-        ast.parse(source)
-    assert mutant.becomes != mutant.text
-
-
-@each_mutant
-def test_test_of_a_mutant_exists(mutant: Mutant) -> None:
-    assert is_test(mutant.found_by)
+def test_tests_of_mutants_exist() -> None:
+    assert [name for name, each in MUTANTS.items() if not is_test(each.found_by)] == []
 
 
 def test_names_and_mutants_are_unique() -> None:

@@ -19,8 +19,9 @@ from tests.soak.refusals import RefusedChanges
 from tests.soak.sites import OwnLogSite
 from tests.soak.soak import Soak, find_unexpected, running_sites
 from tests.support.forked_command import start_command
+from tests.support.sizes import size
 
-ROUNDS = 3
+ROUNDS = size(1, 3)
 QUICK = {
     "reload settings", "replace a token", "elect another leader", "lose uncommitted records",
     "spoil a listing",

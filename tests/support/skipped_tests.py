@@ -1,34 +1,18 @@
 """With ``REQUIRE_TOOLS=1``, as in CI, a skipped test fails, unless ``tests/skips.toml`` permits it.
 
 With ``REQUIRE_TOOLS=packages``, the Debian packages of that list are installed, and no test may be
-skipped for one of them. ``python tests/support/skipped_tests.py`` prints those that are missing.
+skipped for one of them.
 """
 
 import os
-import shutil
-import sys
-import tomllib
 from collections.abc import Generator
-from functools import cache
-from pathlib import Path
 from typing import Final
 
 import pytest
 
+from tests.support.missing_packages import PACKAGES, read_skips
+
 REQUIRE_TOOLS: Final = "REQUIRE_TOOLS"
-PACKAGES: Final = "packages"
-SKIPS: Final = Path(__file__).parents[1] / "skips.toml"
-
-
-@cache
-def read_skips() -> dict[str, list[dict[str, str]]]:
-    return tomllib.loads(SKIPS.read_text())
-
-
-def missing_packages() -> list[str]:
-    """Return the Debian packages whose programs are not installed, each once."""
-    rows = read_skips()[PACKAGES]
-    return sorted({row["package"] for row in rows if shutil.which(row["program"]) is None})
 
 
 def is_permitted(reason: str, required: str) -> bool:
@@ -63,7 +47,3 @@ def _require(report: pytest.TestReport | pytest.CollectReport) -> None:
     if not is_permitted(reason, required):
         report.outcome = "failed"
         report.longrepr = f"skipped, and tests/skips.toml does not permit it: {reason}"
-
-
-if __name__ == "__main__":
-    sys.stdout.write("".join(f"{package}\n" for package in missing_packages()))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import skipped_tests
+from tests.support.missing_packages import PACKAGES, missing_packages, read_skips
 from tests.support.named_tests import ROOT
 from tests.support.programs import run_program
 
@@ -81,13 +82,13 @@ def test_module_that_is_skipped_as_a_whole_fails(tmp_path: Path) -> None:
 
 
 def test_each_row_says_why_or_how_to_install() -> None:
-    skips = skipped_tests.read_skips()
+    skips = read_skips()
     assert {frozenset(row) for row in skips["permitted"]} == {frozenset(("reason", "why"))}
     expected = {frozenset(("reason", "program", "package"))}
-    assert {frozenset(row) for row in skips[skipped_tests.PACKAGES]} == expected
-    assert skipped_tests.is_permitted(skips[skipped_tests.PACKAGES][0]["reason"], "1")
+    assert {frozenset(row) for row in skips[PACKAGES]} == expected
+    assert skipped_tests.is_permitted(skips[PACKAGES][0]["reason"], "1")
 
 
 def test_missing_packages_are_named_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda name: None if name == "promtool" else name)
-    assert skipped_tests.missing_packages() == ["prometheus"]
+    assert missing_packages() == ["prometheus"]

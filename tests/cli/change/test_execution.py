@@ -25,6 +25,7 @@ from tests.cli.change.acl_servers import (
     some_acls,
 )
 from tests.support.acls import acl
+from tests.support.sizes import size
 
 BEFORE = some_acls(range(12))
 AFTER = some_acls(range(6, 18))
@@ -434,7 +435,7 @@ async def test_no_moment_allows_more_than_the_two_states(seed: int) -> None:
 
 
 @pytest.mark.parametrize("compares", [True, False])
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(size(25, 100)))
 async def test_races_are_rejected_or_reported(
     seed: int, compares: bool, autojump_clock: MockClock
 ) -> None:

@@ -22,6 +22,7 @@ def run_quickly(directory: Path, *more: str) -> subprocess.CompletedProcess[str]
     )
 
 
+@pytest.mark.nightly
 def test_quick_run_writes_a_file_for_each_part_and_prints_tables(tmp_path: Path) -> None:
     done = run_quickly(tmp_path, "--parts", "log-ins, in-memory")
     assert done.returncode == 0, done.stderr

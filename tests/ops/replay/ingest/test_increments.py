@@ -383,6 +383,7 @@ def test_days_are_not_scattered_over_all_files(
         assert len(list(day.glob("*.parquet"))) == 1
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("ingests", ENGINES[1:], indirect=True)
 def test_table_that_only_spark_can_reach_is_kept_alike(
     spark: SparkSession, ingests: Ingests, monkeypatch: MonkeyPatch

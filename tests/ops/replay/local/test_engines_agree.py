@@ -146,6 +146,7 @@ def draw_usage(drawn: random.Random) -> dict[str, Any]:
     }
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_logs_are_evaluated_alike(
     spark: SparkSession, tmp_path: Path, seed: int, monkeypatch: MonkeyPatch

@@ -12,6 +12,7 @@ import random
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +46,8 @@ if TYPE_CHECKING:
 
 
 PACK: dict[str, Callable[[bytes], bytes]] = {
-    "": bytes, ".3": bytes, ".GZ": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress,
+    "": bytes, ".3": bytes, ".GZ": gzip.compress, ".bz2": bz2.compress,
+    ".xz": partial(lzma.compress, preset=0),
     ".zst": lambda data: bytes(pyarrow.compress(data, codec="zstd", asbytes=True)),
 }  # fmt: skip
 LINES = [b"line %d" % number for number in range(200_000)]
