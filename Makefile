@@ -71,7 +71,7 @@ spark-%: setup-dev .venv-spark-%/.setup
 	@# Its other packages are those of .venv.
 	$(BIN)/python -c 'import site; print("import site; site.addsitedir(%r)" % site.getsitepackages()[0])' \
 	  | tee $$(echo .venv-spark-$*/lib/python3*/site-packages)/others.pth
-	.venv-spark-$*/bin/python -m pytest -m replay $(REPLAY_TESTS)
+	WHOLE=1 .venv-spark-$*/bin/python -m pytest -m replay $(REPLAY_TESTS)
 	.venv-spark-$*/bin/python -m pytest tests/conformance/test_replay_clusters.py
 	rm -rf .venv-spark-$*
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 import trio
 from hypothesis import settings
-from hypothesis.internal.conjecture import providers
 from trio.testing import MockClock
 
 from tests.support.daemon_process import DaemonProcess, new_log, running
@@ -73,9 +72,6 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.pop("AUTHORIZERD_PROFILE", None)  # no test asks the developer's cluster
     settings.load_profile("authorizerd")
-    if not IS_WHOLE:
-        # Otherwise, Hypothesis parses all modules for constants, which takes each process 4 s.
-        vars(providers)["is_local_module_file"] = lambda path: False
 
 
 @pytest.hookimpl(wrapper=True)
