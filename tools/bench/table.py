@@ -56,6 +56,24 @@ PARTS: Final[Mapping[str, Part]] = {
     "replay-growth": replay.measure_growth,
 }
 """In the order of the page. Parts do not depend on each other."""
+_SINGLE: Final = "AuthZEN, 1 a request, 16 connections, latency at 1000/s"
+SUMMARY: Final = (
+    ("a decision in memory, 505,000 ACLs",
+     "in-memory", "wide-50000-10 (505,000 ACLs)", "authorize, median"),
+    ("HTTP, 16 connections, a decision in each request", "http", _SINGLE, "decisions"),
+    ("their latency at 1,000 a second, p99", "http", _SINGLE, "p99"),
+    ("HTTP, 16 connections, 100 decisions in each request",
+     "http", "AuthZEN, 100 a request, 16 connections, latency at 100/s", "decisions"),
+    ("decision stream, 100 questions in each frame",
+     "stream", "stream, 100 a frame, 16 in flight, latency at 500/s", "decisions"),
+    ("HTTPS, a handshake and a decision, P-256",
+     "tls", "handshakes, ECDSA P-256, 1 a request, 16 connections, latency at 200/s", "handshakes"),
+    ("a start with 505,000 ACLs", "scale", "505,000 ACLs", "start from a checkpoint"),
+    ("createAcls of one ACL, p50", "creations",
+     "createAcls, 1 binding, 1 client, fdatasync, latency at 8/s, beside Kafka 4.3.1, linger 0",
+     "p50"),
+)  # fmt: skip
+"""What the page begins with: a name, and the part, case and metric of a row."""
 PAGE: Final = Path("docs/performance.md")
 BEGIN: Final = "<!-- figures: begin; written by python -m tools.bench --write -->\n"
 END: Final = "<!-- figures: end -->"
@@ -130,8 +148,17 @@ def draw(results: Mapping[str, Result]) -> str:
             f"{sum(result.seconds for result in there) / 60:.0f} minutes; "
             f"load average before the parts: {min(loads):.1f} to {max(loads):.1f}."
         )
+    texts.append(_draw_summary(shown))
     texts += [f"### `{result.part}`\n{draw_rows(result.rows)}" for result in shown]
     return "\n\n".join(texts) + "\n"
+
+
+def _draw_summary(results: Sequence[Result]) -> str:
+    """Return a table of the rows in ``SUMMARY`` that were measured."""
+    rows = {(each.part, row.what, row.metric): row for each in results for row in each.rows}
+    found = [(name, rows.get((part, what, metric))) for name, part, what, metric in SUMMARY]
+    lines = [f"| {name} | {row} |" for name, row in found if row is not None]
+    return "\n".join(["### In short", "|  |  |", "| --- | --- |", *lines])
 
 
 def draw_rows(rows: Sequence[Row]) -> str:
@@ -168,6 +195,11 @@ def replace_figures(page: str, results: Mapping[str, Result]) -> str:
     quick = [name for name, result in results.items() if result.is_quick]
     if quick or not results:
         raise ValueError(f"expected the results of a full run, found {quick or 'none'}")
+    for _, part, what, metric in SUMMARY:
+        result = results.get(part)
+        rows = () if result is None or result.error else result.rows
+        if rows and not any((row.what, row.metric) == (what, metric) for row in rows):
+            raise ValueError(f"{part} has no row {what!r} with {metric!r}")
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:

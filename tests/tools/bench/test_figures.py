@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tools.bench import table
@@ -24,6 +25,12 @@ ROWS = [
     Row(what="a", metric="p99", unit="ms", ours=3),
     Row(what="b", metric="rate", unit="/s", ours=200),
 ]
+
+
+@pytest.fixture(autouse=True)
+def short_summary(monkeypatch: pytest.MonkeyPatch) -> None:
+    summary = (("a's rate", "in-memory", "a", "rate"), ("b's rate", "http", "b", "rate"))
+    monkeypatch.setattr(table, "SUMMARY", summary)
 
 
 def make_result(part: str = "in-memory", *, is_quick: bool = False, error: str = "") -> Result:
@@ -121,6 +128,7 @@ def test_page_gets_the_parts_without_an_error_and_names_the_others() -> None:
     assert drawn.startswith("before\n")
     assert drawn.endswith(f"{table.END}\nafter\n")
     assert "### `in-memory`" in drawn
+    assert "### In short\n|  |  |\n| --- | --- |\n| a's rate | 2 /s (K: 1 /s, 2x) |\n\n" in drawn
     assert "Not measured: http, openfga" in drawn
     assert "old" not in drawn
 
@@ -131,9 +139,14 @@ def test_page_gets_the_parts_without_an_error_and_names_the_others() -> None:
         (f"{table.BEGIN}{table.END}", {"in-memory": make_result(is_quick=True)}, "full run"),
         (f"{table.BEGIN}{table.END}", {}, "full run"),
         ("no markers", {"in-memory": make_result()}, "expected the lines"),
+        (
+            "",
+            {"http": msgspec.structs.replace(make_result(), rows=ROWS[:1])},
+            "http has no row 'b'",
+        ),
     ],
 )
-def test_quick_run_writes_no_page(page: str, results: dict[str, Result], complaint: str) -> None:
+def test_page_needs_a_full_run(page: str, results: dict[str, Result], complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         table.replace_figures(page, results)
 
