@@ -43,6 +43,7 @@ from authorizerd.acl.model import (
 from authorizerd.acl.patterns import NO_PATTERNS, Patterns, add_weight, add_weights, get_weight
 from authorizerd.acl.releases import ANY_RELEASE, ReleaseRules
 from authorizerd.acl.state_version import encode_version
+from authorizerd.image.errors import ChangeError
 
 
 class Rules(msgspec.Struct, frozen=True, gc=False):
@@ -166,13 +167,24 @@ def apply_changes(snapshot: AclSnapshot, changes: Iterable[Change]) -> AclSnapsh
         DuplicateIdError, DuplicateAclError: an added id or binding is already present.
         UnknownIdError: a removed id is absent.
     """
-    for kind, group in groupby(changes, type):
-        snapshot = _change_acls(snapshot, group, 1 if kind is AclAdded else -1)
+    for kind, alike in groupby(changes, type):
+        group, sign = [*alike], 1 if kind is AclAdded else -1
+        try:
+            snapshot = _change_acls(snapshot, group, sign)
+        except ChangeError:
+            # A later change may have failed first. One by one, the first wrong change fails.
+            for change in group:
+                snapshot = _change_acls(snapshot, (change,), sign)
+            raise
     return snapshot
 
 
 def _change_acls(snapshot: AclSnapshot, changes: Iterable[Change], sign: int) -> AclSnapshot:
-    """Return ``snapshot`` with more ACLs (``sign`` 1), or fewer (-1)."""
+    """Return ``snapshot`` with more ACLs (``sign`` 1), or fewer (-1).
+
+    Raises:
+        ChangeError: one or more changes do not fit. Only for a single one, it says how.
+    """
     acls, unindexed, combined = snapshot.acls.mutate(), snapshot.unindexed, snapshot.combined_ids
     count = len(acls)
     groups: dict[tuple[int, int, str, str], list[_Weighted]] = {}
@@ -221,15 +233,16 @@ def _change_type(index: TypeIndex, group: Sequence[_Weighted], sign: int) -> Typ
     """Return ``index`` with the weights of a group added (``sign`` 1) or subtracted (-1).
 
     Raises:
-        DuplicateAclError: an ACL to add is plain and already present.
+        DuplicateAclError: an ACL to add is plain and already present. It names the first of the
+            group.
     """
-    principals, everyone, first = index.principals, index.everyone, group[0][1]
+    principals, everyone, (key, first, _) = index.principals, index.everyone, group[0]
     principal = first.principal
     is_everyone = principal == WILDCARD_PRINCIPAL
     rules = everyone if is_everyone else principals.get(principal, NO_RULES)
     changed = _change_rules(rules, group, sign)
     if changed is None:
-        raise _find_duplicate(index, group)
+        raise DuplicateAclError(key, first)
     if is_everyone:
         everyone = changed
     elif changed is not NO_RULES:
@@ -246,16 +259,6 @@ def _change_type(index: TypeIndex, group: Sequence[_Weighted], sign: int) -> Typ
             unjudgeable = change_unjudgeable(unjudgeable, acl, sign)
             everyone = _change_everyone(everyone, acl, sign)
     return TypeIndex(principals, everyone, resources, unjudgeable)
-
-
-def _find_duplicate(index: TypeIndex, group: Sequence[_Weighted]) -> DuplicateAclError:
-    """Return the error for the first plain ACL that is already present, or twice in the group."""
-    seen: set[Acl] = set()
-    for key, acl, weights in group:
-        if weights.is_plain and (acl in seen or contains(index, acl)):
-            return DuplicateAclError(key, acl)
-        seen.add(acl)
-    raise AssertionError("one ACL of the group is a duplicate")
 
 
 def is_unjudgeable(acl: Acl) -> bool:

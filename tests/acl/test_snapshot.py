@@ -169,11 +169,11 @@ def test_an_unknown_id_is_refused_on_both_paths() -> None:
 
 
 def refused(changes: list[Change]) -> type[ChangeError]:
-    """Return the error that both paths raise for ``changes``."""
+    """Return the error that both paths raise for ``changes``, also if a later one does not fit."""
     with pytest.raises(ChangeError) as in_bulk:
         SnapshotBuilder().apply_changes(changes)
     with pytest.raises(ChangeError) as together:
-        apply_changes(EMPTY_SNAPSHOT, changes)
+        apply_changes(EMPTY_SNAPSHOT, [*changes, AclAdded(ONE, ALLOW_READ)])
     before = apply_changes(EMPTY_SNAPSHOT, changes[:-1])
     with pytest.raises(ChangeError) as one_by_one:
         apply_changes(before, changes[-1:])
