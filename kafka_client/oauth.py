@@ -104,7 +104,7 @@ class TokenSource:
             try:
                 token = self._token = await self._renew()
             except (DocumentError, _RefusedError) as error:
-                if token is None or self._clock() >= token.ends_at:
+                if token is None or not self._has_valid:
                     failure = ApiError(ErrorCode.SASL_AUTHENTICATION_FAILED, str(error))
                     raise RequestFailedError(failure, Cause.ISSUER) from None
             return token.text
@@ -114,12 +114,17 @@ class TokenSource:
         if self._token is not None and self._token.text == token:
             self._token = None
 
+    @property
+    def _has_valid(self) -> bool:
+        """True if the newest token may be used now: it may end, or be refused, during a request."""
+        return self._token is not None and self._clock() < self._token.ends_at
+
     async def _renew(self) -> _Token:
         """Return a new token; try again after each failure, for as long as the maximum pause."""
         settings = self.settings
         deadline = self._clock() + settings.retry_max_ms / 1000
-        has_valid = self._token is not None and self._clock() < self._token.ends_at
         while True:
+            has_valid = self._has_valid
             if has_valid and self._clock() < self._paused_until:
                 raise DocumentError(f"{settings.url.text}: it failed a moment ago")
             await trio.sleep(max(0.0, self._paused_until - self._clock()))
@@ -131,7 +136,8 @@ class TokenSource:
                     max(settings.retry_ms / 1000, 2 * self._pause_s), settings.retry_max_ms / 1000
                 )
                 self._paused_until = self._clock() + self._pause_s
-                if isinstance(error, _RefusedError) or has_valid or self._paused_until >= deadline:
+                is_last = self._has_valid or self._paused_until >= deadline
+                if isinstance(error, _RefusedError) or is_last:
                     raise
             else:
                 self._pause_s, self._paused_until = 0.0, -math.inf

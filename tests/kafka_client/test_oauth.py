@@ -40,9 +40,12 @@ SETTINGS = TokenLogIn(
 
 
 class ScriptedIssuer:
-    """Gives the next of its answers: a status with a body, or a reason why there is none."""
+    """Gives the next of its answers: a status with a body, or a reason why there is none.
 
-    def __init__(self, *answers: HttpAnswer | str) -> None:
+    None: there is no answer within the limit.
+    """
+
+    def __init__(self, *answers: HttpAnswer | str | None) -> None:
         self.answers = list(answers)
         self.asked_at: list[float] = []
         self.limits: list[Limits] = []
@@ -51,8 +54,8 @@ class ScriptedIssuer:
         self.asked_at.append(trio.current_time())
         self.limits.append(limits)
         given = self.answers.pop(0)
-        await trio.lowlevel.checkpoint()
-        if isinstance(given, str):
+        await trio.sleep(limits.read_ms / 1000 if given is None else 0)
+        if not isinstance(given, HttpAnswer):
             raise DocumentError(given)
         return given
 
@@ -98,6 +101,17 @@ async def test_valid_token_stays_in_use_while_the_issuer_fails(autojump_clock: M
     assert await tokens.get() == second
     # A login that has a valid token does not wait long for an issuer that does not answer.
     assert issuer.limits == [Limits(), *[Limits(1000, 1000)] * 3]
+
+
+async def test_token_that_ends_during_a_renewal_is_replaced(autojump_clock: MockClock) -> None:
+    """Its login waits as long as one without a token."""
+    second = token_of("second")
+    issuer = ScriptedIssuer(gives(token_of("first")), None, gives(second))
+    tokens = source(issuer)
+    await tokens.get()
+    await trio.sleep(3599.5)
+    assert await tokens.get() == second
+    assert issuer.limits[1:] == [Limits(1000, 1000), Limits()]
 
 
 async def test_failed_requests_are_repeated_with_growing_pauses(autojump_clock: MockClock) -> None:

@@ -124,7 +124,7 @@ TOKEN_MUTANTS: Final = {
     ),
     "a client uses a token after its end": Mutant(
         file="kafka_client/oauth.py",
-        text="if token is None or self._clock() >= token.ends_at:",
+        text="if token is None or not self._has_valid:",
         becomes="if token is None:",
         found_by="tests/kafka_client/test_oauth.py::test_token_after_its_end_is_not_used",
     ),
