@@ -181,8 +181,8 @@ class RecordApplier(PublishedState):
         replaced_images: list[ClusterImage] = []
         async for message in self._inbox:
             match message:
-                case Prepare(batches):
-                    await finish_in_turns(self._prepared.prepare(snapshot, batches))
+                case Prepare():
+                    await finish_in_turns(self._prepared.prepare(snapshot, message.batches))
                 case ChangeBatch():
                     await finish_in_turns(self.journal.collect(snapshot, message.changes))
                     self._note_change(message)

@@ -80,10 +80,11 @@ async def test_a_batch_of_many_slices_becomes_visible_atomically(nursery: trio.N
 async def test_prepared_changes_become_visible_only_once_they_are_committed(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are not computed again. Other changes drop what is prepared."""
+    """They are not computed again. Other changes drop what is prepared. Nothing keeps them."""
     feed, applier = await start(nursery)
     await send(feed, CaughtUp(0))
     first, second, third = (added(1),), (added(2), AclRemoved(added(1).id)), (added(3),)
+    references = sys.getrefcount(first)
     await send(feed, Prepare((first, second, third)))
     assert applier.snapshot.newest == applier.applied.newest == EMPTY_SNAPSHOT_AT_0
     with monkeypatch.context() as patched:
@@ -94,6 +95,8 @@ async def test_prepared_changes_become_visible_only_once_they_are_committed(
     assert applier.snapshot.newest == build([added(2)], offset=3)
     await send(feed, ChangeBatch(4, (added(4),)), ChangeBatch(5, third))
     assert applier.snapshot.newest == build([added(2), added(4), added(3)], offset=5)
+    left = sys.getrefcount(first)
+    assert left == references
 
 
 async def test_a_batch_in_parts_becomes_visible_with_its_last_part(nursery: trio.Nursery) -> None:

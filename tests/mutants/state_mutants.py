@@ -36,9 +36,9 @@ STATE_MUTANTS: Final = {
     ),
     "prepared changes are published before they are durable": Mutant(
         file="actors/record_applier.py",
-        text="prepare(snapshot, batches))\n",
+        text="prepare(snapshot, message.batches))\n",
         becomes=(
-            "prepare(snapshot, batches))\n"
+            "prepare(snapshot, message.batches))\n"
             "                    self._publish(self._prepared._states[-1].after, cluster)\n"
         ),
         found_by="tests/actors/test_update_queue.py::test_an_ending_queue_fails_all_waiting_requests",
