@@ -7,6 +7,7 @@ from typing import TypeVar
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from authorizerd.acl import updates
 from authorizerd.acl.errors import InvalidAclError, PolicyViolationError
@@ -114,6 +115,13 @@ def test_long_plans_are_made_in_steps() -> None:
     assert yields > 100
     _, yields = finished(plan_deletions(tail, [AclFilter(resource_name="t1")]))
     assert yields > 10
+
+
+@pytest.mark.parametrize("text", ["resource_name", "principal", "host"])
+def test_long_texts_are_planned_in_steps_of_their_own(text: str) -> None:
+    wanted = [replace(GOOD, **{text: f"User:{'x' * 30_000}{n}"}) for n in range(5)]
+    _, yields = finished(plan_creations(AclTail(EMPTY_SNAPSHOT), wanted, ids()))
+    assert yields == 5
 
 
 def test_a_request_of_too_many_bytes_is_refused_whole() -> None:
