@@ -128,10 +128,11 @@ class _ClientKeys:
     """Kafka's class that handles the login with OAUTHBEARER: OAuthBearerLoginCallbackHandler, with
     its package. Other classes are rejected."""
     sasl_login_connect_timeout_ms = Key(_MS, "10000")
-    """Maximum time in milliseconds to connect to the issuer of tokens. Kafka has no default."""
+    """Maximum time in milliseconds to connect to the issuer of tokens; 1000 at most while the last
+    token is valid. Kafka has no default."""
     sasl_login_read_timeout_ms = Key(_MS, "10000")
-    """Maximum time in milliseconds until the issuer's whole answer has arrived. Kafka has no
-    default."""
+    """Maximum time in milliseconds until the issuer's whole answer has arrived; 1000 at most while
+    the last token is valid. Kafka has no default."""
     sasl_login_retry_backoff_ms = Key(_MS, "100")
     """Time in milliseconds after which the daemon requests a token again if a request failed. It
     doubles with each failure."""
