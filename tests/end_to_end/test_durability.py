@@ -17,9 +17,9 @@ from typing import Final
 import pytest
 import trio
 
-from authorizerd.acl.model import Acl, ChangeBatch
+from authorizerd.acl.model import Acl
 from authorizerd.actors.completion import Completion
-from authorizerd.actors.record_applier import CaughtUp, RecordApplier
+from authorizerd.actors.record_applier import Message, RecordApplier
 from authorizerd.actors.update_queue import UpdateQueue
 from authorizerd.daemon.sources.own_log_reader import LocalLogSource
 from authorizerd.daemon.sources.own_log_writer import OwnLog
@@ -80,7 +80,7 @@ async def acknowledge_many(log_dir: Path, storage: RecordingStorage) -> int:
     """Make updates with the real queue and log; return the number of acknowledgements."""
     write_log(log_dir, [added(1)])
     writer = LogWriter(log_dir, storage=storage, segment_bytes_max=1500, now_ms=lambda: 1)
-    feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](16)
+    feed, inbox = trio.open_memory_channel[Message](16)
     applier = RecordApplier(inbox)
     own = OwnLog(writer, node_id=1)
     queue = UpdateQueue(
