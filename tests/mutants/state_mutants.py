@@ -43,6 +43,12 @@ STATE_MUTANTS: Final = {
         ),
         found_by="tests/actors/test_update_queue.py::test_an_ending_queue_fails_all_waiting_requests",
     ),
+    "one step plans many creations with long texts": Mutant(
+        file="acl/updates.py",
+        text="if texts > CHARACTERS_TOGETHER:",
+        becomes="if not chunk:",
+        found_by="tests/acl/test_updates.py::test_long_texts_are_planned_in_steps_of_their_own",
+    ),
     "a prepared state is published for other changes": Mutant(
         file="actors/prepared_states.py",
         text="if first.changes is not changes or first.before is not snapshot.acls:",
