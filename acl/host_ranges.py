@@ -12,7 +12,6 @@ Source: Kafka 4.4 CidrUtils, SubnetUtils, SubnetUtils6; Java 17 InetAddress.getB
 from __future__ import annotations
 
 import re
-import unicodedata
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import Final
@@ -32,7 +31,7 @@ _MAPPED: Final = 0xFFFF
 """The bits before the last 32 of an IPv4-mapped address, which Java reads as IPv4."""
 _EMBEDDED_CHARACTERS_MAX: Final = 15
 _EMBEDDED: Final = re.compile(r"([0-9]+)\.([0-9]+)\.([0-9]+)\.([0-9]+)")
-_GROUP: Final = re.compile(r"0*[0-9A-Fa-f]{1,4}")
+_GROUP: Final = re.compile(r"[0-9A-Fa-f]{1,4}")
 _ZONE: Final = re.compile(r"[A-Za-z][!-$&-.0-9;-~]{0,14}")
 """A network interface's name. Only a broker knows whether it has this interface: see
 ``HostRange.is_certain``."""
@@ -41,8 +40,6 @@ _LINK_LOCAL_SHIFT: Final = 118
 _ZONE_DIGITS_MAX: Final = 100
 _INTEGER_MAX: Final = 2**31 - 1
 _OCTET_MAX: Final = 255
-_LAST_CHAR: Final = "\uffff"
-"""A later character is two chars in Java, neither of which is a digit."""
 _IPV4_MARK: Final = 0b10 << _IPV4_BITS
 _IPV6_MARK: Final = 0b11 << _IPV6_BITS
 
@@ -179,13 +176,12 @@ def _read_integer(text: str) -> int | None:
     """Return the number in ``text`` as Java's Integer.parseInt does, or None."""
     sign = -1 if text[:1] == "-" else 1
     digits = text[1:] if text[:1] in ("+", "-") else text
-    number = 0
-    for digit in digits:
-        value = unicodedata.decimal(digit, None) if digit <= _LAST_CHAR else None
-        number = number * 10 + sign * (0 if value is None else int(value))
-        if value is None or not -_INTEGER_MAX - 1 <= number <= _INTEGER_MAX:
-            return None
-    return number if digits else None
+    # A character that takes two units of UTF-16 is two chars in Java, neither of which is a digit.
+    if not digits.isdecimal() or len(digits.encode("utf-16-le")) > 2 * len(digits):
+        return None
+    # Exact up to 2**53. `int` refuses thousands of digits, and a loop over these takes 20 ms.
+    number = sign * float(digits)
+    return int(number) if -_INTEGER_MAX - 1 <= number <= _INTEGER_MAX else None
 
 
 def _read_ipv6(text: str) -> int | None:
@@ -211,8 +207,10 @@ def _read_ipv6(text: str) -> int | None:
 
 def _can_be_zone(zone: str) -> bool:
     """Return True if ``zone`` is the number of a network interface, or may be the name of one."""
+    if len(zone) >= _ZONE_DIGITS_MAX:
+        return False
     if _is_number(zone):
-        return int(zone) <= _INTEGER_MAX if len(zone) < _ZONE_DIGITS_MAX else False
+        return int(zone) <= _INTEGER_MAX
     return _ZONE.fullmatch(zone) is not None
 
 
@@ -224,6 +222,8 @@ def _read_groups(text: str) -> list[int] | None:
     """Return the groups of 16 bits in ``text``, of which the last two may be an IPv4 address."""
     if not text:
         return []
+    if text.count(":") >= _GROUPS:
+        return None
     *parts, last = text.split(":")
     groups: list[int] = []
     if "." in last:
@@ -236,7 +236,7 @@ def _read_groups(text: str) -> list[int] | None:
         groups = [a << 8 | b, c << 8 | d]
     else:
         parts.append(last)
-    if not all(_GROUP.fullmatch(part) for part in parts):
+    if not all(_GROUP.fullmatch(part.lstrip("0") or part[:1]) for part in parts):
         return None
     return [*(int(part, 16) for part in parts), *groups]
 

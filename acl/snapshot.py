@@ -297,11 +297,9 @@ def place_host(host: str, weights: Weights) -> tuple[HostRange | None, int]:
     Return the range whose network it is added to, or None, and its weight in ``host_denials``. An
     ALLOW for a range that only a broker can judge is added to no network.
     """
-    kind = get_kind(host)
-    if kind is not HostKind.RANGE:
-        return None, 0 if kind is HostKind.NOTHING else weights.host_denial
     addresses = find_range(host)
-    assert addresses is not None, "the host is a range"
+    if addresses is None or addresses.is_empty:
+        return None, 0 if get_kind(host) is HostKind.NOTHING else weights.host_denial
     counts = addresses.is_certain or weights.denial
     return addresses if counts else None, weights.range_denial
 

@@ -3,6 +3,8 @@
 The expected values are answers of CidrUtils of Kafka 4.4.0 on Java 17.
 """
 
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -299,6 +301,32 @@ def test_range_with_an_interface_denies_and_does_not_allow(host: str, is_certain
             assert authorize(snapshot, NOBODY, *fields, topic) == allowed
             assert explain(snapshot, NOBODY, asked).allowed == allowed
         assert finish(authorize_by_resource_type(snapshot, NOBODY, *fields)) == is_certain
+
+
+@pytest.mark.parametrize(
+    ("host", "is_range"),
+    [
+        (f"1::/{'0' * 30_000}64", True),
+        (f"1::/{chr(0x660) * 10_000}8", True),
+        (f"{'0' * 30_000}1::/8", True),
+        (f"{'1:' * 15_000}/8", False),
+    ],
+)
+def test_long_text_is_read_in_few_calls(host: str, is_range: bool) -> None:
+    """Loops over its characters would block the event loop."""
+    events = 0
+
+    def note(*_: object) -> None:
+        nonlocal events
+        events += 1
+
+    sys.setprofile(note)
+    try:
+        found = find_range(host)
+    finally:
+        sys.setprofile(None)
+    assert (found is not None) == is_range
+    assert events < 200
 
 
 def test_look_ups_do_not_grow_with_the_number_of_ranges() -> None:
