@@ -45,6 +45,9 @@ def do_tasks(work: Callable[[T], R], tasks: Sequence[T]) -> Iterator[R]:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         try:
             results = executor.map(work, tasks)
+            # The executor watches the processes that it knew when it last woke. This wakes it once
+            # all have started; otherwise, it could wait for ever for the last one, if that is lost.
+            executor.submit(int)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         try:

@@ -4,6 +4,8 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
+from multiprocessing.context import SpawnProcess
 
 import pytest
 
@@ -40,7 +42,18 @@ def test_processes_end_at_once_when_the_command_stops() -> None:
     assert multiprocessing.active_children() == []
 
 
-def test_lost_process_is_named_and_ends_the_others() -> None:
+@pytest.mark.parametrize("tasks", [[signal.SIGKILL, WAIT], [WAIT, signal.SIGKILL]])
+def test_lost_process_is_named_and_ends_the_others(
+    tasks: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The executor wakes before it knows of a process, if starting one takes long."""
+    start = SpawnProcess.start
+
+    def start_slowly(process: SpawnProcess) -> None:
+        start(process)
+        time.sleep(0.2)
+
+    monkeypatch.setattr(SpawnProcess, "start", start_slowly)
     with pytest.raises(TrafficError, match="a process that reads recorded traffic has ended"):
-        list(do_tasks(work, [signal.SIGKILL, WAIT]))
+        list(do_tasks(work, tasks))
     assert multiprocessing.active_children() == []
