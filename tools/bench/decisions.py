@@ -60,7 +60,7 @@ _OPENFGA: Final = (
     (Load(connections=64, rate=200), FULL),
     # OpenFGA takes a second or more for such a batch while it answers 16 of them.
     (Load(connections=1, each=100, rate=4), Extent(rounds=1, seconds=8, warm_up=1, timed=8)),
-    (Load(connections=16, each=100, rate=4), Extent(rounds=1, seconds=12, warm_up=3, timed=8)),
+    (Load(connections=16, each=100, rate=4), Extent(rounds=1, seconds=20, warm_up=12, timed=8)),
 )
 _COUNTED: Final = {
     "audit lines written": "authorizerd_audit_written_total",
