@@ -139,10 +139,13 @@ def write_kafka_checkpoint(
 
 
 def write_log(log_dir: Path, *batches: Sequence[MetadataRecord | bytes]) -> Path:
-    """Write one segment: LeaderChange at 0, metadata.version at 1, ``batches``; return its path."""
+    """Write one segment: LeaderChange at 0, metadata.version at 1, ``batches``; return its path.
+
+    Batches without a record are left out.
+    """
     pieces = [control_batch(0, ControlType.LEADER_CHANGE)]
     offset = 1
-    for records in ([METADATA_VERSION], *batches):
+    for records in ([METADATA_VERSION], *filter(None, batches)):
         pieces.append(data_batch(offset, records))
         offset += len(records)
     return write_segment(log_dir, 0, *pieces)
