@@ -159,9 +159,9 @@ def with_rules(snapshot: AclSnapshot, rules: ReleaseRules) -> AclSnapshot:
 def apply_changes(snapshot: AclSnapshot, changes: Iterable[Change]) -> AclSnapshot:
     """Return ``snapshot`` with ``changes`` applied in order. The offset stays the same.
 
-    Changes of ACLs that share principal, host and kind of pattern are applied together: each change
-    of a persistent map copies a path of it, so many changes at once copy less. A caller on the
-    event loop applies a few at a time, and frees the intermediate states in order.
+    Changes of ACLs that share principal, host and kind of pattern are applied together. Each change
+    of a persistent map copies a path of it, and changes that are applied together share the copies.
+    A caller on the event loop applies a few at a time, and frees the intermediate states in order.
 
     Raises:
         DuplicateIdError, DuplicateAclError: an added id or binding is already present.

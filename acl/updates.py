@@ -42,7 +42,7 @@ BYTES_PER_REQUEST_MAX: Final = 8 * 1024 * 1024 - 1024
 
 CHARACTERS_TOGETHER: Final = 16_384
 """The texts of new ACLs that one step plans, unless it plans one ACL. The costliest ones, hosts
-with a slash that are no ranges, take 8 ns for each character."""
+with a slash that cannot be read as ranges, take 8 ns for each character."""
 
 _RECORD_BYTES_WITHOUT_TEXTS: Final = 64
 

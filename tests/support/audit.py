@@ -12,7 +12,7 @@ from authorizerd.actors.audit_log import AuditEvent, AuditLog, PartialWriteError
 from authorizerd.daemon.audit.format import format_json
 
 ALTER_CLUSTER = (Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)
-"""What a change of ACLs needs, in a ``Question``."""
+"""The operation and resource of a ``Question`` that asks for the right to change ACLs."""
 
 
 class Writer:

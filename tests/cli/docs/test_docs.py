@@ -69,7 +69,7 @@ def test_cited_pages_and_sections_exist() -> None:
 
 
 def test_paths_of_pages_are_in_sources_only() -> None:
-    """Who has installed a wheel has no ``docs/backup.md``, but `authorizerd docs backup`."""
+    """An installed wheel has no ``docs/backup.md``, but `authorizerd docs backup`."""
     shown = {
         (path.relative_to(TOP).as_posix(), found)
         for path in product_files()

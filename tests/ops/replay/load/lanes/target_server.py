@@ -14,7 +14,10 @@ from tests.support.sockets import accepting
 
 @dataclass
 class Target:
-    """What the server has got; ``asked`` lists (connection, principal) of each question."""
+    """The server's address, and what it has received.
+
+    ``asked`` has the connection and the principal of each question.
+    """
 
     address: str = ""
     asked: list[tuple[int, str]] = field(default_factory=list)
