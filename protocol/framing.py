@@ -88,6 +88,11 @@ def holds_frame(opening: bytes) -> bool:
     return len(opening) >= SIZE_BYTES + size
 
 
+def is_frame(data: bytes) -> bool:
+    """Return True if ``data`` is one whole frame, and nothing else."""
+    return len(data) >= SIZE_BYTES and _read_size(data)[0] == len(data) - SIZE_BYTES
+
+
 def frame(*content: bytes | bytearray) -> bytes:
     """Return one frame with all content."""
     joined = b"".join(content)

@@ -19,7 +19,7 @@ import trio
 
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.daemon_authorizer import DaemonAuthorizer, DecisionState
-from authorizerd.config.bounds import SEND_BYTES
+from authorizerd.config.bounds import RECEIVE_BYTES, SEND_BYTES
 from authorizerd.config.configuration import Configuration
 from authorizerd.daemon.decisions.access_audit import audit_access
 from authorizerd.daemon.decisions.callers import Callers
@@ -35,6 +35,8 @@ from authorizerd.daemon.net.connection import LOGIN_BYTES_MAX, Connection, Phase
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
 from authorizerd.daemon.net.connection_server import ConnectionServer
 from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
+from authorizerd.daemon.net.selector import Selector
+from authorizerd.daemon.net.socket_stream import SocketStream
 from authorizerd.protocol.decisions.stream import (
     NOT_READY,
     STREAM_VERSION,
@@ -46,7 +48,7 @@ from authorizerd.protocol.decisions.stream import (
     encode_answer,
     encode_hello,
 )
-from authorizerd.protocol.framing import holds_frame
+from authorizerd.protocol.framing import holds_frame, is_frame
 from authorizerd.protocol.http.rights import DECISIONS
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.tls.server import TlsServer
@@ -100,6 +102,7 @@ class StreamServer(ConnectionServer):
             too_many=encode_hello(ErrorCode.THROTTLING_QUOTA_EXCEEDED, -1),
             login_bytes_max=LOGIN_BYTES_MAX,
             tls=tls,
+            selector=None if tls is not None else Selector(),
         )
         self.statistics = ConnectionStatistics()
         self.authorizer: Final = authorizer
@@ -141,25 +144,73 @@ class _Conversation:
         self._questions_left = 0
         self._received = 0  # frames since the last bytes arrived, without the hello
         self._requester: PortRequester | None = None  # until the hello
+        # What ``receive`` left to the task: the size of the last bytes, and the frame in them.
+        self._arrived = 0
+        self._unanswered: Hello | Ask | Unreadable | None = None
 
     async def run(self) -> None:
         """Read and answer in turn until the peer or an invalid frame ends the connection."""
-        while data := await self._receive():
-            self._frames.receive_data(data)
+        while await self._receive():
             await self._answer_all()
             while self._connection.admission.is_deferred:
                 await self._connection.pause()
                 await self._connection.wait_for_turn()
                 await self._answer_all()
 
-    async def _receive(self) -> bytes:
+    async def _receive(self) -> bool:
+        """Wait for bytes that are not answered at once. Return False once the last have arrived."""
+        connection, held = self._connection, self._frames.bytes_held
         try:
-            return await self._connection.receive(self._frames.bytes_held)
+            if connection.is_established and not held:
+                return await self._answer_or_receive()
+            data = await connection.receive(held)
         except MemoryBudgetError:
             error = ErrorCode.THROTTLING_QUOTA_EXCEEDED
             self._answers += encode_answer(NO_CORRELATION_ID, error, self._offset)
             await self._flush()
             raise
+        self._frames.receive_data(data)
+        return bool(data)
+
+    async def _answer_or_receive(self) -> bool:
+        """See ``_receive``."""
+        connection, selector = self._connection, self._server.selector
+        stream = connection.stream
+        connection.keep(0)
+        while not self._server.is_draining:
+            connection.enter(Phase.IDLE)
+            if selector is not None and isinstance(stream, SocketStream):
+                unsent: bytes | None = await selector.wait(stream.descriptor, self)
+            else:
+                unsent = self.receive(bytes(await stream.receive_some(RECEIVE_BYTES)))
+            if not unsent:
+                await connection.admit(self._arrived)
+                return self._arrived > 0
+            await connection.send(unsent)
+            connection.finish_answer()
+        return False
+
+    def hold_unsent(self, size: int) -> None:
+        """See ``Channel``. An answer is shorter than its frame, so no memory is reserved for it."""
+        self._connection.enter(Phase.SENDING)
+
+    def receive(self, data: bytes) -> bytes | None:
+        """See ``Channel``. Answer a frame that arrives whole and alone, unless it must wait."""
+        connection = self._connection
+        self._arrived = len(data)
+        self._frames.receive_data(data)
+        may_answer = not self._server.is_draining and connection.reservation.reserve(len(data))
+        if not (may_answer and is_frame(data)):
+            connection.enter(Phase.RECEIVING)
+            return None
+        self._questions_left, self._received = QUESTIONS_PER_TURN, 0
+        self._unanswered = self._answer_at_once()
+        if self._unanswered is not None:
+            return None
+        answers, self._answers = bytes(self._answers), bytearray()
+        connection.keep(0)
+        connection.enter(Phase.IDLE)
+        return answers
 
     async def _answer_all(self) -> None:
         """Answer the complete frames, until a refusal or the end of the connection."""
@@ -172,7 +223,7 @@ class _Conversation:
         admission = self._connection.admission
         self._questions_left = self._share
         self._received = 0
-        while not admission.is_deferred and (received := self._answer_at_once()) is not None:
+        while not admission.is_deferred and (received := self._next_unanswered()) is not None:
             await self._take_turn(QUESTIONS_PER_FRAME)
             if isinstance(received, Ask):
                 # A separate statement, because it may replace ``_answers``.
@@ -188,6 +239,11 @@ class _Conversation:
             if len(self._answers) >= SEND_BYTES:
                 await self._flush()
         admission.leave(has_backlog=self._received > 1 or self._frames.bytes_held > 0)
+
+    def _next_unanswered(self) -> Hello | Ask | Unreadable | None:
+        """Return the frame that ``receive`` left to the task, or what ``_answer_at_once`` does."""
+        frame, self._unanswered = self._unanswered, None
+        return self._answer_at_once() if frame is None else frame
 
     def _answer_at_once(self) -> Hello | Ask | Unreadable | None:
         """Answer frames by the current state, up to the first one that is not simply answered.

@@ -193,11 +193,19 @@ class Connection:
         data = bytes(await self.stream.receive_some(size))
         if not bytes_left:
             self.enter(Phase.RECEIVING)
-        if not self.reserve(bytes_left + len(data)):
-            raise self._refuse(f"a request of at least {bytes_left + len(data)} bytes")
+        await self.admit(bytes_left + len(data))
+        return data
+
+    async def admit(self, size: int) -> None:
+        """Hold the bytes that have arrived, and wait, if necessary, before they are examined.
+
+        Raises:
+            MemoryBudgetError: the memory budget is exhausted.
+        """
+        if not self.reserve(size):
+            raise self._refuse(f"a request of at least {size} bytes")
         if self.admission.has_backlog:
             await self.enter_turn()
-        return data
 
     async def enter_turn(self) -> None:
         """Wait, if necessary, before the bytes that have just been received are examined."""
