@@ -15,8 +15,9 @@ from typing import Final, TypeAlias
 
 from authorizerd.acl.decision import AuthorizerSettings, authorize
 from authorizerd.acl.errors import InvalidQuestionError
-from authorizerd.acl.hosts import applies_to, is_certain
-from authorizerd.acl.index.bits import allow_bit, deny_bit
+from authorizerd.acl.hosts import applies_to
+from authorizerd.acl.index.bits import allow_bit, deny_bit, range_allow_bits
+from authorizerd.acl.index.range_index import Network
 from authorizerd.acl.model import (
     WILDCARD,
     WILDCARD_PRINCIPAL,
@@ -109,10 +110,14 @@ def _authorize(
     if any(_host_fits(acl, host, releases) for acl in chain(*index.unjudgeable.values())):
         return False  # where Kafka fails
     rules = [rules_of(index, name) for name in (principal, WILDCARD_PRINCIPAL)]
-    sources = _sources(rules, host, releases)
-    allowing = [patterns for patterns, may_allow in sources if may_allow]
+    sources, networks = _list_sources(rules, host), _list_networks(rules, host, releases)
     operations = (operation, Operation.ALL)
-    denials = [_denials_in(patterns, operations) for patterns, _ in sources]
+    allows = allow_bit(operation) | allow_bit(Operation.ALL)
+    range_allows = range_allow_bits(operation) | range_allow_bits(Operation.ALL)
+    allowing = [(patterns, allows) for patterns in sources]
+    allowing += ((network.patterns, range_allows) for network in networks)
+    denials = [_denials_in(patterns, operations) for patterns in sources]
+    denials += (_denials_in_network(network, operations) for network in networks)
     if host is None:
         denials += (
             _denials_of_hosts(rule, operations, releases) for rule in rules if rule.denying_hosts
@@ -120,13 +125,12 @@ def _authorize(
     # As in Kafka, a DENY of the literal * decides before any ALLOW is examined.
     if any(denials_at(_LITERAL, WILDCARD) for _, denials_at in denials):
         return False
-    allows = allow_bit(operation) | allow_bit(Operation.ALL)
     # Then, as in Kafka, an ALLOW of the literal * decides: other denials do not count against it.
-    if any(patterns.wildcard & allows for patterns in allowing):
+    if any(patterns.wildcard & mask for patterns, mask in allowing):
         return True
     for leaves in in_chunks(_iterate_leaves(allowing)):
         for pattern_type, name, bits in leaves:
-            if bits & allows:
+            if bits:
                 if not _is_denied(pattern_type, name, denials):
                     return True
                 yield
@@ -191,20 +195,24 @@ class _PatternSets:
         return False
 
 
-def _sources(
-    rules: Iterable[Rules], host: str | None, releases: ReleaseRules
-) -> list[tuple[Patterns, bool]]:
-    """Return the patterns of the rules that apply, and whether each rule may allow."""
-    sources = [(rule.any_host, True) for rule in rules]
+def _list_sources(rules: Iterable[Rules], host: str | None) -> list[Patterns]:
+    """Return the patterns of the rules for every host, and of those for this one."""
+    sources = [rule.any_host for rule in rules]
     if host is not None:
-        sources += [(rule.hosts.get(host, NO_PATTERNS), True) for rule in rules]
-        if releases.range_denies:
-            sources += [
-                (rule.hosts[text], is_certain(text))
-                for rule in rules
-                for text in rule.ranges.find_hosts(host)
-            ]
-    return [source for source in sources if source[0] is not NO_PATTERNS]
+        sources += (rule.hosts.get(host, NO_PATTERNS) for rule in rules)
+    return [patterns for patterns in sources if patterns is not NO_PATTERNS]
+
+
+def _list_networks(
+    rules: Iterable[Rules], host: str | None, releases: ReleaseRules
+) -> list[Network]:
+    """Return the networks of rules that contain a host, which a release judges.
+
+    A release whose ranges deny also lets them allow.
+    """
+    if host is None or not releases.range_denies:
+        return []
+    return [network for rule in rules for network in rule.ranges.find_networks(host)]
 
 
 def _applies(acl: Acl, principal: str, host: str | None, operation: int) -> bool:
@@ -228,12 +236,13 @@ def _host_fits(acl: Acl, host: str | None, releases: ReleaseRules) -> bool:
     return applies_to(acl.host, host, releases, allows=is_grant(acl))
 
 
-def _iterate_leaves(sources: Iterable[Patterns]) -> Iterator[tuple[int, str, int]]:
-    for patterns in sources:
+def _iterate_leaves(sources: Iterable[tuple[Patterns, int]]) -> Iterator[tuple[int, str, int]]:
+    """Yield each pattern with its bits that a mask selects."""
+    for patterns, mask in sources:
         for name, bits in patterns.literals.items():
-            yield _LITERAL, name, bits
+            yield _LITERAL, name, bits & mask
         for name, bits in patterns.prefixes.items():
-            yield _PREFIXED, name, bits
+            yield _PREFIXED, name, bits & mask
 
 
 def _denials_in(patterns: Patterns, operations: tuple[int, ...]) -> _Denials:
@@ -243,6 +252,13 @@ def _denials_in(patterns: Patterns, operations: tuple[int, ...]) -> _Denials:
     return (
         prefix_lengths(patterns),
         lambda pattern_type, name: get_weight(patterns, pattern_type, name) & denies != 0,
+    )
+
+
+def _denials_in_network(network: Network, operations: tuple[int, ...]) -> _Denials:
+    return prefix_lengths(network.patterns), lambda pattern_type, name: any(
+        network.find_hosts(pattern_type, name, operation, PermissionType.DENY)
+        for operation in operations
     )
 
 

@@ -12,13 +12,14 @@ from collections.abc import Iterator
 from itertools import chain, compress, islice, product
 from typing import Final
 
-from authorizerd.acl.hosts import applies_to, is_certain
+from authorizerd.acl.hosts import applies_to
 from authorizerd.acl.index.bits import (
     ALLOWS,
     DENIES,
     HOST_DENIES,
     OPERATION_CODES,
     PLAIN_BITS,
+    RANGE_ALLOWS,
     RANGE_DENIES,
     UNJUDGEABLE_BITS,
     allow_bit,
@@ -27,7 +28,8 @@ from authorizerd.acl.index.bits import (
     denying_operations,
     is_unindexed,
 )
-from authorizerd.acl.index.denying_hosts import Hosts
+from authorizerd.acl.index.host_index import Hosts
+from authorizerd.acl.index.range_index import Network
 from authorizerd.acl.model import (
     RESOURCE_TYPES,
     WILDCARD,
@@ -38,7 +40,7 @@ from authorizerd.acl.model import (
     PermissionType,
     Question,
 )
-from authorizerd.acl.patterns import Patterns, find_leaves, is_wildcard, matches
+from authorizerd.acl.patterns import Leaf, Patterns, find_leaves, is_wildcard, matches
 from authorizerd.acl.releases import ReleaseRules
 from authorizerd.acl.snapshot import NO_RULES, AclSnapshot, Rules, TypeIndex, rules_of
 
@@ -59,6 +61,11 @@ APPLICABLE: Final = tuple(
 )
 """For each operation code of a question: the bits that apply, and the operation and permission of
 each."""
+
+
+HOSTS_COMPARED: Final = 32
+"""Of ACLs that differ only in their host, which all name one network, the maximum that a decision
+compares. If there are more, it names one of them, which need not be Kafka's."""
 
 
 def _list_rules() -> Iterator[tuple[int, tuple[int, int, bool]]]:
@@ -126,7 +133,7 @@ def matching_acls(snapshot: AclSnapshot, question: Question) -> list[Acl]:
 
     For an unknown host, the result grows with the number of denied hosts.
     """
-    acls = _find_matching(snapshot, question, None)
+    acls = _find_matching(snapshot, question, None, None)
     index = snapshot.types[question.resource_type]
     if not index.unjudgeable:
         return acls
@@ -136,7 +143,8 @@ def matching_acls(snapshot: AclSnapshot, question: Question) -> list[Acl]:
 def find_deciding(snapshot: AclSnapshot, question: Question) -> Acl | None:
     """Return the ACL that decides the question, or None if no ACL matches.
 
-    Of several rules for an unknown host that differ only in their host, it is the first one.
+    Of several rules for an unknown host that differ only in their host, it is the first one. Of
+    more than HOSTS_COMPARED rules that differ only in how they write a network, it is any.
 
     Not all matches are compared: there may be hundreds, one for each prefix and operation.
     """
@@ -145,7 +153,7 @@ def find_deciding(snapshot: AclSnapshot, question: Question) -> Acl | None:
     if name > WILDCARD and not snapshot.unindexed:
         acls = _find_candidates(snapshot, question)
     else:
-        acls = _find_matching(snapshot, question, 1)
+        acls = _find_matching(snapshot, question, 1, HOSTS_COMPARED)
     return choose_deciding(acls, name) if acls else None
 
 
@@ -169,38 +177,57 @@ def list_unjudgeable(index: TypeIndex, name: str) -> list[Acl]:
     ]
 
 
-def list_sources(
-    rules: Rules, question: Question, releases: ReleaseRules
-) -> list[tuple[str, Patterns, int]]:
-    """Return the hosts of ACLs that match the question's host, which is known.
-
-    Each has its patterns, and the bits of them that apply.
-    """
-    operation, host = question.operation, question.host
-    applies = APPLIES[operation]
-    sources = [(WILDCARD, rules.any_host, applies)]
-    if host is None or not rules.hosts:
-        return sources
-    if host in rules.hosts:
-        sources.append((host, rules.hosts[host], applies))
-    if releases.range_denies:
-        denies = applies & DENIES[operation]
-        for text in rules.ranges.find_hosts(host):
-            mask = applies if releases.range_allows and is_certain(text) else denies
-            sources.append((text, rules.hosts[text], mask))
+def list_sources(rules: Rules, host: str | None) -> list[tuple[str, Patterns]]:
+    """Return the hosts of ACLs that match a host, except ranges, with the patterns of each."""
+    sources = [(WILDCARD, rules.any_host)]
+    if host is not None and host in rules.hosts:
+        sources.append((host, rules.hosts[host]))
     return sources
+
+
+def find_networks(
+    rules: Rules, question: Question, releases: ReleaseRules
+) -> Iterator[tuple[Network, int]]:
+    """Yield the networks that contain the question's host, and the bits of them that apply."""
+    if question.host is not None and releases.range_denies:
+        mask = HOST_DENIES[question.operation]
+        if releases.range_allows:
+            mask |= RANGE_ALLOWS[question.operation]
+        for network in rules.ranges.find_networks(question.host):
+            yield network, mask
+
+
+def find_range_hosts(
+    network: Network, pattern: tuple[int, str], operation: int, releases: ReleaseRules
+) -> Iterator[tuple[int, int, Hosts]]:
+    """Yield the operation, permission and hosts of the plain ACLs at a pattern of a network."""
+    for _, rule, permission in APPLICABLE[operation]:
+        if permission == _DENY or releases.range_allows:
+            hosts = network.find_hosts(*pattern, rule, permission)
+            if hosts:
+                yield rule, permission, hosts
 
 
 def _find_candidates(snapshot: AclSnapshot, question: Question) -> list[Acl]:
     """For each principal and host with a matching ACL, return the ACL that would decide alone."""
     index = snapshot.types[question.resource_type]
     name, denies = question.resource_name, DENIES[question.operation]
+    mask = APPLIES[question.operation]
     acls: list[Acl] = []
     for principal in (question.principal, WILDCARD_PRINCIPAL):
         rules = rules_of(index, principal)
         if question.host is None and rules.hosts:
             acls += islice(_denials_of_hosts(rules, principal, question, snapshot.rules, 1), 1)
-        for host, patterns, mask in list_sources(rules, question, snapshot.rules):
+        for network, network_mask in find_networks(rules, question, snapshot.rules):
+            leaves = find_leaves(network.patterns, name, network_mask)
+            if leaves:
+                host_denies = HOST_DENIES[question.operation]
+                denying = (leaf for leaf in leaves if leaf[0] & host_denies)
+                leaf = next(denying, leaves[-1])
+                acls += _acls_in_network(
+                    network, leaf, principal, question, snapshot.rules, HOSTS_COMPARED
+                )
+        for host, patterns in list_sources(rules, question.host):
             leaves = find_leaves(patterns, name, mask)
             if leaves:
                 denying = (leaf for leaf in leaves if leaf[0] & denies)
@@ -213,7 +240,9 @@ def _find_candidates(snapshot: AclSnapshot, question: Question) -> list[Acl]:
     return acls
 
 
-def _find_matching(snapshot: AclSnapshot, question: Question, hosts_max: int | None) -> list[Acl]:
+def _find_matching(
+    snapshot: AclSnapshot, question: Question, hosts_max: int | None, ranges_max: int | None
+) -> list[Acl]:
     """Return the ACLs that allow or deny the question.
 
     The index yields the plain ACLs. The unindexed ones are searched one by one.
@@ -221,6 +250,7 @@ def _find_matching(snapshot: AclSnapshot, question: Question, hosts_max: int | N
     Args:
         hosts_max: for an unknown host, the maximum number of denied hosts to return per pattern and
             operation; None returns all.
+        ranges_max: the same for a known host, and for each network that contains it.
     """
     index, releases = snapshot.types[question.resource_type], snapshot.rules
     acls: list[Acl] = []
@@ -228,8 +258,11 @@ def _find_matching(snapshot: AclSnapshot, question: Question, hosts_max: int | N
         rules = rules_of(index, principal)
         if rules is NO_RULES:
             continue
-        for host, patterns, mask in list_sources(rules, question, releases):
-            acls += _matching_at(patterns, principal, host, question, mask)
+        for host, patterns in list_sources(rules, question.host):
+            acls += _matching_at(patterns, principal, host, question)
+        for network, mask in find_networks(rules, question, releases):
+            for leaf in find_leaves(network.patterns, question.resource_name, mask):
+                acls += _acls_in_network(network, leaf, principal, question, releases, ranges_max)
         if question.host is None and rules.hosts:
             acls += _denials_of_hosts(rules, principal, question, releases, hosts_max)
     if snapshot.unindexed:
@@ -237,11 +270,22 @@ def _find_matching(snapshot: AclSnapshot, question: Question, hosts_max: int | N
     return acls
 
 
-def _matching_at(
-    patterns: Patterns, principal: str, host: str, question: Question, mask: int
-) -> list[Acl]:
+def _acls_in_network(
+    network: Network, leaf: Leaf, principal: str, question: Question, releases: ReleaseRules,
+    hosts_max: int | None,
+) -> Iterator[Acl]:  # fmt: skip
+    """Yield the plain ACLs at one leaf of a network, at most ``hosts_max`` for each operation."""
+    kind, (_, pattern_type, pattern_name) = question.resource_type, leaf
+    pattern = pattern_type, pattern_name
+    for rule, permission, hosts in find_range_hosts(network, pattern, question.operation, releases):
+        for host in islice(hosts.values(), hosts_max):
+            yield Acl(kind, pattern_name, pattern_type, principal, host, rule, permission)
+
+
+def _matching_at(patterns: Patterns, principal: str, host: str, question: Question) -> list[Acl]:
     """Return the plain ACLs of one principal and host that allow or deny the question."""
     operation = question.operation
+    mask = APPLIES[operation]
     return [
         Acl(question.resource_type, pattern_name, pattern_type, principal, host, rule, permission)
         for bits, pattern_type, pattern_name in find_leaves(patterns, question.resource_name, mask)

@@ -23,12 +23,7 @@ from authorizerd.acl.errors import DuplicateAclError, DuplicateIdError, UnknownI
 from authorizerd.acl.host_ranges import HostRange, find_range
 from authorizerd.acl.hosts import HostKind, get_kind
 from authorizerd.acl.index.bits import PLAIN_BITS, UNJUDGEABLE, Weights, weights_of
-from authorizerd.acl.index.denying_hosts import (
-    NO_DENYING_HOSTS,
-    DenyingHosts,
-    add_host,
-    remove_host,
-)
+from authorizerd.acl.index.host_index import NO_HOST_INDEX, HostIndex, change_hosts
 from authorizerd.acl.index.range_index import NO_RANGES, Ranges, change_range
 from authorizerd.acl.index.tables import EMPTY, Table, delete_entry, set_entry
 from authorizerd.acl.model import (
@@ -60,12 +55,12 @@ class Rules(msgspec.Struct, frozen=True, gc=False):
     hosts: Table[str, Patterns]
     ranges: Ranges
     host_denials: Patterns
-    denying_hosts: DenyingHosts
+    denying_hosts: HostIndex
     denials: int
 
 
 NO_HOST_RULES: Final[Table[str, Patterns]] = EMPTY
-NO_RULES: Final = Rules(NO_PATTERNS, NO_HOST_RULES, NO_RANGES, NO_PATTERNS, NO_DENYING_HOSTS, 0)
+NO_RULES: Final = Rules(NO_PATTERNS, NO_HOST_RULES, NO_RANGES, NO_PATTERNS, NO_HOST_INDEX, 0)
 
 
 Unjudgeable: TypeAlias = Table[str, Table[Acl, None]]
@@ -331,10 +326,11 @@ def _change_rules(rules: Rules, group: Sequence[_Weighted], sign: int) -> Rules 
     for _, acl, weights in group:
         addresses, denial = place_host(host, weights)
         if addresses is not None:
-            ranges = change_range(ranges, addresses, acl, weights.in_range, sign)
+            ranges = change_range(ranges, addresses, acl, weights, sign)
         if denial:
             name = acl.resource_name
             host_denials = add_weight(host_denials, pattern_type, name, sign * denial)
             if weights.is_plain:
-                denying_hosts = (add_host if sign > 0 else remove_host)(denying_hosts, acl)
+                place = pattern_type, name, acl.operation, "/" in host
+                denying_hosts = change_hosts(denying_hosts, place, host, sign)
     return Rules(rules.any_host, hosts, ranges, host_denials, denying_hosts, denials)

@@ -6,7 +6,7 @@ has an ACL for each denied host. Here, unlisted hosts are only counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from operator import itemgetter
 from typing import Any, Final, TypeAlias
@@ -17,10 +17,15 @@ from authorizerd.acl.explanation.scan import (
     iterate_patterns,
 )
 from authorizerd.acl.index.bits import denying_operations
+from authorizerd.acl.index.range_index import Network
 from authorizerd.acl.matching import (
     APPLICABLE,
+    APPLIES,
+    HOSTS_COMPARED,
     denied_hosts_at,
     denies_unindexed,
+    find_networks,
+    find_range_hosts,
     list_sources,
     list_unjudgeable,
     scan_key,
@@ -49,8 +54,8 @@ one step."""
 
 _DENY: Final = int(PermissionType.DENY)
 
-_Table: TypeAlias = tuple[str, str, Patterns, int]
-"""A principal, a host of its ACLs, their patterns, and the bits of them that apply."""
+_Table: TypeAlias = tuple[str, str, Patterns]
+"""A principal, a host of its ACLs, and their patterns."""
 _Key: TypeAlias = tuple[Any, ...]
 """The place of an ACL in Kafka's scan. See ``scan_key``."""
 _Alike: TypeAlias = tuple[_Key, Acl, Iterable[str], int]
@@ -86,14 +91,21 @@ def find_matches(snapshot: AclSnapshot, question: Question) -> Matches:
         each for each in (question.principal, WILDCARD_PRINCIPAL) if ":" in each
     )
     rules = [(principal, rules_of(index, principal)) for principal in principals]
-    tables = list(_list_tables(rules, question, snapshot.rules))
+    tables = list(_list_tables(rules, question))
+    networks = [
+        (principal, network)
+        for principal, each in rules
+        for network, _ in find_networks(each, question, snapshot.rules)
+    ]
     denied_hosts = [rule for rule in rules if question.host is None and rule[1].denying_hosts]
-    searched = [patterns for _, _, patterns, _ in tables]
+    searched = [patterns for _, _, patterns in tables]
+    searched += (network.patterns for _, network in networks)
     searched += (each.host_denials for _, each in denied_hosts)
     name = question.resource_name
     for pattern_type, pattern_name in iterate_patterns(searched, name):
         matches = [
             *_make_plain(question, tables, pattern_type, pattern_name),
+            *_make_in_ranges(question, networks, (pattern_type, pattern_name), snapshot.rules),
             *_make_denied_hosts(
                 question, denied_hosts, (pattern_type, pattern_name), snapshot.rules
             ),
@@ -109,14 +121,12 @@ def find_matches(snapshot: AclSnapshot, question: Question) -> Matches:
     return found.finish()
 
 
-def _list_tables(
-    rules: Iterable[tuple[str, Rules]], question: Question, releases: ReleaseRules
-) -> Iterator[_Table]:
+def _list_tables(rules: Iterable[tuple[str, Rules]], question: Question) -> Iterator[_Table]:
     """Yield the plain rules that apply for the question's host, or for ``*``."""
     for principal, each in rules:
-        for host, patterns, mask in list_sources(each, question, releases):
+        for host, patterns in list_sources(each, question.host):
             if patterns is not NO_PATTERNS:
-                yield principal, host, patterns, mask
+                yield principal, host, patterns
 
 
 def _make_plain(
@@ -127,8 +137,8 @@ def _make_plain(
 ) -> Iterator[_Alike]:
     """Yield the plain ACLs with one pattern."""
     operation = question.operation
-    for principal, host, patterns, mask in tables:
-        bits = get_weight(patterns, pattern_type, pattern_name) & mask
+    for principal, host, patterns in tables:
+        bits = get_weight(patterns, pattern_type, pattern_name) & APPLIES[operation]
         if not bits:
             continue
         for bit, rule, permission in APPLICABLE[operation]:
@@ -138,6 +148,29 @@ def _make_plain(
                     permission,
                 )  # fmt: skip
                 yield _place(acl, question), acl, (host,), 1
+
+
+def _make_in_ranges(
+    question: Question,
+    networks: Iterable[tuple[str, Network]],
+    pattern: tuple[int, str],
+    releases: ReleaseRules,
+) -> Iterator[_Alike]:
+    """Yield the plain ACLs for ranges with one pattern."""
+    pattern_type, pattern_name = pattern
+    for principal, network in networks:
+        for rule, permission, hosts in find_range_hosts(
+            network, pattern, question.operation, releases
+        ):
+            groups: Sequence[tuple[str, ...]] = [(host,) for host in hosts.values()]
+            if len(hosts) > HOSTS_COMPARED:
+                groups = [tuple(hosts.values())]
+            for group in groups:
+                acl = Acl(
+                    question.resource_type, pattern_name, pattern_type, principal, group[0], rule,
+                    permission,
+                )  # fmt: skip
+                yield _place(acl, question), acl, group, len(group)
 
 
 def _make_denied_hosts(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from msgspec.structs import replace
 
 from authorizerd.acl.decision import AuthorizerSettings, explain, get_acl, is_allowed
 from authorizerd.acl.hosts import is_certain
 from authorizerd.acl.index.bits import ALLOWS
-from authorizerd.acl.matching import RULE_OF
+from authorizerd.acl.matching import HOSTS_COMPARED, RULE_OF
 from authorizerd.acl.model import (
     WILDCARD,
     WILDCARD_PRINCIPAL,
@@ -48,7 +49,10 @@ class Probe:
         return self.snapshot.types[self.question.resource_type]
 
     def tables(self) -> Iterator[tuple[str, str, Patterns]]:
-        """Yield the principal, the host and the patterns of all rules that may allow."""
+        """Yield the principal, the host and the patterns of all rules that may allow.
+
+        Of ranges, there are HOSTS_COMPARED at most: this only finds what was probably meant.
+        """
         for principal in (self.question.principal, WILDCARD_PRINCIPAL):
             rules = rules_of(self.index, principal)
             if rules.any_host is not NO_PATTERNS:
@@ -59,7 +63,8 @@ class Probe:
             if host in rules.hosts:
                 yield principal, host, rules.hosts[host]
             if self.snapshot.rules.range_allows:
-                for place in filter(is_certain, rules.ranges.find_hosts(host)):
+                certain = filter(is_certain, rules.ranges.find_hosts(host))
+                for place in islice(certain, HOSTS_COMPARED):
                     yield principal, place, rules.hosts[place]
 
     def is_allowed(self, asked: Question) -> bool:

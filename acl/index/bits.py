@@ -136,6 +136,11 @@ def denying_operations(operation: int) -> tuple[int, ...]:
     return (Operation.ALL, *own)
 
 
+def range_allow_bits(operation: int) -> int:
+    """Return the bits of the leaf of a network that count plain ALLOWs of ``operation``."""
+    return _lane(_SECOND_LANES, _WIDE_LANE, operation)
+
+
 def _any_of(*masks: int) -> int:
     joined = 0
     for mask in masks:
@@ -175,7 +180,7 @@ RANGE_DENIES: Final = tuple(mask << _SECOND_LANES for mask in HOST_DENIES)
 """For each operation code: the bits of ``host_denials`` by which ranges are denied."""
 
 RANGE_ALLOWS: Final = tuple(
-    _any_of(*(_lane(_SECOND_LANES, _WIDE_LANE, rule) for rule in allowing_operations(operation)))
+    _any_of(*(range_allow_bits(rule) for rule in allowing_operations(operation)))
     for operation in OPERATION_CODES
 )
 """For each operation code: the bits of the leaf of a network that allow the operation."""

@@ -16,7 +16,7 @@ from msgspec.structs import force_setattr
 
 from authorizerd.acl.errors import DuplicateAclError, DuplicateIdError, UnknownIdError
 from authorizerd.acl.index.bits import UNJUDGEABLE, Weights, weights_of
-from authorizerd.acl.index.denying_hosts import NO_DENYING_HOSTS, add_host, remove_host
+from authorizerd.acl.index.host_index import NO_HOST_INDEX, change_hosts
 from authorizerd.acl.index.patterns_builder import PatternsBuilder, ResourcesBuilder
 from authorizerd.acl.index.range_index import NO_RANGES, change_range
 from authorizerd.acl.index.tables import EMPTY, Growing, freeze, grow
@@ -62,7 +62,7 @@ class _RulesBuilder:
         self.any_host = PatternsBuilder()
         self.hosts: dict[str, PatternsBuilder] = {}
         self.host_denials: PatternsBuilder | None = None
-        self.denying_hosts = NO_DENYING_HOSTS
+        self.denying_hosts = NO_HOST_INDEX
         self.ranges = NO_RANGES
         self.denials = 0
 
@@ -84,15 +84,15 @@ class _RulesBuilder:
         """Index an ACL's host, like ``acl.snapshot.apply_changes``."""
         addresses, denial = place_host(acl.host, weights)
         if addresses is not None:
-            self.ranges = change_range(self.ranges, addresses, acl, weights.in_range, sign)
+            self.ranges = change_range(self.ranges, addresses, acl, weights, sign)
         if not denial:
             return
         if self.host_denials is None:
             self.host_denials = PatternsBuilder()
         self.host_denials.add(acl.pattern_type, acl.resource_name, sign * denial)
         if weights.is_plain:
-            change = add_host if sign > 0 else remove_host
-            self.denying_hosts = change(self.denying_hosts, acl)
+            place = acl.pattern_type, acl.resource_name, acl.operation, "/" in acl.host
+            self.denying_hosts = change_hosts(self.denying_hosts, place, acl.host, sign)
 
     def add_unjudgeable(self, acl: Acl, sign: int) -> None:
         """Add (``sign`` 1) or subtract (-1) an ACL that Kafka cannot judge."""

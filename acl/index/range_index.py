@@ -2,7 +2,8 @@
 
 A question looks up one network for each distinct prefix length, however many ranges there are. A
 network's leaf counts the rules of all hosts that are the same network: ``10.0.0.0/8`` and
-``10.1.2.3/8`` are two ACLs. Their texts are kept, because a decision's rule is one ACL.
+``10.1.2.3/8`` are two ACLs. A decision's rule is one of them, and an index finds it: there may be
+millions of such texts for one network.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from typing import Final
 import msgspec
 
 from authorizerd.acl.host_ranges import HostRange, mark_address
+from authorizerd.acl.index.bits import Weights
+from authorizerd.acl.index.host_index import NO_HOST_INDEX, NO_HOSTS, HostIndex, Hosts, change_hosts
 from authorizerd.acl.index.tables import EMPTY, Table, delete_entry, set_entry
-from authorizerd.acl.model import Acl
+from authorizerd.acl.model import Acl, PermissionType
 from authorizerd.acl.patterns import NO_PATTERNS, Patterns, add_weight, look_up
 
 
@@ -24,10 +27,20 @@ class Network(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         patterns: sums of ``acl.index.bits.Weights.in_range``.
         hosts: the texts for this network, with the number of ACLs of each.
+        rules: the texts in the plain ACLs of each pattern, operation and permission.
     """
 
     patterns: Patterns
     hosts: Table[str, int]
+    rules: HostIndex
+
+    def find_hosts(
+        self, pattern_type: int, name: str, operation: int, permission_type: int
+    ) -> Hosts:
+        """Return the hosts of the plain ACLs with this pattern, operation and permission."""
+        return self.rules.get(
+            (pattern_type, name, operation, permission_type == PermissionType.ALLOW), NO_HOSTS
+        )
 
 
 class Ranges(msgspec.Struct, frozen=True, gc=False):
@@ -72,25 +85,30 @@ class Ranges(msgspec.Struct, frozen=True, gc=False):
 
 
 NO_RANGES: Final = Ranges(EMPTY, EMPTY, (), ())
-NO_NETWORK: Final = Network(NO_PATTERNS, EMPTY)
+NO_NETWORK: Final = Network(NO_PATTERNS, EMPTY, NO_HOST_INDEX)
 
 
-def change_range(ranges: Ranges, addresses: HostRange, acl: Acl, weight: int, sign: int) -> Ranges:
+def change_range(
+    ranges: Ranges, addresses: HostRange, acl: Acl, weights: Weights, sign: int
+) -> Ranges:
     """Return ``ranges`` with one more ACL (``sign`` 1), or one less (-1).
 
     Args:
         addresses: the host of ``acl``.
-        weight: ``acl.index.bits.Weights.in_range``, not 0.
+        weights: those of ``acl``, whose ``in_range`` is not 0.
     """
     before = ranges.networks.get(addresses.key, NO_NETWORK)
-    patterns = add_weight(before.patterns, acl.pattern_type, acl.resource_name, sign * weight)
-    host = acl.host
+    host, name, rules = acl.host, acl.resource_name, before.rules
+    patterns = add_weight(before.patterns, acl.pattern_type, name, sign * weights.in_range)
+    if weights.is_plain:
+        place = acl.pattern_type, name, acl.operation, not weights.denial
+        rules = change_hosts(rules, place, host, sign)
     count = before.hosts.get(host, 0) + sign
     if patterns is NO_PATTERNS:
         networks = delete_entry(ranges.networks, addresses.key)
     else:
         hosts = set_entry(before.hosts, host, count) if count else delete_entry(before.hosts, host)
-        networks = set_entry(ranges.networks, addresses.key, Network(patterns, hosts))
+        networks = set_entry(ranges.networks, addresses.key, Network(patterns, hosts, rules))
     if not networks:
         return NO_RANGES
     if len(networks) == len(ranges.networks):

@@ -71,6 +71,7 @@ def _own_literals(host: str | None, *sources: Rules) -> Iterable[str]:
     for rules in sources:
         yield from rules.any_host.literals
         if host is not None:
-            for text in dict.fromkeys((host, *rules.ranges.find_hosts(host))):
-                if text in rules.hosts:
-                    yield from rules.hosts[text].literals
+            if host in rules.hosts:
+                yield from rules.hosts[host].literals
+            for network in rules.ranges.find_networks(host):
+                yield from network.patterns.literals

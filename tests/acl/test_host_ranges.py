@@ -4,6 +4,8 @@ The expected values are answers of CidrUtils of Kafka 4.4.0 on Java 17.
 """
 
 import sys
+from collections.abc import Callable
+from typing import TypeVar
 
 import pytest
 from hypothesis import given
@@ -39,6 +41,8 @@ from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, apply_changes, at_offset, w
 from authorizerd.acl.steps import finish
 from tests.oracles import scan
 from tests.support.acls import acl, question, snapshot_of
+
+T = TypeVar("T")
 
 NOBODY = AuthorizerSettings()
 DENY = PermissionType.DENY
@@ -314,19 +318,49 @@ def test_range_with_an_interface_denies_and_does_not_allow(host: str, is_certain
 )
 def test_long_text_is_read_in_few_calls(host: str, is_range: bool) -> None:
     """Loops over its characters would block the event loop."""
-    events = 0
+    found, calls = count_calls(lambda: find_range(host))
+    assert (found is not None) == is_range
+    assert calls < 200
+
+
+def count_calls(run: Callable[[], T]) -> tuple[T, int]:
+    """Return a function's result, and the number of calls and returns in it."""
+    calls = 0
 
     def note(*_: object) -> None:
-        nonlocal events
-        events += 1
+        nonlocal calls
+        calls += 1
 
     sys.setprofile(note)
     try:
-        found = find_range(host)
+        result = run()
     finally:
         sys.setprofile(None)
-    assert (found is not None) == is_range
-    assert events < 200
+    return result, calls
+
+
+@pytest.mark.parametrize("deny", [False, True])
+@pytest.mark.parametrize("topic", ["t", "!"])  # names before * are searched in another way
+def test_many_spellings_of_a_network_do_not_slow_decisions(topic: str, deny: bool) -> None:
+    """Whoever may create ACLs could otherwise keep the event loop busy with each decision."""
+    held = {
+        acl("User:a", "READ", topic=topic, host=f"10.{n // 256}.{n % 256}.0/8", deny=deny)
+        for n in range(2000)
+    }
+    snapshot = with_rules(snapshot_of(*held), RULES_4_4)
+    asked = question("User:a", "READ", topic=topic, host="10.0.0.1")
+    decision, calls = count_calls(lambda: explain(snapshot, NOBODY, asked))
+    assert decision.allowed == (not deny)
+    assert isinstance(decision.rule, MatchingAcl)
+    assert decision.rule.acl in held
+    assert calls < 1000
+    fields = (asked.principal, asked.host, asked.operation, asked.resource_type)
+    allowed, calls = count_calls(
+        lambda: finish(authorize_by_resource_type(snapshot, NOBODY, *fields))
+    )
+    assert allowed == (not deny)
+    assert calls < 1000
+    assert set(matching_acls(snapshot, asked)) == held
 
 
 def test_look_ups_do_not_grow_with_the_number_of_ranges() -> None:

@@ -238,6 +238,8 @@ def test_unknown_codes_are_told() -> None:
 def test_many_matching_acls_are_counted() -> None:
     held = [acl(deny=True, host=f"10.0.0.{number}") for number in range(150)]
     assert "  and 50 more matching ACLs" in lines(held, question(host=None))
+    held = [acl(deny=True, host=f"10.0.0.{number}/8") for number in range(150)]
+    assert "  and 50 more matching ACLs" in lines(held, question(host="10.0.0.1"))
 
 
 def test_the_end_of_a_grant_is_named() -> None:
