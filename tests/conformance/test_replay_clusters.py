@@ -38,6 +38,8 @@ from tests.support.programs import run_program
 
 LINES = 13_518  # in the broker's audit log
 SECONDS_MAX = 600.0
+SETS_OF_LOGS = 20
+"""The random sets of ACLs that judge the same random logs."""
 COMMAND = (sys.executable, "-P", "-m", "authorizerd.cli.main")
 REPLAY = (*COMMAND, "replay")
 PAGE = Path(__file__).parents[2] / "docs/replay-clusters.md"
@@ -210,41 +212,53 @@ def test_airflow_runs_the_documented_task(
 def test_oracle_finds_what_the_cluster_finds_of_random_sets(
     cluster: SparkCluster, tmp_path: Path, seed: int
 ) -> None:
-    """Each set takes a command on the cluster; REPLAY_CLUSTER_SETS=50 tries more."""
-    words = (
+    """Each set is a command. REPLAY_CLUSTER_SETS=200 tries more of them, by Connect."""
+    drawn = random.Random(seed)
+    submitted = (
         *("--master", cluster.master, "--python", str(cluster.python)),
         *("--conf", "spark.executor.memory=512m", "--conf", "spark.driver.host=127.0.0.1"),
     )
-    drawn = random.Random(seed)
-    write_random_logs(drawn, tmp_path / "logs")
-    asked = read_logs(tmp_path / "logs")
-    table = ("--events", str(tmp_path / "table"))
-    ingest = ("--input", str(tmp_path / "logs"), "--out", table[1], "--max-bad-ratio", "0.5")
-    ran = run_here([*REPLAY, "ingest", *ingest, *words], tmp_path)
+    check_random_sets(drawn, tmp_path / "submitted", submitted, 1)
+    count = int(os.environ.get("REPLAY_CLUSTER_SETS", "2"))
+    with running_connect(cluster) as url:
+        for first in range(0, count, SETS_OF_LOGS):
+            sets = min(SETS_OF_LOGS, count - first)
+            check_random_sets(drawn, tmp_path / f"connect-{first}", ("--remote", url), sets)
+
+
+def check_random_sets(
+    drawn: random.Random, folder: Path, options: tuple[str, ...], count: int
+) -> None:
+    """Judge random logs by random sets of ACLs on the cluster, and by the oracle."""
+    folder.mkdir()
+    write_random_logs(drawn, folder / "logs")
+    asked = read_logs(folder / "logs")
+    table = ("--events", (folder / "table").as_uri())
+    ingest = ("--input", (folder / "logs").as_uri(), "--out", table[1], "--max-bad-ratio", "0.5")
+    ran = run_here([*REPLAY, "ingest", *ingest, *options], folder)
     assert ran.returncode == 0, ran.stderr
-    for number in range(int(os.environ.get("REPLAY_CLUSTER_SETS", "2"))):
+    for number in range(count):
         candidate, baseline = random_set(drawn), random_set(drawn) if number % 2 else None
-        options = ["--super-users", ";".join(candidate.super_users or ())]
-        options += ["--allow-everyone-if-no-acl-found"] * bool(
+        words = ["--super-users", ";".join(candidate.super_users or ())]
+        words += ["--allow-everyone-if-no-acl-found"] * bool(
             candidate.allow_everyone_if_no_acl_found
         )
         if len(candidate.releases) == 1:
-            options += ["--kafka-release", str(candidate.releases[0])]
+            words += ["--kafka-release", str(candidate.releases[0])]
         for option, acl_set in (("--acls", candidate), ("--baseline-acls", baseline)):
             if acl_set is not None:
                 # A log, since documents of ACLs reject some of these.
-                log = tmp_path / f"{option}-{number}"
+                log = folder / f"{option}-{number}"
                 write_log(log, [added(place, item.acl) for place, item in enumerate(acl_set.acls)])
-                options += [option, str(log)]
+                words += [option, str(log)]
         if baseline is not None:
             baseline = replace(candidate, acls=baseline.acls)
-        out = ("--out", str(tmp_path / f"whatif-{number}"))
-        ran = run_here(
-            [*REPLAY, "whatif", *table, *options, *out, "--engine", "spark", *words], tmp_path
-        )
+        out = folder / f"whatif-{number}"
+        words += ["--out", out.as_uri(), "--engine", "spark"]
+        ran = run_here([*REPLAY, "whatif", *table, *words, *options], folder)
         before = None if baseline is None else set_of(baseline)
         assert ran.returncode == whatif_code(asked, set_of(candidate), before), ran.stderr
-        report = decode_whatif(read_result(Path(out[1], "whatif.json")))
+        report = decode_whatif(read_result(out / "whatif.json"))
         check_whatif(report, asked, candidate, baseline)
 
 
