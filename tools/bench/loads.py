@@ -128,11 +128,15 @@ class Target:
         return report.times_ms
 
 
-class _Printed(msgspec.Struct):
+class Printed(msgspec.Struct):
+    """What ``wrk.lua`` prints: counts of requests, the run's time, and two latencies."""
+
     requests: int
     microseconds: int
     refused: int
     failed: int
+    p99_microseconds: float
+    longest_microseconds: float
 
 
 def measure_rate(plan: Plan) -> Rate:
@@ -149,6 +153,19 @@ def measure_rate(plan: Plan) -> Rate:
             refused=sum(report.refused for report in reports),
             per_second=sum(report.per_second for report in reports),
         )
+    found = run_wrk(plan)
+    answered = found.requests - found.refused
+    if found.failed or answered <= 0:
+        raise MeasurementError(
+            f"{plan.address}: {found.failed} requests failed, {answered} of {found.requests} "
+            "were answered with 2xx"
+        )
+    seconds = found.microseconds / 1e6
+    return Rate(answered=answered, refused=found.refused, per_second=answered / seconds)
+
+
+def run_wrk(plan: Plan) -> Printed:
+    """Ask as fast as the server answers over HTTP, for whole seconds."""
     scheme = "https" if plan.ca_file else "http"
     # wrk does not verify certificates; a client that does has checked the answers.
     command: Command = [
@@ -163,15 +180,7 @@ def measure_rate(plan: Plan) -> Rate:
         limit = plan.seconds + _MORE_SECONDS
         printed = capture_output(command, timeout_seconds=limit, environment=environment)
     # wrk prints its own summary first.
-    found = decode_output(printed.splitlines()[-1] if printed else b"", _Printed, command)
-    answered = found.requests - found.refused
-    if found.failed or answered <= 0:
-        raise MeasurementError(
-            f"{plan.address}: {found.failed} requests failed, {answered} of {found.requests} "
-            "were answered with 2xx"
-        )
-    seconds = found.microseconds / 1e6
-    return Rate(answered=answered, refused=found.refused, per_second=answered / seconds)
+    return decode_output(printed.splitlines()[-1] if printed else b"", Printed, command)
 
 
 @dataclass(slots=True)

@@ -220,7 +220,9 @@ def _measure_daemon(
 
 
 def _searches(daemon: DaemonProcess, acls: int, seconds: float) -> dict[str, Plan]:
-    """Return each kind of search, one at a time."""
+    """Return each kind of search, one at a time, once the daemon answers searches."""
+    ready = "authorizerd_query_process_ready"
+    wait_until(lambda: daemon.metric(ready) == 1, "searches are answered", _READY_SECONDS, 0.1)
     asked, host = _questions(acls), daemon.decision_http
     of_greatest = [replace(question, principal=GREATEST) for question in asked]
 

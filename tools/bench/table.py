@@ -26,6 +26,7 @@ from tools.bench import (
     floods,
     following,
     in_memory,
+    outages,
     replay,
     scale,
     searches,
@@ -52,6 +53,7 @@ PARTS: Final[Mapping[str, Part]] = {
     "floods": floods.measure_floods,
     "creations": creations.measure_creations,
     "following": following.measure_following,
+    "outages": outages.measure_outages,
     "replay": replay.measure_replay,
     "replay-growth": replay.measure_growth,
 }

@@ -28,7 +28,9 @@ end
 function done(summary, latency, _)
   local errors = summary.errors
   io.write(string.format(
-    '{"requests":%d,"microseconds":%d,"refused":%d,"failed":%d}\n',
+    '{"requests":%d,"microseconds":%d,"refused":%d,"failed":%d,' ..
+    '"p99_microseconds":%d,"longest_microseconds":%d}\n',
     summary.requests, summary.duration, errors.status,
-    errors.connect + errors.read + errors.write + errors.timeout))
+    errors.connect + errors.read + errors.write + errors.timeout,
+    latency:percentile(99), latency.max))
 end
