@@ -161,7 +161,8 @@ class _Conversation:
         """Wait for bytes that are not answered at once. Return False once the last have arrived."""
         connection, held = self._connection, self._frames.bytes_held
         try:
-            if connection.is_established and not held:
+            # A client that sends several frames together needs the task anyway.
+            if connection.is_established and not (held or connection.admission.has_backlog):
                 return await self._answer_or_receive()
             data = await connection.receive(held)
         except MemoryBudgetError:

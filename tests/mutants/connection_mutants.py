@@ -271,4 +271,10 @@ CONNECTION_MUTANTS: Final = {
         becomes="        if False:  #",
         found_by="tests/daemon/http/test_server.py::test_client_that_never_pauses_ends_with_its_certificate",
     ),
+    "a frame of the stream waits for a task": Mutant(
+        file="daemon/decisions/stream_server.py",
+        text="if not (may_answer and is_frame(data)):",
+        becomes="if data:",
+        found_by="tests/daemon/decisions/test_stream_at_once.py::test_single_frame_needs_no_task",
+    ),
 }

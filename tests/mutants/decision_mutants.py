@@ -343,4 +343,16 @@ DECISION_MUTANTS: Final = {
         becomes="    for node in ():\n",
         found_by="tests/metadata/test_checkpoint_writer.py::test_only_a_checkpoint_of_a_copy_keeps_registrations",
     ),
+    "a decision compares all spellings of a network": Mutant(
+        file="acl/matching.py",
+        text="islice(hosts.values(), hosts_max)",
+        becomes="hosts.values()",
+        found_by="tests/acl/test_host_ranges.py::test_many_spellings_of_a_network_do_not_slow_decisions",
+    ),
+    "the rule of a network is sought at another pattern": Mutant(
+        file="acl/matching.py",
+        text="leaf = next(denying, leaves[-1])",
+        becomes="leaf = leaves[0]",
+        found_by="tests/acl/test_host_ranges.py::test_decisions_about_ranges_agree_with_a_scan",
+    ),
 }
