@@ -45,7 +45,8 @@ _BALANCER: Final = """defaults
   timeout server 60s
 listen daemons
   bind 127.0.0.1:{port}
-  option httpchk GET /readyz
+  option httpchk
+  http-check send meth GET uri /readyz ver HTTP/1.1 hdr Host localhost
   default-server check inter 100ms fall 1 rise 1 on-marked-down shutdown-sessions
 """
 
