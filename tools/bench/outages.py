@@ -43,6 +43,7 @@ _BALANCER: Final = """defaults
   timeout connect 1s
   timeout client 60s
   timeout server 60s
+  option redispatch 1
 listen daemons
   bind 127.0.0.1:{port}
   option httpchk
