@@ -353,6 +353,6 @@ DECISION_MUTANTS: Final = {
         file="acl/matching.py",
         text="leaf = next(denying, leaves[-1])",
         becomes="leaf = leaves[0]",
-        found_by="tests/acl/test_host_ranges.py::test_decisions_about_ranges_agree_with_a_scan",
+        found_by="tests/acl/test_host_ranges.py::test_rule_of_a_network_is_the_one_that_kafka_names",
     ),
 }
