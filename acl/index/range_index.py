@@ -26,12 +26,11 @@ class Network(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         patterns: sums of ``acl.index.bits.Weights.in_range``.
-        hosts: the texts for this network, with the number of ACLs of each.
-        rules: the texts in the plain ACLs of each pattern, operation and permission.
+        rules: the texts for this network in the plain ACLs of each pattern, operation and
+            permission.
     """
 
     patterns: Patterns
-    hosts: Table[str, int]
     rules: HostIndex
 
     def find_hosts(
@@ -72,9 +71,11 @@ class Ranges(msgspec.Struct, frozen=True, gc=False):
                     yield network
 
     def find_hosts(self, host: str) -> Iterator[str]:
-        """Yield the hosts of ACLs that are ranges with this address."""
+        """Yield the hosts of plain ACLs that are ranges with this address."""
         for network in self.find_networks(host):
-            yield from network.hosts
+            yield from dict.fromkeys(
+                text for hosts in network.rules.values() for text in hosts.values()
+            )
 
     def look_up(self, host: str, name: str) -> int:
         """Return the sums of all rules that match an address and a resource name, joined by OR."""
@@ -85,7 +86,7 @@ class Ranges(msgspec.Struct, frozen=True, gc=False):
 
 
 NO_RANGES: Final = Ranges(EMPTY, EMPTY, (), ())
-NO_NETWORK: Final = Network(NO_PATTERNS, EMPTY, NO_HOST_INDEX)
+NO_NETWORK: Final = Network(NO_PATTERNS, NO_HOST_INDEX)
 
 
 def change_range(
@@ -98,17 +99,15 @@ def change_range(
         weights: those of ``acl``, whose ``in_range`` is not 0.
     """
     before = ranges.networks.get(addresses.key, NO_NETWORK)
-    host, name, rules = acl.host, acl.resource_name, before.rules
+    name, rules = acl.resource_name, before.rules
     patterns = add_weight(before.patterns, acl.pattern_type, name, sign * weights.in_range)
     if weights.is_plain:
         place = acl.pattern_type, name, acl.operation, not weights.denial
-        rules = change_hosts(rules, place, host, sign)
-    count = before.hosts.get(host, 0) + sign
+        rules = change_hosts(rules, place, acl.host, sign)
     if patterns is NO_PATTERNS:
         networks = delete_entry(ranges.networks, addresses.key)
     else:
-        hosts = set_entry(before.hosts, host, count) if count else delete_entry(before.hosts, host)
-        networks = set_entry(ranges.networks, addresses.key, Network(patterns, hosts, rules))
+        networks = set_entry(ranges.networks, addresses.key, Network(patterns, rules))
     if not networks:
         return NO_RANGES
     if len(networks) == len(ranges.networks):

@@ -382,7 +382,7 @@ def test_look_ups_do_not_grow_with_the_number_of_ranges() -> None:
     ]
     rules = snapshot_of(*held).types[model.ResourceType.TOPIC].principals["User:a"]
     assert rules.ranges.ipv4_shifts == (4, 8)
-    assert [len(network.hosts) for network in rules.ranges.find_networks("10.0.9.1")] == [1, 1]
+    assert [len(network.rules) for network in rules.ranges.find_networks("10.0.9.1")] == [1, 1]
     assert snapshot_of(acl("User:a")).types[model.ResourceType.TOPIC].everyone.ranges is NO_RANGES
 
 
