@@ -12,10 +12,10 @@ DECISION_MUTANTS: Final = {
         becomes="counts = True",
         found_by="tests/acl/test_host_ranges.py::test_range_with_an_interface_denies_and_does_not_allow",
     ),
-    "by resource type, a range with a network interface allows": Mutant(
+    "by resource type, a range does not deny": Mutant(
         file="acl/by_resource_type.py",
-        text="(rule.hosts[text], is_certain(text))",
-        becomes="(rule.hosts[text], True)",
+        text="    denials += (_denials_in_network(network, operations) for network in networks)\n",
+        becomes="",
         found_by="tests/acl/test_host_ranges.py::test_range_with_an_interface_denies_and_does_not_allow",
     ),
     "an ACL on which Kafka fails is skipped": Mutant(
