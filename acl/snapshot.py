@@ -23,7 +23,7 @@ from authorizerd.acl.errors import DuplicateAclError, DuplicateIdError, UnknownI
 from authorizerd.acl.host_ranges import HostRange, find_range
 from authorizerd.acl.hosts import HostKind, get_kind
 from authorizerd.acl.index.bits import PLAIN_BITS, UNJUDGEABLE, Weights, weights_of
-from authorizerd.acl.index.host_index import NO_HOST_INDEX, HostIndex, change_hosts
+from authorizerd.acl.index.host_index import NO_HOST_INDEX, HostIndex, change_hosts, place_denial
 from authorizerd.acl.index.range_index import NO_RANGES, Ranges, change_range
 from authorizerd.acl.index.tables import EMPTY, Table, delete_entry, set_entry
 from authorizerd.acl.model import (
@@ -328,9 +328,8 @@ def _change_rules(rules: Rules, group: Sequence[_Weighted], sign: int) -> Rules 
         if addresses is not None:
             ranges = change_range(ranges, addresses, acl, weights, sign)
         if denial:
-            name = acl.resource_name
-            host_denials = add_weight(host_denials, pattern_type, name, sign * denial)
+            change = sign * denial
+            host_denials = add_weight(host_denials, pattern_type, acl.resource_name, change)
             if weights.is_plain:
-                place = pattern_type, name, acl.operation, "/" in host
-                denying_hosts = change_hosts(denying_hosts, place, host, sign)
+                denying_hosts = change_hosts(denying_hosts, place_denial(acl), host, sign)
     return Rules(rules.any_host, hosts, ranges, host_denials, denying_hosts, denials)

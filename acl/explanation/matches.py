@@ -6,10 +6,10 @@ has an ACL for each denied host. Here, unlisted hosts are only counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sized
 from itertools import islice
 from operator import itemgetter
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import msgspec
 
@@ -60,6 +60,10 @@ _Key: TypeAlias = tuple[Any, ...]
 """The place of an ACL in Kafka's scan. See ``scan_key``."""
 _Alike: TypeAlias = tuple[_Key, Acl, Iterable[str], int]
 """ACLs that differ only in their host: the first ACL's place, that ACL, all hosts, their number."""
+
+
+class _Hosts(Sized, Iterable[str], Protocol):
+    """Hosts that can be counted without being read."""
 
 
 class Matches(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,18 +140,14 @@ def _make_plain(
     pattern_name: str,
 ) -> Iterator[_Alike]:
     """Yield the plain ACLs with one pattern."""
-    operation = question.operation
+    operation, pattern = question.operation, (pattern_type, pattern_name)
     for principal, host, patterns in tables:
         bits = get_weight(patterns, pattern_type, pattern_name) & APPLIES[operation]
         if not bits:
             continue
         for bit, rule, permission in APPLICABLE[operation]:
             if bits & bit:
-                acl = Acl(
-                    question.resource_type, pattern_name, pattern_type, principal, host, rule,
-                    permission,
-                )  # fmt: skip
-                yield _place(acl, question), acl, (host,), 1
+                yield _make_alike(question, pattern, principal, (host,), rule, permission)
 
 
 def _make_in_ranges(
@@ -157,20 +157,15 @@ def _make_in_ranges(
     releases: ReleaseRules,
 ) -> Iterator[_Alike]:
     """Yield the plain ACLs for ranges with one pattern."""
-    pattern_type, pattern_name = pattern
     for principal, network in networks:
         for rule, permission, hosts in find_range_hosts(
             network, pattern, question.operation, releases
         ):
-            groups: Sequence[tuple[str, ...]] = [(host,) for host in hosts.values()]
+            groups: Iterable[_Hosts] = ((host,) for host in hosts.values())
             if len(hosts) > HOSTS_COMPARED:
-                groups = [tuple(hosts.values())]
+                groups = [hosts.values()]
             for group in groups:
-                acl = Acl(
-                    question.resource_type, pattern_name, pattern_type, principal, group[0], rule,
-                    permission,
-                )  # fmt: skip
-                yield _place(acl, question), acl, group, len(group)
+                yield _make_alike(question, pattern, principal, group, rule, permission)
 
 
 def _make_denied_hosts(
@@ -180,17 +175,21 @@ def _make_denied_hosts(
     releases: ReleaseRules,
 ) -> Iterator[_Alike]:
     """Yield the plain denials of single hosts with one pattern, for an unknown host."""
-    pattern_type, pattern_name = pattern
     for principal, rules in denied_hosts:
         for rule in denying_operations(question.operation):
             for hosts in denied_hosts_at(rules, (*pattern, rule), releases):
-                first = next(iter(hosts.values()), None)
-                if first is not None:
-                    acl = Acl(
-                        question.resource_type, pattern_name, pattern_type, principal, first, rule,
-                        _DENY,
-                    )  # fmt: skip
-                    yield _place(acl, question), acl, hosts.values(), len(hosts)
+                yield _make_alike(question, pattern, principal, hosts.values(), rule, _DENY)
+
+
+def _make_alike(
+    question: Question, pattern: tuple[int, str], principal: str, hosts: _Hosts,
+    operation: int, permission: int,
+) -> _Alike:  # fmt: skip
+    """Return the ACLs with these fields, one for each host. There is at least one."""
+    pattern_type, name = pattern
+    kind, first = question.resource_type, next(iter(hosts))
+    acl = Acl(kind, name, pattern_type, principal, first, operation, permission)
+    return _place(acl, question), acl, hosts, len(hosts)
 
 
 def _place(acl: Acl, question: Question) -> _Key:

@@ -16,7 +16,7 @@ from msgspec.structs import force_setattr
 
 from authorizerd.acl.errors import DuplicateAclError, DuplicateIdError, UnknownIdError
 from authorizerd.acl.index.bits import UNJUDGEABLE, Weights, weights_of
-from authorizerd.acl.index.host_index import NO_HOST_INDEX, change_hosts
+from authorizerd.acl.index.host_index import NO_HOST_INDEX, change_hosts, place_denial
 from authorizerd.acl.index.patterns_builder import PatternsBuilder, ResourcesBuilder
 from authorizerd.acl.index.range_index import NO_RANGES, change_range
 from authorizerd.acl.index.tables import EMPTY, Growing, freeze, grow
@@ -91,7 +91,7 @@ class _RulesBuilder:
             self.host_denials = PatternsBuilder()
         self.host_denials.add(acl.pattern_type, acl.resource_name, sign * denial)
         if weights.is_plain:
-            place = acl.pattern_type, acl.resource_name, acl.operation, "/" in acl.host
+            place = place_denial(acl)
             self.denying_hosts = change_hosts(self.denying_hosts, place, acl.host, sign)
 
     def add_unjudgeable(self, acl: Acl, sign: int) -> None:

@@ -12,6 +12,8 @@ from typing import Final, TypeAlias
 
 from immutables import Map
 
+from authorizerd.acl.model import Acl
+
 Place: TypeAlias = tuple[int, str, int, bool]
 """A pattern's type and name, an operation, and which of two kinds of ACLs it is.
 
@@ -33,6 +35,11 @@ NO_HOST_INDEX: Final[HostIndex] = Map()
 # If two hosts had the same digest, one would replace the other. So digests are long enough that
 # nobody can find such a pair.
 _DIGEST_BYTES: Final = 16
+
+
+def place_denial(acl: Acl) -> Place:
+    """Return where ``Rules`` index the host of a DENY."""
+    return acl.pattern_type, acl.resource_name, acl.operation, "/" in acl.host
 
 
 def change_hosts(index: HostIndex, place: Place, host: str, sign: int) -> HostIndex:

@@ -342,7 +342,7 @@ def count_calls(run: Callable[[], T]) -> tuple[T, int]:
 @pytest.mark.parametrize("deny", [False, True])
 @pytest.mark.parametrize("topic", ["t", "!"])  # names before * are searched in another way
 def test_many_spellings_of_a_network_do_not_slow_decisions(topic: str, deny: bool) -> None:
-    """Whoever may create ACLs could otherwise keep the event loop busy with each decision."""
+    """Otherwise, a user who may create ACLs could keep the event loop busy by each decision."""
     held = {
         acl("User:a", "READ", topic=topic, host=f"10.{n // 256}.{n % 256}.0/8", deny=deny)
         for n in range(2000)
