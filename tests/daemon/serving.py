@@ -1,6 +1,7 @@
 """Servers over memory or loopback, for tests of any protocol."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
+from itertools import pairwise
 from typing import TypeVar
 
 import trio
@@ -59,3 +60,39 @@ async def serve_on_loopback(nursery: trio.Nursery, server: ConnectionServer) -> 
     port: int = listeners[0].socket.getsockname()[1]
     await nursery.start(lambda task_status: server.serve(listeners, task_status=task_status))
     return port
+
+
+async def send_pieces(
+    client: trio.abc.HalfCloseableStream,
+    pieces: Sequence[bytes],
+    receive_all: Callable[[trio.abc.HalfCloseableStream], Awaitable[bytes]],
+) -> bytes:
+    """Send pieces, a few turns apart, then the end; return what the server sends, or ``reset``."""
+    received: list[bytes] = []
+
+    async def receive() -> None:
+        try:
+            received.append(await receive_all(client))
+        except trio.BrokenResourceError:
+            received.append(b"reset")
+
+    async with trio.open_nursery() as receiving:
+        receiving.start_soon(receive)
+        try:
+            for piece in pieces:
+                await client.send_all(piece)
+                for _ in range(4):
+                    await trio.lowlevel.checkpoint()
+            await client.send_eof()
+        except trio.BrokenResourceError:
+            pass  # the server has closed the connection after an error
+    await client.aclose()
+    return received[0]
+
+
+def split_at(requests: Sequence[bytes], cuts: Sequence[int]) -> list[bytes]:
+    """Return the requests as one text that is cut between them, and at some other places."""
+    stream = b"".join(requests)
+    starts = (len(b"".join(requests[:number])) for number in range(len(requests)))
+    ends = [0, *sorted({*cuts, *starts}), len(stream)]
+    return [stream[start:end] for start, end in pairwise(ends)]

@@ -1,7 +1,6 @@
 """Frames that the Selector, or a connection's task, answers at once, next to all others."""
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -15,7 +14,7 @@ from authorizerd.protocol.decisions.stream import Answer, StreamClientConnection
 from authorizerd.protocol.framing import frame
 from tests.daemon.decision_place import Place
 from tests.daemon.http_service import connect, receive_all
-from tests.daemon.serving import serve_in_memory, serve_on_loopback
+from tests.daemon.serving import send_pieces, serve_in_memory, serve_on_loopback, split_at
 from tests.daemon.stream_questions import ACLS, ALLOWED, DENIED, MAY, MAY_NOT, question
 from tests.daemon.stream_service import Client, new_server
 from tests.support.sizes import size
@@ -52,30 +51,12 @@ async def connect_to(
 
 async def answers_to(server: StreamServer, pieces: Sequence[bytes], *, in_memory: bool) -> bytes:
     """Return all that a server of its own sends to a client that sends these pieces."""
-    received: list[bytes] = []
     async with trio.open_nursery() as nursery:
         client = await connect_to(nursery, server, in_memory=in_memory)
         await Client(client).greet()
-
-        async def receive() -> None:
-            try:
-                received.append(await receive_all(client))
-            except trio.BrokenResourceError:
-                received.append(b"reset")
-
-        async with trio.open_nursery() as receiving:
-            receiving.start_soon(receive)
-            try:
-                for piece in pieces:
-                    await client.send_all(piece)
-                    for _ in range(4):
-                        await trio.lowlevel.checkpoint()
-                await client.send_eof()
-            except trio.BrokenResourceError:
-                pass  # the server has closed the connection after an invalid frame
-        await client.aclose()
+        received = await send_pieces(client, pieces, receive_all)
         nursery.cancel_scope.cancel()
-    return received[0]
+    return received
 
 
 @settings(max_examples=size(10, 60), deadline=None)
@@ -84,8 +65,7 @@ async def test_answers_ignore_split_and_path(frames: list[bytes], data: st.DataO
     """The Selector, a task that answers at once, and one that takes turns give the same bytes."""
     stream = b"".join(frames)
     cuts = data.draw(st.lists(st.integers(0, len(stream)), max_size=5))
-    ends = [0, *sorted({*cuts, *(len(b"".join(frames[:n])) for n in range(len(frames)))})]
-    split = [stream[start:end] for start, end in pairwise([*ends, len(stream)])]
+    split = split_at(frames, cuts)
     servers = [new_server(Place(None, *ACLS)) for _ in range(3)]
     asked: list[tuple[list[bytes], bool]] = [(split, False), (split, True), ([stream], True)]
     answers = [

@@ -5,7 +5,6 @@ import random
 import socket
 import struct
 from collections.abc import Awaitable, Sequence
-from itertools import pairwise
 
 import pytest
 import trio
@@ -18,7 +17,7 @@ from authorizerd.daemon.http.server import HttpServer
 from authorizerd.daemon.net import selector
 from authorizerd.protocol.http.messages import Request, Response, text_response
 from tests.daemon.http_service import connect, new_server, receive_all, receive_until, until
-from tests.daemon.serving import serve_in_memory, serve_on_loopback
+from tests.daemon.serving import send_pieces, serve_in_memory, serve_on_loopback, split_at
 from tests.support.sizes import size
 
 NO_MEMORY = b"memory limit reached: retry later, or send smaller requests\n"
@@ -88,27 +87,9 @@ async def answers_to(server: HttpServer, pieces: Sequence[bytes], *, in_memory: 
             client = (await serve_in_memory(nursery, server)).connect()
         else:
             client = await connect(await serve_on_loopback(nursery, server))
-        received: list[bytes] = []
-
-        async def receive() -> None:
-            try:
-                received.append(await receive_all(client))
-            except trio.BrokenResourceError:
-                received.append(b"reset")
-
-        async with trio.open_nursery() as receiving:
-            receiving.start_soon(receive)
-            try:
-                for piece in pieces:
-                    await client.send_all(piece)
-                    for _ in range(4):
-                        await trio.lowlevel.checkpoint()
-                await client.send_eof()
-            except trio.BrokenResourceError:
-                pass  # the server has closed the connection after an error
-        await client.aclose()
+        received = await send_pieces(client, pieces, receive_all)
         nursery.cancel_scope.cancel()
-    return received[0]
+    return received
 
 
 @settings(max_examples=size(10, 60), deadline=None)
@@ -117,8 +98,7 @@ async def test_answers_ignore_split_and_path(requests: list[bytes], data: st.Dat
     """The Selector, a task that answers at once, and one that waits give the same bytes."""
     stream = b"".join(requests)
     cuts = data.draw(st.lists(st.integers(0, len(stream)), max_size=5))
-    ends = [0, *sorted({*cuts, *map(len, [b"".join(requests[:n]) for n in range(len(requests))])})]
-    split = [stream[start:end] for start, end in pairwise([*ends, len(stream)])]
+    split = split_at(requests, cuts)
     servers = [new_server(handle) for _ in range(3)] + [new_server(answer_later)]
     asked = [(split, False), (split, True), ([stream], False), (split, False)]
     answers = [
