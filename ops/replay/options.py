@@ -39,6 +39,15 @@ def is_uri(text: str) -> bool:
     return _SCHEME.match(text) is not None
 
 
+def is_utf_8(path: str) -> bool:
+    """Return True if a result can name the path."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def resolve_input(text: str, *, is_local: bool) -> str:
     """Return the path of an input for the job.
 
@@ -96,6 +105,8 @@ def parse_path(text: str) -> str:
     """Parse a path or a URI. An empty path would name the working directory."""
     if not text:
         raise argparse.ArgumentTypeError("expected a path, found an empty text")
+    if not is_utf_8(text):
+        raise argparse.ArgumentTypeError(f"expected a path in UTF-8, found {text!a}")
     return text
 
 

@@ -107,9 +107,10 @@ def _parsed(line: str, zone: tzinfo) -> Event:
     if not _WORD.fullmatch(operation) or not _WORD.fullmatch(resource_type):
         raise _unread(text)
     pattern_type, name, request, count, ending = _split_after_type(rest)
-    # Without its request, such a line was cut off, perhaps within the name; so was a line whose
-    # name is a type.
-    if not count and (names_request or name in PATTERN_TYPES):
+    # Without its request, such a line was cut off, perhaps within the name; so was a line that ends
+    # in a type, or before its name.
+    is_in_type = any(f"{kind}:".startswith(rest) for kind in PATTERN_TYPES)
+    if not count and (names_request or is_in_type or name in PATTERN_TYPES):
         raise _unread(text)
     rule = ending.removeprefix(RULE)
     kind = constant_name(resource_type)

@@ -14,7 +14,7 @@ from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.values import boolean, parse_principals
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.acls.reading import PROFILE, SCHEME, read_acl_source
-from authorizerd.replay.options import parse_file, parse_path
+from authorizerd.replay.options import is_uri, parse_file, parse_path, refuse
 
 
 def add_acl_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,13 +48,18 @@ def add_acl_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--kafka-release",
-        type=Release,
-        choices=list(Release),
+        choices=list(map(str, Release)),
         help="judge by the rules of this Kafka release: 4.3 means 4.0 to 4.3. Without it, "
         "a request that any release denies counts as denied",
     )
     text = "client settings for kafka:// sources"
     add_value(parser, "--command-config", parse_file, "FILE", text)
+
+
+def check_command_config(parsed: argparse.Namespace, *sources: str | None) -> None:
+    """Refuse ``--command-config`` if none of the sources is a cluster, which would ignore it."""
+    if parsed.command_config and not any(source and is_uri(source) for source in sources):
+        refuse(parsed, f"--command-config: expected a {SCHEME} source of ACLs as well")
 
 
 def _parse_super_users(text: str) -> frozenset[str]:
@@ -83,5 +88,5 @@ def read_acl_set(parsed: argparse.Namespace, source: str, as_of: str | None) -> 
         super_users=parsed.super_users,
         allow_everyone_if_no_acl_found=parsed.allow_everyone_if_no_acl_found,
         command_config=parsed.command_config,
-        releases=tuple(Release) if parsed.kafka_release is None else (parsed.kafka_release,),
+        releases=tuple(Release) if parsed.kafka_release is None else (Release(parsed.kafka_release),),
     )

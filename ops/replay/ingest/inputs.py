@@ -6,6 +6,7 @@ names it. Of an events table, only the live runs are read.
 
 from __future__ import annotations
 
+import errno
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
@@ -18,6 +19,7 @@ import msgspec
 from authorizerd.replay.errors import JobError
 from authorizerd.replay.ingest.commit import Input
 from authorizerd.replay.ingest.parse.logs import UNSUPPORTED_SUFFIXES, find_suffix
+from authorizerd.replay.options import is_utf_8
 
 TABLE_FILE: Final = re.compile(
     r"(?s)(.*?)/(?:commits/[0-9]{8}\.json(?:/[^/]*)?"
@@ -129,19 +131,15 @@ def describe(path: Path) -> Input:
     """Return a file of this machine.
 
     Raises:
-        JobError: it is not a regular file, or its name is not UTF-8.
+        JobError: it is not a regular file.
         OSError: it does not exist.
     """
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
         # A pipe has size 0, so nothing would be read.
         raise JobError(f"{path}: expected a regular file: copy its content to a file first")
-    uri = f"file:{path.absolute()}"
-    try:
-        uri.encode()
-    except UnicodeEncodeError as error:
-        raise JobError(f"{str(path)!a}: expected a name in UTF-8: rename the file") from error
-    return Input(uri=uri, bytes=status.st_size, modified_ms=status.st_mtime_ns // 1_000_000)
+    modified_ms = status.st_mtime_ns // 1_000_000
+    return Input(uri=f"file:{path.absolute()}", bytes=status.st_size, modified_ms=modified_ms)
 
 
 def needs_hadoop(text: str) -> bool:
@@ -154,6 +152,9 @@ def find_files(text: str) -> Iterator[Path]:
     """Yield the files that a path or a glob names, and those below directories, in order.
 
     Hidden files are left out. A path that does not exist is yielded unchanged.
+
+    Raises:
+        OSError: a directory cannot be read, or a name is not UTF-8, so that no result can name it.
     """
     is_glob = _GLOB.search(text) is not None and not Path(text).exists()
     for path in map(Path, sorted(glob(text)) if is_glob else [text]):
@@ -164,6 +165,8 @@ def find_files(text: str) -> Iterator[Path]:
 def _find_below(path: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
     if path.name.startswith(("_", ".")) or path.name.endswith("._COPYING_"):
         return  # Spark skips it as well
+    if not is_utf_8(str(path)):
+        raise OSError(errno.EILSEQ, "expected a name in UTF-8: rename the file", str(path))
     if not path.is_dir():
         yield path
     elif (folder := path.resolve()) not in above:  # a link to a folder above adds no files

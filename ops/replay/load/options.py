@@ -94,7 +94,8 @@ def _token(path: str | None) -> str | None:
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise LoadError(f"--token-file: {path}: {error}") from error
+        reason = getattr(error, "strerror", "expected UTF-8")
+        raise LoadError(f"--token-file: {path}: {reason}") from None
     if not lines:
         raise LoadError(f"--token-file: {path}: empty")
     return lines[0].strip()

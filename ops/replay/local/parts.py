@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -25,14 +27,19 @@ _QUOTED: Final = re.compile(
     r"|[\u0080-\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
 )
 """Matches what ``java.net.URI`` encodes."""
+_ROTATED: Final = "replaced or cut while the logs were read, so lines are missing: run it again"
 
 
 class Part(NamedTuple):
-    """A range of bytes of a plain file, or all bytes of an archive."""
+    """A range of bytes of a plain file, or all bytes of an archive.
+
+    ``inode`` is that of the file when the tasks were planned.
+    """
 
     path: Path
     begin: int
     end: int
+    inode: int
 
     @property
     def is_packed(self) -> bool:
@@ -48,10 +55,13 @@ class Part(NamedTuple):
         """Yield the lines in blocks; see ``read_log``.
 
         Raises:
-            OSError: the file cannot be read; the error names it.
+            OSError: the file cannot be read, or was rotated meanwhile; the error names it.
         """
         try:
             with self.path.open("rb") as file:
+                status = os.fstat(file.fileno())
+                if status.st_ino != self.inode or status.st_size < self.end:
+                    raise OSError(errno.ESTALE, _ROTATED)
                 if self.is_packed:
                     yield from read_log(self.path.name, file)
                 else:
@@ -69,7 +79,8 @@ def plan_tasks(paths: Iterable[Path], cores: int) -> list[list[Part]]:
     Raises:
         OSError: a file does not exist.
     """
-    files = [Part(path, 0, path.stat().st_size) for path in paths]
+    found = [(path, path.stat()) for path in paths]
+    files = [Part(path, 0, status.st_size, status.st_ino) for path, status in found]
     total = sum(map(_weigh, files))
     task_bytes = min(max(total // (TASKS_A_CORE * cores), TASK_BYTES_MIN), TASK_BYTES_MAX)
     tasks: list[list[Part]] = []

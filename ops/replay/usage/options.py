@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from authorizerd.cli.program.flags import add_switch, add_value
-from authorizerd.replay.acls.options import add_acl_arguments, read_acl_set
+from authorizerd.replay.acls.options import add_acl_arguments, check_command_config, read_acl_set
 from authorizerd.replay.ingest.options import (
     add_recorded_arguments,
     add_window_arguments,
@@ -32,6 +32,7 @@ def make_plan(parsed: argparse.Namespace, *, is_local: bool) -> UsagePlan:
         PathError: the events do not exist, or the output directory is not empty.
         AclSourceError: the source cannot be read.
     """
+    check_command_config(parsed, parsed.acls)
     return UsagePlan(
         events=resolve_events(parsed, is_local=is_local),
         out=resolve_output(parsed.out, is_local=is_local, overwrite=parsed.overwrite),

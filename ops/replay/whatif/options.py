@@ -9,7 +9,7 @@ from typing import Final
 
 from authorizerd.cli.program.flag_values import parse_count, parse_duration
 from authorizerd.replay.acl_set import AclSet
-from authorizerd.replay.acls.options import add_acl_arguments, read_acl_set
+from authorizerd.replay.acls.options import add_acl_arguments, check_command_config, read_acl_set
 from authorizerd.replay.acls.reading import apply_plan
 from authorizerd.replay.ingest.options import (
     add_recorded_arguments,
@@ -97,12 +97,15 @@ def make_plan(parsed: argparse.Namespace, *, is_local: bool) -> WhatIfPlan | Fol
             settings cannot be read.
         AclSourceError: a source cannot be read, or the plan was made for other ACLs.
     """
+    if parsed.baseline_as_of is not None and parsed.baseline_acls is None:
+        refuse(parsed, "--baseline-as-of: expected --baseline-acls as well")
     topic = None if parsed.follow is None else _read_topic(parsed)
     events, is_watched = "", False
     if topic is None:
         for flag in ("interval", "duration", "from_beginning"):
             if getattr(parsed, flag):
                 refuse(parsed, f"--{flag.replace('_', '-')}: expected --follow as well")
+        check_command_config(parsed, parsed.acls, parsed.baseline_acls)
         events = resolve_events(parsed, is_local=is_local)
     elif not is_uri(parsed.out):
         is_watched = Path(parsed.out, _FOLLOW_FOLDER).is_dir()

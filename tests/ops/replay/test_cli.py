@@ -233,6 +233,11 @@ def empty(words: str) -> tuple[str, str]:
     (f"{WATCH} --logs none.txt --master yarn", "--logs: --master yarn cannot read logs"),
     (f"{WATCH} --logs none.txt --out s3a://bucket/out", "--out: expected a directory on this"),
     (f"{WHATIF} --from-beginning --engine spark", "--from-beginning: expected --follow"),
+    (f"{WHATIF} --baseline-as-of 5", "--baseline-as-of: expected --baseline-acls as well"),
+    (f"{WHATIF} --kafka-release 5", "invalid choice: '5' (choose from '4.3', '4.4')"),
+    (f"{WHATIF} --command-config c", "--command-config: expected a kafka:// source of ACLs"),
+    (f"{USAGE} --command-config c", "--command-config: expected a kafka:// source of ACLs"),
+    (f"{WATCH} --events a\udcff", r"--events: expected a path in UTF-8, found 'a\udcff'"),
     *map(empty, (
         "ingest --input {} --out o",
         "ingest --input events --out {}",

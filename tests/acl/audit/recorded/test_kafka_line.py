@@ -101,6 +101,10 @@ SET_ASIDE = {
         for pattern_type in ("ANY", "LITERAL")
         for ending in ("", " (kafka.authorizer.logger)")
     },
+    **{
+        f"{HEAD}{SAYS}{cut}": Reason.UNKNOWN_LAYOUT
+        for cut in ("Cluster:L", "Topic:LITERA", "Group:PRE", "Group:", "Group:LITERAL:")
+    },
     HEAD + SAYS.replace("DESCRIBE", "two words") + "Topic:demo": Reason.UNKNOWN_LAYOUT,
     f"{HEAD}Principal = User:a is Denied operation = REA": Reason.UNKNOWN_LAYOUT,
     f"2026-11-21T16:26:26Z stdout P {HEAD}{SAYS}Topic:de": Reason.PARTIAL_LINE,

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from authorizerd.replay.errors import JobError
+from authorizerd.replay.errors import JobError, TrafficError
 from authorizerd.replay.ingest.commit import NO_ROWS, Content, Digest, Input
 from authorizerd.replay.ingest.contents import ALL, First, add_digests, match_contents, split_hash
 from authorizerd.replay.ingest.inputs import check_sources
+from authorizerd.replay.local.files import find_logs
 from authorizerd.replay.local.runs import find_inputs
 
 
@@ -32,8 +33,9 @@ def test_unreadable_file_of_a_directory_is_named(tmp_path: Path) -> None:
 
 def test_name_that_is_not_utf_8_is_rejected_before_the_ingest(tmp_path: Path) -> None:
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.log")).touch()
-    with pytest.raises(JobError, match=r"/caf.udce9\.log': expected a name in UTF-8"):
-        find_inputs((str(tmp_path),))
+    for find, error in ((find_inputs, JobError), (find_logs, TrafficError)):
+        with pytest.raises(error, match="/caf\udce9\\.log: expected a name in UTF-8"):
+            find((str(tmp_path),))
 
 
 def test_link_to_a_directory_above_lists_no_file_twice(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_every_option_reaches_the_plan(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("words", "complaint"), [
     (("--rate", "10", "--speed", "2"), "speed: has no effect with a rate"),
-    (("--token-file", "/nowhere/token"), "--token-file: /nowhere/token"),
+    (("--token-file", "/nowhere/token"), "--token-file: /nowhere/token: No such"),
 ])  # fmt: skip
 def test_wrong_option_exits_with_2(tmp_path: Path, words: tuple[str, ...], complaint: str) -> None:
     assert complaint in refusal(tmp_path, *words)

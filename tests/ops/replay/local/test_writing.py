@@ -229,7 +229,24 @@ def test_file_that_cannot_be_read_or_written_is_named(
 
     monkeypatch.setattr(parts, "read_part", fail)
     monkeypatch.setattr(Path, "write_text", fail)
-    path.touch()
-    for do in (lambda: list(Part(path, 0, 1).read_blocks()), lambda: write_file(path, "text")):
+    path.write_bytes(b"a")
+    for do in (lambda: list(plan_tasks([path], 1)[0][0].read_blocks()), lambda: write_file(path, "text")):
         with pytest.raises(OSError, match=r"a\.log"):
             do()
+
+
+@pytest.mark.parametrize("suffix", ["log", "log.gz"])
+@pytest.mark.parametrize("is_renamed", [True, False])
+def test_log_that_is_rotated_before_it_is_read_is_named(
+    is_renamed: bool, suffix: str, tmp_path: Path
+) -> None:
+    path = write_log(tmp_path / f"a.{suffix}", 9)
+    ((part,),) = plan_tasks([path], 1)
+    if is_renamed:
+        path.rename(tmp_path / "a.1")
+        write_log(path, 99)
+    else:
+        os.truncate(path, 9)
+    with pytest.raises(OSError, match="replaced or cut") as raised:
+        list(part.read_blocks())
+    assert raised.value.filename == str(path)
