@@ -207,3 +207,7 @@ def ingest(plan: IngestPlan) -> int:
     except OSError as error:
         place = error.filename or f"--out: {plan.out}"
         raise JobError(f"{place}: {error.strerror or error}") from error
+    except pa.ArrowException as error:  # only what an ingest wrote is read as Parquet
+        raise JobError(
+            f"--out: {error}: restore the file, or run ingest with --overwrite"
+        ) from error

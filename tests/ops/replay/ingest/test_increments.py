@@ -467,3 +467,16 @@ def test_number_of_old_commits_is_bounded(tmp_path: Path) -> None:
     kept = {f"run={number:08d}-ab" for number in range(3, 8)}
     assert {path.name for path in (tmp_path / "tuples").iterdir()} == kept
     assert {path.name for path in (tmp_path / "events").iterdir()} == kept | {"run=00000008-ab"}
+
+
+def test_damaged_file_of_a_table_is_named_by_the_next_ingest(tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    plan = IngestPlan(inputs=(str(tmp_path / "*.log"),), out=str(table))
+    (tmp_path / "a.log").write_text(text_of(EVENTS[:9]))
+    assert ingest(plan) == 0
+    (tmp_path / "b.log").write_text(text_of(EVENTS[:5]))  # a copy of the beginning
+    (damaged,) = table.glob("events/run=*/day=*/*.parquet")
+    os.truncate(damaged, 9)
+    with pytest.raises(JobError, match=rf"{damaged}.*: restore the file, or run ingest with"):
+        ingest(plan)
+    assert list_commits(LocalFiles(), str(table)) == [1]
