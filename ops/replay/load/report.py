@@ -260,6 +260,8 @@ def _invalid_reasons(
         if lane.ended is not None:
             ended_s = lane.finished_ns / 1e9
             yield f"lane {lane.planned.lane} ended after {ended_s:.3f} s: {lane.ended}"
+    if not any(lane.answered for lane in lanes):
+        yield "no question was answered"
     lag_ns = send_lag.percentile_ns(99)
     if lag_ns is not None and lag_ns > send_lag_max_ms * 1e6:
         yield (

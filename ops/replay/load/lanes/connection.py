@@ -118,6 +118,8 @@ def tls_reason(error: ssl.SSLError) -> str:
     reason = error.reason or str(error)
     if reason == "WRONG_VERSION_NUMBER":
         return "it does not speak TLS: use HOST:PORT"
+    if reason == "UNEXPECTED_EOF_WHILE_READING":
+        return "it closed the connection: if it does not speak TLS, use HOST:PORT"
     _, is_alert, alert = reason.partition("ALERT_")
     if alert in ("CERTIFICATE_REQUIRED", "HANDSHAKE_FAILURE"):
         return "it refuses the handshake: if it requires a client certificate, use --cert and --key"

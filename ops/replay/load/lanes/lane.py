@@ -33,6 +33,10 @@ RETRY_NS_MAX: Final = 200_000_000
 _FAR_NS: Final = 3_600_000_000_000
 
 
+class SilentTargetError(ConnectionError):
+    """The target has not answered for so long that its connection counts as broken."""
+
+
 class BlockedTime:
     """The times during which the lane could only wait for the target."""
 
@@ -117,6 +121,8 @@ class Lane:
         if self._reconnect_s is None:
             raise broken
         begin_ns, delay_ns, reason = self._line.now_ns(), RETRY_NS, reason_of(broken)
+        is_silent = isinstance(broken, SilentTargetError)
+        outage_ns = self._in_flight[0].sent_ns if is_silent else begin_ns
         if self._give_up_ns is None:
             self._give_up_ns = begin_ns + int(self._reconnect_s * 1e9)
         else:  # it accepts connections, but answers no questions
@@ -134,7 +140,7 @@ class Lane:
             delay_ns = min(2 * delay_ns, RETRY_NS_MAX)
         now_ns = self._line.now_ns()
         lost = sum(len(sent.frame.recorded) for sent in self._in_flight)
-        self._tally.record_outage(begin_ns, now_ns, lost, reason_of(broken))
+        self._tally.record_outage(outage_ns, now_ns, lost, reason_of(broken))
         self._blocked.add(begin_ns, now_ns)
         self._to_ask_again.extendleft(reversed(self._in_flight))
         self._in_flight.clear()
@@ -201,7 +207,7 @@ class Lane:
         elif self._in_flight:
             waited_ns = now_ns - self._in_flight[0].sent_ns
             if waited_ns >= ANSWER_NS_MAX:
-                raise ConnectionError(f"no answer for {waited_ns / 1e9:.0f} s")
+                raise SilentTargetError(f"no answer for {waited_ns / 1e9:.0f} s")
 
     def _wake_ns(self, now_ns: int) -> int:
         wake_ns = now_ns + _FAR_NS

@@ -69,6 +69,14 @@ def test_fault_of_one_lane_is_that_of_the_run(
         assert (report.death.after_s, report.death.lane) == (1.0, 1)
 
 
+def test_run_without_an_answer_is_not_valid() -> None:
+    one = lane(0, VirtualTarget())
+    errors = {"NOT_READY": one.answered}
+    failed = msgspec.structs.replace(one, answered=0, errors=errors)
+    assert exit_code(judged(one, failed)) == 0
+    assert list(fault_lines(judged(failed, failed))) == ["not valid: no question was answered"]
+
+
 def test_outages_are_listed_and_judged() -> None:
     broken = VirtualTarget(dies_at=S, returns_at=S + S // 2, service_ns=4 * MS)
     lanes = [

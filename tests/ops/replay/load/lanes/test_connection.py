@@ -53,12 +53,13 @@ def probe(plan: LoadPlan) -> None:
 @pytest.mark.parametrize(("address", "said"), [
     ("", "Connection refused"),
     ("closed", "it closed the connection without an answer|Connection reset"),
+    ("tls://closed", "it closed the connection: if it does not speak TLS, use HOST|Connection res"),
     ("nowhere.invalid:1", ""),
     ("unix:/nowhere/stream", "No such file"),
 ])  # fmt: skip
 def test_unreachable_target_is_named(address: str, said: str) -> None:
     with accepting(socket.socket.close) as closing:
-        target = {"": closed_address(), "closed": closing}.get(address, address)
+        target = address.replace("closed", closing) or closed_address()
         with pytest.raises(LoadError, match=f"target {re.escape(target)}: ({said})"):
             probe(plan_for(target))
 

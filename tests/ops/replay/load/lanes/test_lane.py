@@ -148,6 +148,7 @@ def test_target_that_connects_but_never_answers_ends_the_lane() -> None:
     target = VirtualTarget(stalls=((S, 10_000 * S),), returns_at=0)
     result = run_lane(target, frames_each(100_000, 20), reconnect_s=40.0, depth=100)
     assert {outage.reason for outage in result.outages} == {"no answer for 30 s"}
+    assert result.longest_outage_s > 30
     assert result.lost == 10 * 2
     assert result.ended == "no answer for 30 s, and no answer within 40 s"
     assert (result.answered, result.unanswered) == (10, 10)
