@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple, Protocol, TypeVar
+from urllib.parse import unquote
 
 from authorizerd.replay.ingest.report import Ingested
 from authorizerd.replay.recorded.rows import Find, Row, Rows
@@ -103,6 +104,15 @@ class Source(Protocol):
     def tuples(self, since_ms: int | None = None, /) -> Rows[RecordedTuple]:
         """Return the distinct tuples of all events, or of those since a time."""
         ...
+
+
+def find_gaps(source: Source) -> Iterator[str]:
+    """Yield why requests may be missing from the record. Only logs say that they are a sample."""
+    for uri in source.ingested.damaged:
+        path = unquote(uri[7:]) if uri.startswith("file://") else uri  # an ingest names URIs
+        yield f"{path}: the archive is damaged, so events are missing: fetch it again, and ingest it"
+    if getattr(source, "is_sampled", False):
+        yield "the record is a sample of the allowed requests (authorizerd.audit.sample.allowed)"
 
 
 class Engine(Source, Protocol):

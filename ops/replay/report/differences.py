@@ -40,7 +40,7 @@ _INPUTS: Final = {
     "ingest": {"lines", "first_at", "last_at", "time_zone", "inputs", "logs"},
     "whatif": {
         *("events", "allowed_events", "tuples", "first_at", "last_at"),
-        *("judged_allowed_events", "window_begins_at", "logs", "candidate", "baseline"),
+        *("judged_allowed_events", "window_begins_at", "logs", "gaps", "candidate", "baseline"),
     },
     "usage": {"acls", "window", "assumed_in_force", "logs"},
     "load": {"target", "surface", "mode", "dry_run", "settings", "plan"},

@@ -15,7 +15,7 @@ from authorizerd.management.plan.traffic import TrafficFile
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.errors import UsageError
 from authorizerd.replay.judging.index import AclIndex
-from authorizerd.replay.recorded.tuples import Source
+from authorizerd.replay.recorded.tuples import Source, find_gaps
 from authorizerd.replay.text import format_time
 from authorizerd.replay.usage.evaluation import (
     Age,
@@ -118,10 +118,8 @@ def _find_limits(source: Source, window: Window, summed: Summed) -> Iterator[str
         if end_ms - begin_ms > tolerated_ms:
             span = f"from {format_time(begin_ms)} to {format_time(end_ms)}"
             yield f"The record has no allowed request {span}."
-    if getattr(source, "is_sampled", False):
-        yield "The record is a sample of the allowed requests."
-    for path in source.ingested.damaged:
-        yield f"{path} is damaged, so events are missing."
+    for gap in find_gaps(source):
+        yield f"Events may be missing: {gap}."
 
 
 def _describe(source: Source, summed: Summed) -> dict[str, str]:

@@ -23,7 +23,13 @@ from authorizerd.replay.messages import EXIT_DONE
 from authorizerd.replay.plans import UsagePlan
 from authorizerd.replay.recorded.agreement import describe_contradiction
 from authorizerd.replay.recorded.rows import Rows
-from authorizerd.replay.recorded.tuples import Engine, RecordedTuple, Source, find_begin
+from authorizerd.replay.recorded.tuples import (
+    Engine,
+    RecordedTuple,
+    Source,
+    find_begin,
+    find_gaps,
+)
 from authorizerd.replay.text import encode_json, format_time, parse_time
 from authorizerd.replay.usage.report import (
     HOW_TO_LOG_ALLOWED,
@@ -81,6 +87,8 @@ def evaluate(plan: UsagePlan, source: Source) -> tuple[UsageReport, str]:
         UsageError: the record, or the dates of the ACLs, support no claim, or no suggestion is
             safe.
     """
+    for gap in find_gaps(source):
+        raise UsageError(f"no ACL can be called unused: {gap}")
     window = window_of(source.ingested, plan.lookback_days, plan.since_ms)
     check_ages(plan.acls, assume_in_force=plan.assume_in_force)
     index = AclIndex.of(plan.acls)

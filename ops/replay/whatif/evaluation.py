@@ -29,7 +29,13 @@ from authorizerd.replay.plans import WhatIfPlan
 from authorizerd.replay.recorded.agreement import Judged, find_judged
 from authorizerd.replay.recorded.rows import Rows, SelectiveFind, by_frequency
 from authorizerd.replay.recorded.selecting import select_changed, select_excluded
-from authorizerd.replay.recorded.tuples import Engine, RecordedTuple, Source, find_begin
+from authorizerd.replay.recorded.tuples import (
+    Engine,
+    RecordedTuple,
+    Source,
+    find_begin,
+    find_gaps,
+)
 from authorizerd.replay.text import encode_json, format_time, parse_time
 from authorizerd.replay.whatif.report import (
     LISTED_MAX,
@@ -168,6 +174,7 @@ def make_report(
         last_at=ingested.last_at,
         window_begins_at=None if begins_ms is None else format_time(begins_ms),
         logs=find_live(source.ingested),
+        gaps=tuple(find_gaps(source)),
         not_evaluated=not_evaluated,
         candidate=JudgedBy.of(plan.candidate),
         baseline=None if plan.baseline is None else JudgedBy.of(plan.baseline),

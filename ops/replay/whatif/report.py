@@ -90,7 +90,7 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
     without requests of super users. ``judged_allowed_events`` counts the allowed events that the
     candidate's ACLs decide, also without those: only these show that somebody keeps access.
     Reports of version 1.0 have none of these. ``window_begins_at`` is None without a window, and
-    ``logs`` is as in ``ingest.json``.
+    ``logs`` is as in ``ingest.json``. ``gaps`` says why requests may be missing from the record.
     """
 
     events: int
@@ -108,6 +108,7 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
     judged_allowed_events: int | None = None
     window_begins_at: str | None = None
     logs: dict[str, Log] = {}
+    gaps: tuple[str, ...] = ()
 
     @property
     def contradiction(self) -> str | None:
@@ -124,6 +125,8 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
 
         It counts all allowed events of a report of version 1.0.
         """
+        for gap in self.gaps:
+            return escape_unprintable(gap)
         judged, begins_at = self.judged_allowed_events, self.window_begins_at
         allowed = self.allowed_events if judged is None else judged
         return find_lack(self, allowed, begins_at, allowed_min, newest_after_ms, flags)

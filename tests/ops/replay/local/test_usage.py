@@ -97,6 +97,13 @@ def test_record_without_allowed_requests_supports_no_claim(
     assert not (tmp_path / "out").exists()
 
 
+def test_sample_supports_no_claim(tmp_path: Path, log: Path) -> None:
+    line = LINE.format(1, "Allowed", "t").replace("\n", " [sampleRate=0.1]\n")
+    log.write_text(line)
+    with pytest.raises(UsageError, match="no ACL can be called unused: the record is a sample"):
+        run(tmp_path, log, None)
+
+
 def test_log_that_grows_during_a_lookback_is_refused(tmp_path: Path, log: Path) -> None:
     source = LogEngine(plans(tmp_path, log, 1)[0], "")
     assert len(list(source.tuples(0))) == 3

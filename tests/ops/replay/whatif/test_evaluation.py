@@ -238,6 +238,7 @@ _LOGS = {"a": Log(last_at=REPORT.last_at), "b\n": Log(last_at=REPORT.first_at),
      "b\\n: no event since 2026-11-21T01:00:00.000Z, and --newest-within"),
     ({"logs": _LOGS}, {"newest_after_ms": _LAST_MS - HOUR_MS}, 0, ""),
     ({"newly_denied": Changed(events=1, tuples=1), "allowed_events": 0}, {}, 3, "no allowed"),
+    ({"gaps": ("a\n: damaged",)}, {"allowed_min": 0}, 5, "this proves nothing: a\\n: damaged"),
 ])  # fmt: skip
 def test_a_record_that_proves_nothing_is_exit_code_5(
     recorded: dict[str, Any], wanted: dict[str, Any], code: int, reason: str,
