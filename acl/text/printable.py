@@ -31,3 +31,12 @@ def escape_json(text: str) -> str:
         else "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in line)
         for line in lines
     )
+
+
+def is_utf_8(text: str) -> bool:
+    """Return True if UTF-8 can encode the text: a name of a file may have other bytes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NoReturn
 
+from authorizerd.acl.text.printable import is_utf_8
 from authorizerd.replay.errors import ReplayError
 
 NAMES_MAX_LIMIT: Final = 100_000
@@ -37,15 +38,6 @@ def _resolve(text: str, *, is_local: bool) -> str:
 def is_uri(text: str) -> bool:
     """Return True if ``text`` begins with a scheme."""
     return _SCHEME.match(text) is not None
-
-
-def is_utf_8(path: str) -> bool:
-    """Return True if a result can name the path."""
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def resolve_input(text: str, *, is_local: bool) -> str:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Callable
+from typing import TypeVar
 
 from authorizerd.acl.releases import Release
 from authorizerd.cli.program.flags import add_value
@@ -15,6 +17,8 @@ from authorizerd.config.values import boolean, parse_principals
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.acls.reading import PROFILE, SCHEME, read_acl_source
 from authorizerd.replay.options import is_uri, parse_file, parse_path, refuse
+
+T = TypeVar("T")
 
 
 def add_acl_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,10 +40,10 @@ def add_acl_arguments(parser: argparse.ArgumentParser) -> None:
         "same as super.users: Type:name;Type:name; an empty list says that there are none. "
         "Without it, they are unknown, and judged by the ACLs alone"
     )
-    add_value(parser, "--super-users", _parse_super_users, "A;B", text)
+    add_value(parser, "--super-users", _setting(parse_principals), "A;B", text)
     parser.add_argument(
         "--allow-everyone-if-no-acl-found",
-        type=_parse_boolean,
+        type=_setting(boolean),
         nargs="?",
         const=True,
         metavar="true|false",
@@ -62,18 +66,16 @@ def check_command_config(parsed: argparse.Namespace, *sources: str | None) -> No
         refuse(parsed, f"--command-config: expected a {SCHEME} source of ACLs as well")
 
 
-def _parse_super_users(text: str) -> frozenset[str]:
-    try:
-        return parse_principals(text)
-    except InvalidValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+def _setting(parse: Callable[[str], T]) -> Callable[[str], T]:
+    """Return the parser of an option with the values of a setting."""
 
+    def parse_option(text: str) -> T:
+        try:
+            return parse(text)
+        except InvalidValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
 
-def _parse_boolean(text: str) -> bool:
-    try:
-        return boolean(text)
-    except InvalidValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+    return parse_option
 
 
 def read_acl_set(parsed: argparse.Namespace, source: str, as_of: str | None) -> AclSet:
@@ -82,11 +84,12 @@ def read_acl_set(parsed: argparse.Namespace, source: str, as_of: str | None) -> 
     Raises:
         AclSourceError: the source cannot be read.
     """
+    release = parsed.kafka_release
     return read_acl_source(
         source,
         as_of=as_of,
         super_users=parsed.super_users,
         allow_everyone_if_no_acl_found=parsed.allow_everyone_if_no_acl_found,
         command_config=parsed.command_config,
-        releases=tuple(Release) if parsed.kafka_release is None else (Release(parsed.kafka_release),),
+        releases=tuple(Release) if release is None else (Release(release),),
     )

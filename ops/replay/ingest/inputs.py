@@ -16,10 +16,10 @@ from typing import Final
 
 import msgspec
 
+from authorizerd.acl.text.printable import is_utf_8
 from authorizerd.replay.errors import JobError
 from authorizerd.replay.ingest.commit import Input
 from authorizerd.replay.ingest.parse.logs import UNSUPPORTED_SUFFIXES, find_suffix
-from authorizerd.replay.options import is_utf_8
 
 TABLE_FILE: Final = re.compile(
     r"(?s)(.*?)/(?:commits/[0-9]{8}\.json(?:/[^/]*)?"

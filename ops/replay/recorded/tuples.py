@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple, Protocol, TypeVar
 from urllib.parse import unquote
 
-from authorizerd.replay.ingest.report import Ingested
+from authorizerd.replay.ingest.report import DAMAGED, Ingested
 from authorizerd.replay.recorded.rows import Find, Row, Rows
 from authorizerd.replay.text import parse_time
 
@@ -110,7 +110,7 @@ def find_gaps(source: Source) -> Iterator[str]:
     """Yield why requests may be missing from the record. Only logs say that they are a sample."""
     for uri in source.ingested.damaged:
         path = unquote(uri[7:]) if uri.startswith("file://") else uri  # an ingest names URIs
-        yield f"{path}: the archive is damaged, so events are missing: fetch it again, and ingest it"
+        yield f"{path}: {DAMAGED}"
     if getattr(source, "is_sampled", False):
         yield "the record is a sample of the allowed requests (authorizerd.audit.sample.allowed)"
 

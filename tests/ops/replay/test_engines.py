@@ -242,7 +242,7 @@ def test_damaged_archive_is_named_and_counted(submitted: list[Plan]) -> None:
     said = replay(f"{WORDS} --logs logs --max-bad-ratio 0.5", code=3)
     assert f"{packed.absolute()}: the archive is damaged" in said.err
     assert "1 set aside (broken_archive 1)" in said.out
-    gap = f"{packed.absolute()}: the archive is damaged, so events are missing: fetch it again"
+    gap = f"{packed.absolute()}: the archive is damaged, so events are missing: fetch or pack it"
     assert f"this proves nothing: {gap}" in said.out
     replay("ingest --input logs --out table --max-bad-ratio 0.5")
     words = "--acls used.txt --out out --overwrite --assume-in-force"

@@ -230,7 +230,8 @@ def test_file_that_cannot_be_read_or_written_is_named(
     monkeypatch.setattr(parts, "read_part", fail)
     monkeypatch.setattr(Path, "write_text", fail)
     path.write_bytes(b"a")
-    for do in (lambda: list(plan_tasks([path], 1)[0][0].read_blocks()), lambda: write_file(path, "text")):
+    ((part,),) = plan_tasks([path], 1)
+    for do in (lambda: list(part.read_blocks()), lambda: write_file(path, "text")):
         with pytest.raises(OSError, match=r"a\.log"):
             do()
 
