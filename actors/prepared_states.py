@@ -34,13 +34,17 @@ class _Prepared:
 
 
 class PreparedStates:
-    """The states after batches that are being written, in log order."""
+    """The states after the batches of one append, in log order."""
 
     def __init__(self) -> None:
         self._states: deque[_Prepared] = deque()
 
     def prepare(self, snapshot: AclSnapshot, batches: Iterable[tuple[Change, ...]]) -> Steps[None]:
-        """Compute, in steps, the state after each batch. The first one follows ``snapshot``."""
+        """Compute, in steps, the state after each batch. The first one follows ``snapshot``.
+
+        States of an earlier append are dropped: if they are still here, it was never committed.
+        """
+        self._states.clear()
         for changes in batches:
             replaced: list[AclSnapshot] = []
             try:

@@ -39,6 +39,12 @@ def test_prepared_state_is_used_only_after_its_state_and_for_its_changes(
     assert prepared.take(EMPTY_SNAPSHOT, FIRST, []) is None
 
 
+def test_states_of_an_append_that_was_never_committed_are_replaced() -> None:
+    prepared = prepare()
+    finish(prepared.prepare(EMPTY_SNAPSHOT, (SECOND,)))
+    assert prepared.take(EMPTY_SNAPSHOT, SECOND, []) == build(SECOND, -1)
+
+
 def test_contradiction_is_left_to_the_committed_batch() -> None:
     prepared = prepare((AclRemoved(b"x" * 16),))
     assert (first := prepared.take(EMPTY_SNAPSHOT, FIRST, [])) is not None

@@ -61,6 +61,12 @@ STATE_MUTANTS: Final = {
         becomes="",
         found_by="tests/actors/test_prepared_states.py::test_prepared_state_is_used_only_after_its_state_and_for_its_changes",
     ),
+    "states of appends that failed are kept without a bound": Mutant(
+        file="actors/prepared_states.py",
+        text="        self._states.clear()\n        for",
+        becomes="        for",
+        found_by="tests/actors/test_prepared_states.py::test_states_of_an_append_that_was_never_committed_are_replaced",
+    ),
     "workers apply changes before they are durable": Mutant(
         file="daemon/workers/pool.py",
         text=(
