@@ -190,6 +190,9 @@ async def bind(host: str | None, port: int, key: str, *, is_shared: bool = False
                 await _check_unused(bound, wanted_address)
                 bound.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_REUSEPORT, 1)
             await bound.bind(wanted_address)
+            if is_shared:
+                # From now on, ``_check_unused`` fails in other daemons, even if no worker listens.
+                bound.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_REUSEADDR, 0)
             port = bound.getsockname()[1]  # with port 0, all use the first address's port
     except OSError as error:
         for bound in sockets:
@@ -208,10 +211,13 @@ def _set_options(bound: trio.socket.SocketType) -> None:
 
 async def _check_unused(like: trio.socket.SocketType, address: tuple[str | int, ...]) -> None:
     """Raise OSError if another daemon is bound there: the two would share the port."""
-    # Without SO_REUSEPORT, the probe cannot bind where another socket is bound.
+    # Without SO_REUSEPORT, the probe cannot listen where a worker listens, nor where another daemon
+    # has bound the address and then cleared SO_REUSEADDR. Some kernels notice the latter only when
+    # the probe listens: a bind with SO_REUSEADDR may skip the comparison with other sockets.
     with trio.socket.socket(like.family, like.type, like.proto) as probe:
         _set_options(probe)
         await probe.bind(address)
+        probe.listen(1)
 
 
 async def listen_at(place: WorkerAddress) -> list[trio.SocketListener]:

@@ -5,6 +5,12 @@ from typing import Final
 from tests.mutants.mutant import Mutant
 
 PROCESS_MUTANTS: Final = {
+    "two daemons share a port while their ACLs are loaded": Mutant(
+        file="daemon/net/binding.py",
+        text="                bound.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_REUSEADDR, 0)\n",
+        becomes="                pass\n",
+        found_by="tests/daemon/net/test_binding.py::test_address_of_another_daemons_workers_is_not_shared",
+    ),
     "workers decide again after a change that could not be applied": Mutant(
         file="daemon/workers/pool.py",
         text="STOPPED if self._has_failed else reason",

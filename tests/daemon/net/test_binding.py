@@ -204,10 +204,14 @@ async def test_workers_listen_at_a_shared_address() -> None:
     endpoint.close()
 
 
-async def test_address_of_another_daemons_workers_is_not_shared() -> None:
-    """Otherwise some clients would reach a daemon with another log."""
+@pytest.mark.parametrize("are_listening", [True, False])
+async def test_address_of_another_daemons_workers_is_not_shared(are_listening: bool) -> None:
+    """Otherwise some clients would reach a daemon with another log.
+
+    Workers do not listen before the ACLs are loaded.
+    """
     first = await bind("127.0.0.1", 0, KEY, is_shared=True)
-    listeners = await listen_at(first.place("decision_http"))
+    listeners = await listen_at(first.place("decision_http")) if are_listening else []
     with pytest.raises(StartError, match=f"{KEY}: .*Address already in use"):
         await bind("127.0.0.1", port_of(first.address), KEY, is_shared=True)
     for listener in listeners:
