@@ -35,7 +35,7 @@ def serve(config: Path, overrides: Sequence[str], ready_file: Path | None) -> No
     else:
         prepare_copy_directory(log_dir, PRIVATE_DISK)
     with locked(log_dir):
-        run_daemon(read, _claim_directory(configuration), ready_file)
+        run_daemon(configuration, read, _claim_directory(configuration), ready_file)
 
 
 def _claim_directory(configuration: Configuration) -> MetaProperties:

@@ -59,12 +59,16 @@ class DaemonServices:
     """
 
     def __init__(
-        self, read_configuration: Callable[[], Configuration], properties: MetaProperties
+        self,
+        configuration: Configuration,
+        read_configuration: Callable[[], Configuration],
+        properties: MetaProperties,
     ) -> None:
         """Open the log and the audit file, and create the authorizer.
 
         Args:
-            read_configuration: blocks; called again at each SIGHUP.
+            configuration: names the log directory, which the caller has locked.
+            read_configuration: blocks; called at each SIGHUP.
             properties: the properties of the log directory.
 
         Raises:
@@ -72,7 +76,6 @@ class DaemonServices:
             ConfigurationError: the tokens file or the routes file has an invalid line.
             StartError: the audit file, tokens file, routes file or authorizer is unusable.
         """
-        configuration = read_configuration()
         self.configuration: Final = configuration
         self.properties: Final = properties
         feed, inbox = trio.open_memory_channel[Message](BATCHES_WAITING_MAX)

@@ -331,6 +331,7 @@ class Daemon:
 
 
 def run_daemon(
+    configuration: Configuration,
     read_configuration: Callable[[], Configuration],
     properties: MetaProperties,
     ready_file: Path | None,
@@ -343,7 +344,7 @@ def run_daemon(
     with (
         closing(ForcedEnd()) as forced_end,
         closing(ServiceManager(os.environ)) as service_manager,
-        closing(DaemonServices(read_configuration, properties)) as parts,
+        closing(DaemonServices(configuration, read_configuration, properties)) as parts,
         WorkersLock(Path(parts.configuration.metadata_log_dir)) as lock,
     ):
         lock.take()  # blocks while no port is open, so that a signal still ends the process

@@ -71,18 +71,21 @@ class HeldSync:
         self._goes_on.set()
 
 
+def new_parts(config: Path) -> DaemonServices:
+    """Return the parts of a daemon that never reloads its configuration."""
+    configuration = parse(config.read_text(), source="test")
+    return DaemonServices(configuration, pytest.fail, MetaProperties("cluster", 1, "A" * 22))
+
+
 @asynccontextmanager
 async def running(
     config: Path, ready_file: Path, forced_end: ForcedEnd | None = None
 ) -> AsyncIterator[Daemon]:
     """Run a daemon that must end in time."""
-    properties = MetaProperties("cluster", 1, "A" * 22)
     with (
         trio.fail_after(SECONDS_MAX),
         closing(ServiceManager({})) as manager,
-        closing(
-            DaemonServices(lambda: parse(config.read_text(), source="test"), properties)
-        ) as parts,
+        closing(new_parts(config)) as parts,
     ):
         daemon = Daemon(parts, ready_file, manager, {}, forced_end or RecordedEnd())
         async with trio.open_nursery() as nursery:

@@ -7,6 +7,7 @@ import os
 import ssl
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import ExitStack, asynccontextmanager, closing, nullcontext
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -158,15 +159,13 @@ async def running(
     Args:
         is_loaded: wait until the ACLs are loaded; if False, they never are.
     """
-    text = _configuration_text(folder, settings)
+    read = partial(parse, _configuration_text(folder, settings), source="server.properties")
     properties = read_meta_properties(folder / "log")
     assert properties is not None
     ready_file = folder / f"ready-{os.urandom(4).hex()}.json"
     with (
         closing(ServiceManager({})) as manager,
-        closing(
-            DaemonServices(lambda: parse(text, source="server.properties"), properties)
-        ) as parts,
+        closing(DaemonServices(read(), read, properties)) as parts,
         nullcontext() if is_loaded else patch.object(parts.origin.source, "run", _never_end),
         # A timed collection would make the number of new objects in a stretch depend on the clock.
         patch.object(gc_control, "COLLECT_SECONDS", math.inf),

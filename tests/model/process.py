@@ -172,7 +172,7 @@ class Process(trio.abc.Instrument):
             *(() if self.workers is None else self.workers.replacements()),
         ):
             self._prepare()
-            self.parts = DaemonServices(lambda: self.file, PROPERTIES)
+            self.parts = DaemonServices(self.file, lambda: self.file, PROPERTIES)
             yield
 
     def _replacements(self) -> tuple[Replacement, ...]:

@@ -5,10 +5,19 @@ from typing import Final
 from tests.mutants.mutant import Mutant
 
 PROCESS_MUTANTS: Final = {
+    "the daemon uses another configuration than that of the locked directory": Mutant(
+        file="daemon/components.py",
+        text="        self.configuration: Final = configuration\n",
+        becomes=(
+            "        configuration = read_configuration()\n"
+            "        self.configuration: Final = configuration\n"
+        ),
+        found_by="tests/daemon/test_lifespan.py::test_daemon_is_ready_only_once_every_endpoint_listens",
+    ),
     "two daemons share a port while their ACLs are loaded": Mutant(
         file="daemon/net/binding.py",
-        text="                bound.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_REUSEADDR, 0)\n",
-        becomes="                pass\n",
+        text="trio.socket.SO_REUSEADDR, 0)",
+        becomes="trio.socket.SO_REUSEADDR, 1)",
         found_by="tests/daemon/net/test_binding.py::test_address_of_another_daemons_workers_is_not_shared",
     ),
     "workers decide again after a change that could not be applied": Mutant(
