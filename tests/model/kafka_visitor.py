@@ -244,9 +244,17 @@ class FollowerKafkaVisitor(KafkaVisitor):
             return rights
         if self._client.principal not in forwards:
             return [False]
-        if codes <= {*_NOT_DONE, *_IN_DOUBT}:
-            return rights  # the cluster need not have judged it
+        # The cluster need not have judged it: after a lost answer, an ACL that is visible counts as
+        # created, whoever created it.
+        is_by_the_log = codes & {*_IN_DOUBT} or (codes == {None} and self._is_there_before())
+        if codes <= {*_NOT_DONE, *_IN_DOUBT} or is_by_the_log:
+            return rights
         return [here and there for here, there in product(rights, self._rights_there())]
+
+    def _is_there_before(self) -> bool:
+        """Return True if the update creates only what the cluster had when it was requested."""
+        there = self._process.cluster.states[self._before].acls
+        return isinstance(self._step, Create) and there >= {*self._step.acls}
 
     def _rights_there(self) -> list[bool]:
         """Return what the cluster may have found when the daemon named the client."""
