@@ -297,6 +297,9 @@ class Daemon:
         """Load the log, then report that the daemon is ready."""
         parts, started = self._parts, trio.current_time()
         loaded = await load_log(parts)
+        if parts.workers is not None:
+            for name in self._endpoints.keys() & DECISION_PORTS:
+                self._endpoints[name].check_in_place()  # the workers listen there
         self._cluster.cluster_id = parts.origin.cluster_id  # it is known by now
         await self._gate.wait_until_all_open()
         for name in self._servers:

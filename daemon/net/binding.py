@@ -120,13 +120,21 @@ class BoundEndpoint:
                 bound.listen(BACKLOG)
         except OSError as error:
             raise StartError(f"{self._key}: {self.address}: {error.strerror}") from error
+        self.check_in_place()
+        self._listening.set()
+        return [trio.SocketListener(bound) for bound in self._sockets]
+
+    def check_in_place(self) -> None:
+        """Check that clients of a Unix socket's path reach this socket, which listens by now.
+
+        Raises:
+            StartError: another process has bound the path.
+        """
         if self._file is not None and not self._file.is_in_place:
             raise StartError(
                 f"{self._key}: {self.address}: another process has bound the path in the meantime; "
                 "configure a different path for each daemon"
             )
-        self._listening.set()
-        return [trio.SocketListener(bound) for bound in self._sockets]
 
     @property
     def is_listening(self) -> bool:

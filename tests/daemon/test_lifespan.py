@@ -15,12 +15,15 @@ import trio
 from authorizerd.actors import steps
 from authorizerd.cli.acls.remote import KafkaAclAdmin
 from authorizerd.config.configuration import parse
+from authorizerd.daemon import lifespan
 from authorizerd.daemon.components import DaemonServices
 from authorizerd.daemon.endpoints import DECISION_HTTP
+from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.lifespan import Daemon
 from authorizerd.daemon.process.forced_end import ForcedEnd
 from authorizerd.daemon.telemetry.ready_file import ReadyFile
 from authorizerd.daemon.telemetry.systemd import ServiceManager
+from authorizerd.daemon.workers.pool import WorkerPool
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.client import ClientSettings, KafkaClient
 from authorizerd.metadata.meta_properties import MetaProperties
@@ -121,6 +124,32 @@ async def test_daemon_is_ready_only_once_every_endpoint_listens(
         await wait_until(ready_file.exists)
         assert readiness.is_ready
         os.kill(os.getpid(), signal.SIGTERM)
+
+
+async def test_daemon_ends_if_the_socket_of_its_workers_was_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clients would reach another daemon. Workers inherit the socket, and do not know its path."""
+    path = tmp_path / "stream"
+
+    async def start_no_worker(*_: object) -> None:
+        raise OSError
+
+    async def replace_socket(_: WorkerPool) -> None:
+        path.unlink()
+        path.touch()
+
+    monkeypatch.setattr(lifespan, "start_worker", start_no_worker)
+    monkeypatch.setattr(WorkerPool, "wait_until_complete", replace_socket)
+    config = write_config(
+        tmp_path,
+        new_log(tmp_path),
+        {"authorizerd.decision.stream": f"unix:{path}", "authorizerd.workers": "2"},
+    )
+    with pytest.raises(ExceptionGroup) as ended:
+        async with running(config, tmp_path / "ready.json"):
+            await trio.sleep_forever()
+    assert ended.group_contains(StartError, match="another process has bound the path")
 
 
 async def test_turns_of_the_daemon_are_followed_by_collections(

@@ -120,6 +120,9 @@ class _Endpoint:
     def place(self, name: str) -> WorkerAddress:
         return WorkerAddress(name)
 
+    def check_in_place(self) -> None:
+        """Do nothing: there is no path."""
+
     @property
     def is_listening(self) -> bool:
         return self._listening.is_set()

@@ -5,6 +5,12 @@ from typing import Final
 from tests.mutants.mutant import Mutant
 
 PROCESS_MUTANTS: Final = {
+    "workers serve at a path that another daemon has taken": Mutant(
+        file="daemon/lifespan.py",
+        text="self._endpoints[name].check_in_place()",
+        becomes="pass",
+        found_by="tests/daemon/test_lifespan.py::test_daemon_ends_if_the_socket_of_its_workers_was_replaced",
+    ),
     "the daemon uses another configuration than that of the locked directory": Mutant(
         file="daemon/components.py",
         text="        self.configuration: Final = configuration\n",
