@@ -3,8 +3,8 @@
 **Invariant:** a frozen builder equals the snapshot that results from applying the same changes one
 by one.
 
-Freezing works in chunks, so that a process that loads millions of ACLs still shows that it is
-alive. Dicts may grow meanwhile, which takes milliseconds: no decision waits for a load.
+Freezing works in chunks, and dicts with very many keys are in parts, so that a process that loads
+millions of ACLs still answers super users and shows that it is alive.
 """
 
 from __future__ import annotations
@@ -19,7 +19,16 @@ from authorizerd.acl.index.bits import UNJUDGEABLE, Weights, weights_of
 from authorizerd.acl.index.host_index import NO_HOST_INDEX, change_hosts, place_denial
 from authorizerd.acl.index.patterns_builder import PatternsBuilder, ResourcesBuilder
 from authorizerd.acl.index.range_index import NO_RANGES, change_range
-from authorizerd.acl.index.tables import EMPTY, Growing, freeze, grow
+from authorizerd.acl.index.tables import (
+    EMPTY,
+    PARTS,
+    Growing,
+    Parts,
+    freeze,
+    grow,
+    new_parts,
+    pop_all,
+)
 from authorizerd.acl.model import (
     RESOURCE_TYPES,
     WILDCARD,
@@ -124,8 +133,10 @@ class _TypeBuilder:
 
     def __init__(self) -> None:
         self.everyone = _RulesBuilder(WILDCARD_PRINCIPAL)
-        self.rules = {WILDCARD_PRINCIPAL: self.everyone}
-        self.hosts = {WILDCARD: WILDCARD}
+        self.rules: Parts[str, _RulesBuilder] = new_parts()
+        self.rules[hash(WILDCARD_PRINCIPAL) % PARTS][WILDCARD_PRINCIPAL] = self.everyone
+        self.hosts: Parts[str, str] = new_parts()
+        self.hosts[hash(WILDCARD) % PARTS][WILDCARD] = WILDCARD
         self.resources = ResourcesBuilder()
         self.unjudgeable: Unjudgeable = EMPTY
 
@@ -135,9 +146,10 @@ class _TypeBuilder:
         Return the previous sum at its pattern.
         """
         principal = acl.principal
-        rules = self.rules.get(principal)
+        known = self.rules[hash(principal) % PARTS]
+        rules = known.get(principal)
         if rules is None:
-            rules = self.rules[principal] = _RulesBuilder(principal)
+            rules = known[principal] = _RulesBuilder(principal)
             rules.is_unjudgeable = is_unjudgeable(acl)
         elif rules.principal is not principal:
             force_setattr(acl, "principal", rules.principal)
@@ -148,7 +160,7 @@ class _TypeBuilder:
             force_setattr(acl, "resource_name", name)
         host = acl.host
         if host is not WILDCARD:
-            shared_host = self.hosts.setdefault(host, host)
+            shared_host = self.hosts[hash(host) % PARTS].setdefault(host, host)
             if host is not shared_host:
                 force_setattr(acl, "host", shared_host)
         if rules.is_unjudgeable:
@@ -165,9 +177,9 @@ class _TypeBuilder:
 
     def freeze_in_steps(self) -> Steps[TypeIndex]:
         principals: Growing[str, Rules] = {}
-        del self.rules[WILDCARD_PRINCIPAL]
-        while self.rules:
-            principal, builder = self.rules.popitem()
+        for principal, builder in pop_all(self.rules):
+            if builder is self.everyone:
+                continue
             rules = yield from builder.freeze_in_steps()
             if rules is not NO_RULES:
                 principals[principal] = rules

@@ -8,7 +8,17 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import Final
 
-from authorizerd.acl.index.tables import SMALL_MAX, Growing, Table, freeze, grow
+from authorizerd.acl.index.tables import (
+    PARTS,
+    SMALL_MAX,
+    Growing,
+    Parts,
+    Table,
+    freeze,
+    grow,
+    new_parts,
+    pop_all,
+)
 from authorizerd.acl.model import WILDCARD, PatternType
 from authorizerd.acl.patterns import (
     NO_PATTERNS,
@@ -131,16 +141,17 @@ class ResourcesBuilder:
 
     def __init__(self) -> None:
         self.wildcard = 0
-        self.names: dict[str, _Name] = {}
+        self.names: Parts[str, _Name] = new_parts()
 
     def add(self, pattern_type: int, name: str, change: int) -> str:
         """Count ``change`` more ACLs of one pattern. Return the one copy of ``name``."""
         if name == WILDCARD and is_wildcard(pattern_type, name):
             self.wildcard += change
             return name
-        known = self.names.get(name)
+        names = self.names[hash(name) % PARTS]
+        known = names.get(name)
         if known is None:
-            known = self.names[name] = _Name(name)
+            known = names[name] = _Name(name)
         if pattern_type == _LITERAL:
             known.literals += change
         else:
@@ -150,8 +161,7 @@ class ResourcesBuilder:
     def freeze_in_steps(self) -> Steps[Patterns]:
         patterns = PatternsBuilder()
         patterns.wildcard = self.wildcard
-        while self.names:
-            name, counts = self.names.popitem()
+        for name, counts in pop_all(self.names):
             if counts.literals:
                 patterns.add(_LITERAL, name, counts.literals)
             if counts.prefixes:

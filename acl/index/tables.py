@@ -10,6 +10,7 @@ its entries, so tables with equal entries are equal, however they were built.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final, TypeAlias, TypeVar
 
 from immutables import Map, MapMutation
@@ -24,6 +25,13 @@ Growing: TypeAlias = dict[K, V] | MapMutation[K, V]
 """A table while it is changed: ``grow`` after each new key, ``freeze`` at the end.
 
 Resizing a large dict would block the thread for milliseconds.
+"""
+
+PARTS: Final = 64
+Parts: TypeAlias = tuple[dict[K, V], ...]
+"""A dict in ``PARTS`` parts, which grow one by one; ``key`` is in part ``hash(key) % PARTS``.
+
+It is faster to change than a ``Map``, for millions of keys of which no older state is needed.
 """
 
 
@@ -77,3 +85,14 @@ def freeze(table: Growing[K, V]) -> Table[K, V]:
         return to_table(table)
     frozen = table.finish()
     return frozen if len(frozen) > SMALL_MAX else dict(frozen)
+
+
+def new_parts() -> Parts[Any, Any]:
+    return tuple({} for _ in range(PARTS))
+
+
+def pop_all(parts: Parts[K, V]) -> Iterator[tuple[K, V]]:
+    """Remove and yield each entry."""
+    for part in parts:
+        while part:
+            yield part.popitem()
