@@ -28,7 +28,7 @@ from authorizerd.actors.boot_clock import Clock, boot_time
 from authorizerd.actors.errors import UnfitChangeError
 from authorizerd.actors.prepared_states import PreparedStates, apply_in_steps
 from authorizerd.actors.published_state import STALE, STOPPED, PublishedState
-from authorizerd.actors.steps import collect, finish_in_turns
+from authorizerd.actors.steps import finish_in_turns
 from authorizerd.image.changes import ClusterChange
 from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_changes
 from authorizerd.image.errors import ChangeError
@@ -218,7 +218,9 @@ class RecordApplier(PublishedState):
         async for message in self._inbox:
             match message:
                 case CaughtUp(offset):
-                    snapshot = await finish_in_turns(builder.freeze_in_steps(offset))
+                    snapshot = await finish_in_turns(
+                        builder.freeze_in_steps(offset), creates_many=True
+                    )
                     return snapshot, cluster
                 case ChangeBatch():
                     self._note_change(message)
@@ -286,6 +288,12 @@ def _apply_to_cluster_in_steps(
     return cluster
 
 
+def _load_in_steps(builder: SnapshotBuilder, changes: tuple[Change, ...]) -> Steps[None]:
+    for chunk in in_chunks(changes):
+        builder.apply_changes(chunk)
+        yield
+
+
 async def _load_changes(builder: SnapshotBuilder, batch: ChangeBatch) -> None:
     """Add the batch to a state that nobody sees yet.
 
@@ -293,7 +301,7 @@ async def _load_changes(builder: SnapshotBuilder, batch: ChangeBatch) -> None:
         UnfitChangeError: it contradicts that state.
     """
     try:
-        await collect(map(builder.apply_changes, in_chunks(batch.changes)))
+        await finish_in_turns(_load_in_steps(builder, batch.changes), creates_many=True)
     except ChangeError as error:
         raise UnfitChangeError(batch.last_offset, error) from error
 

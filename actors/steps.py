@@ -80,8 +80,11 @@ async def collect(items: Iterable[T]) -> list[T]:
     return collected
 
 
-async def finish_in_turns(steps: Steps[T]) -> T:
+async def finish_in_turns(steps: Steps[T], *, creates_many: bool = False) -> T:
     """Run a generator to its end, in turns. Return its value.
+
+    If the work ``creates_many`` objects, garbage is collected before it begins, so that they can be
+    frozen unscanned.
 
     There is no checkpoint after each chunk: it takes as long as reading ten ACLs, and chunks are
     short. Elapsed time is used, because reading the CPU time is a system call. It is never less
@@ -89,7 +92,7 @@ async def finish_in_turns(steps: Steps[T]) -> T:
     """
     now = time.perf_counter
     ends_at = _ENDS_AT.get()
-    is_collected = collect_if_many()
+    is_collected = _collect() if creates_many else collect_if_many()
     while True:
         try:
             next(steps)
