@@ -63,7 +63,7 @@ class Probe:
             if host in rules.hosts:
                 yield principal, host, rules.hosts[host]
             if self.snapshot.rules.range_allows:
-                certain = filter(is_certain, rules.ranges.find_hosts(host))
+                certain = filter(is_certain, rules.ranges.find_ranges(host))
                 for place in islice(certain, HOSTS_COMPARED):
                     yield principal, place, rules.hosts[place]
 

@@ -70,7 +70,7 @@ class Ranges(msgspec.Struct, frozen=True, gc=False):
                 if network is not None:
                     yield network
 
-    def find_hosts(self, host: str) -> Iterator[str]:
+    def find_ranges(self, host: str) -> Iterator[str]:
         """Yield the hosts of plain ACLs that are ranges with this address."""
         for network in self.find_networks(host):
             yield from dict.fromkeys(
