@@ -96,7 +96,7 @@ def running_connect(cluster: SparkCluster, jars: str = "") -> Iterator[str]:
     # A server of Spark Connect chooses the Python of its tasks, and its memory, by variables only.
     own = {"PYSPARK_PYTHON": str(cluster.python), "SPARK_DAEMON_MEMORY": "1g"}
     environment = cluster.environment | own
-    with _running(cluster.folder / "connect", environment, ("SparkSubmit", *words)) as log:
+    with _running(cluster.folder / f"connect-{port}", environment, ("SparkSubmit", *words)) as log:
         _wait_for_port(port, log)
         yield f"sc://127.0.0.1:{port}"
 
