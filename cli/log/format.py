@@ -16,6 +16,7 @@ import argparse
 import binascii
 import re
 import secrets
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
@@ -36,12 +37,15 @@ from authorizerd.config.values import OAUTHBEARER, PLAIN
 from authorizerd.daemon.sources.own_log_directory import format_log_directory
 from authorizerd.image.changes import CredentialAdded
 from authorizerd.image.features import METADATA_VERSION_KNOWN, METADATA_VERSION_NAMES
+from authorizerd.metadata.bounded_file import read_stream
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, find_other_names
 from authorizerd.metadata.storage import DISK
 from authorizerd.protocol.records import scram
 
 ITERATIONS: Final = 4096
 """The number of iterations if an argument does not set it."""
+
+STANDARD_INPUT: Final = "-"
 
 _KEYS: Final = ("name", "password", "saltedpassword", "salt", "iterations")
 _MECHANISMS: Final = {mechanism.text: mechanism for mechanism in scram.ScramMechanism}
@@ -161,7 +165,10 @@ def add_format_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_run)
     add_config_arguments(parser)
     parser.add_argument("--cluster-id", help="the cluster's id (default: a random one)")
-    text = "add a user's SCRAM credential, in the syntax of kafka-storage; may be repeated"
+    text = (
+        "add a user's SCRAM credential, in the syntax of kafka-storage; may be repeated; with '-',"
+        " read one from each line of standard input, because other users can see arguments"
+    )
     add_list(parser, "--add-scram", "'MECHANISM=[name=USER,password=PASSWORD]'", text)
     text = (
         "the log's metadata.version: it decides which Kafka release's rules judge the"
@@ -172,7 +179,7 @@ def add_format_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    credentials = read_scram_arguments(arguments.add_scram)
+    credentials = read_scram_arguments(_read_piped(arguments.add_scram))
     configuration = read_configuration(arguments.config, arguments.override)
     if configuration.follow is not None:
         raise CommandError(
@@ -206,6 +213,24 @@ def _run(arguments: argparse.Namespace) -> int:
             f"user for it. Remove {log_dir}, and format it with --add-scram, or also enable PLAIN."
         )
     return 0
+
+
+def _read_piped(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments, and the lines of standard input if one is ``-``. Blocks."""
+    if STANDARD_INPUT not in arguments:
+        return [*arguments]
+    try:
+        # Bytes that are not UTF-8 become surrogates, as in arguments: the reading refuses them.
+        text = read_stream(sys.stdin.buffer).decode(errors="surrogateescape")
+    except OSError as error:
+        raise CommandError(f"--add-scram -: {error.strerror}") from None
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines:
+        raise CommandError(
+            "--add-scram -: expected a line such as MECHANISM=[name=USER,password=PASSWORD] on"
+            " standard input, found none"
+        )
+    return [*(each for each in arguments if each != STANDARD_INPUT), *lines]
 
 
 def _find_others(log_dir: Path) -> list[str]:

@@ -1,5 +1,6 @@
 """``format --add-scram`` accepts what kafka-storage accepts; ``features`` raises a log's level."""
 
+import io
 import logging
 import re
 from base64 import b64encode
@@ -199,6 +200,26 @@ def test_format_warns_that_nobody_can_log_in(
     config = write_config(tmp_path, tmp_path / "log", keys)
     printed = run_main("format", "--config", config, *arguments)
     assert ("nobody can log in on SASL_PLAINTEXT" in printed.err) is is_warned
+
+
+@pytest.mark.parametrize(("piped", "users"), [
+    (b"SCRAM-SHA-512=[name=a,password=hunter2]\n\nSCRAM-SHA-512=[name=b,password=hunter2]", "abc"),
+    (b" \n", "--add-scram -: expected a line"),
+    (b"SCRAM-SHA-512=[name=a,password=hunter2\xff]", "'password' is not UTF-8"),
+])  # fmt: skip
+def test_credentials_are_read_from_standard_input(
+    piped: bytes, users: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Arguments are visible to other users of the machine."""
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(piped)))
+    config = write_config(tmp_path, tmp_path / "log")
+    words = ["--add-scram", "-", "--add-scram", "SCRAM-SHA-512=[name=c,password=x]"]
+    printed = run_main("format", "--config", config, *words, code=(0, 1))
+    assert SECRET not in printed.out + printed.err
+    if printed.err:
+        assert users in printed.err
+    else:
+        assert {user for user, _ in read_cluster(tmp_path / "log").credentials} == {*users}
 
 
 def test_invalid_argument_creates_no_log(tmp_path: Path) -> None:
