@@ -3,24 +3,39 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 import shtab
 
+from authorizerd.acl.model import OPERATIONS, RESOURCE_TYPES, Operation, ResourceType
 from authorizerd.cli import main as command_line
 from authorizerd.cli.acls.arguments import FLAGS, Argument
 from authorizerd.cli.commands import ACLS_COMMANDS, add_commands
+from authorizerd.cli.docs.pages import page_paths
 from authorizerd.cli.doctor import command as doctor
 from authorizerd.cli.log import check_log
+from authorizerd.cli.log.format import METADATA_VERSIONS
 from authorizerd.cli.program.command_parser import LazyParser
+from authorizerd.cli.routes.preset import read_presets
 from authorizerd.replay import cli as replay
 from authorizerd.replay.options import parse_file, parse_path
 
 _PATHS: Final = frozenset(("acls", "command-config", "log-dir"))
 """Arguments that name a file but are read as text; all others that name a file have a type."""
 _TYPES: Final = (Path, parse_file, parse_path)
+
+_WORDS: Final[Mapping[str, Iterable[str]]] = {
+    "operation": [Operation(each).name for each in OPERATIONS],
+    "resource-pattern-type": ["LITERAL", "PREFIXED", "ANY", "MATCH"],
+    "resource_type": [ResourceType(each).name for each in RESOURCE_TYPES],
+    "metadata": METADATA_VERSIONS,
+    "release_version": METADATA_VERSIONS,
+    "page": page_paths(),
+}
+"""The words of arguments that are read as text."""
+_PRESETS: Final = "authorizerd routes preset"
 
 
 class UnsafeTextError(ValueError):
@@ -66,6 +81,14 @@ def prepare(parser: argparse.ArgumentParser) -> None:
                 prepare(inner)
         elif action.type in _TYPES or action.dest in _PATHS:
             vars(action)["complete"] = shtab.FILE
+
+
+def offer_words(command: str, action: argparse.Action) -> None:
+    """Set the choices of a command's argument for completion, where the parser has none."""
+    if action.dest in _WORDS:
+        action.choices = [*_WORDS[action.dest]]
+    elif command == _PRESETS and action.dest == "name":
+        action.choices = [*read_presets()]
 
 
 def check_text(text: str) -> None:

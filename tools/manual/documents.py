@@ -15,7 +15,7 @@ from typing import Final
 import shtab
 from argparse_manpage.manpage import Manpage
 
-from tools.manual.command_tree import command_tree
+from tools.manual.command_tree import command_tree, offer_words
 
 ROOT: Final = Path(__file__).parents[2]
 
@@ -80,20 +80,21 @@ def documents() -> Mapping[str, str]:
 
 def completion(parser: argparse.ArgumentParser, shell: str) -> str:
     """Return the script for one shell."""
-    _remove_metavars(parser)
+    _offer_words(parser)
     first, newline, rest = shtab.complete(parser, shell=shell).partition("\n")
     note = _NOTE.format(COMPLETIONS[shell])
     return f"{first}{newline}{note}{rest.rstrip()}\n"
 
 
-def _remove_metavars(parser: argparse.ArgumentParser) -> None:
-    """Remove all metavars, because shtab does not quote them for zsh."""
+def _offer_words(parser: argparse.ArgumentParser) -> None:
+    """Offer all known words, and remove all metavars, because shtab does not quote them for zsh."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for inner in action.choices.values():
-                _remove_metavars(inner)
+                _offer_words(inner)
         else:
             action.metavar = None
+            offer_words(parser.prog, action)
 
 
 def manual_page(parser: argparse.ArgumentParser) -> str:

@@ -76,6 +76,15 @@ def test_option_appears_with_its_command(
     (["doctor", "--config", "serv"], ["server.properties"]),
     (["check-log", "serv"], ["server.properties"]),
     (["explain", "--principal", ""], []),
+    (["who-can", "RE"], ["READ"]),
+    (["explain", "--operation", "DESCRIBE_C"], ["DESCRIBE_CONFIGS"]),
+    (["acls", "--operation", "WR"], ["WRITE"]),
+    (["acls", "--resource-pattern-type", "M"], ["MATCH"]),
+    (["what-can", "User:a", "--resource-type", "TO"], ["TOPIC"]),
+    (["format", "--release-version", "4.3-"], ["4.3-IV0"]),
+    (["features", "upgrade", "--metadata", "4.3-"], ["4.3-IV0"]),
+    (["routes", "preset", "st"], ["strimzi-bridge"]),
+    (["docs", "conf"], ["configuration", "conformance"]),
     (["nothing", "--j"], []),
 ])  # fmt: skip
 def test_bash_completes_commands_flags_choices_and_files(
