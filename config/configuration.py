@@ -39,7 +39,8 @@ class Configuration(KafkaSettings, KafkaLimits, OwnSettings):
     listener. ``listener_tls`` has the TLS settings of each SSL and SASL_SSL listener; ``http_tls``
     those of our own ports, None if none of them has TLS. ``file_values`` has the text of every key
     that is set, for the authorizer's ``configure``. ``ignored_keys`` has the sorted unknown keys,
-    which one warning lists.
+    which one warning lists. ``repeated_keys`` has the last two lines of each key that the file sets
+    more than once.
     """
 
     follow: FollowSettings | None
@@ -50,6 +51,7 @@ class Configuration(KafkaSettings, KafkaLimits, OwnSettings):
     http_tls: TlsSettings | None
     file_values: Mapping[str, str] = field(repr=False, compare=False)  # contains passwords
     ignored_keys: tuple[str, ...]
+    repeated_keys: Mapping[str, tuple[int, int]] = field(compare=False)
 
     @property
     def has_client_auth(self) -> bool:
@@ -199,4 +201,9 @@ def _configure(keys: KeyValues) -> Configuration:
         http_tls=http_tls,
         file_values=MappingProxyType(texts),
         ignored_keys=joined_rules.read_ignored_keys(keys, source),
+        repeated_keys={
+            name: (entry.earlier_line, entry.line)
+            for name, entry in keys.properties.items()
+            if entry.earlier_line is not None and entry.line is not None
+        },
     )

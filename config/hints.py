@@ -42,6 +42,7 @@ def find_hints(texts: Mapping[str, str]) -> Iterator[str]:
             f"{', '.join(callers)}: without authorizerd.tokens.file or client certificates, the"
             " daemon does not know who calls, and trusts every caller to ask and to search"
         )
+    yield from find_misread_utf8(texts)
     for key, text in texts.items():
         is_secret = key.endswith(_SECRETS) or is_secret_ssl_key(key)
         if is_secret and _NO_PLACEHOLDER.search(text):
@@ -49,6 +50,22 @@ def find_hints(texts: Mapping[str, str]) -> Iterator[str]:
                 f"{key}: it has a '${{' without a colon or without its '}}', which is taken"
                 " literally: write a placeholder as ${provider:key} or ${provider:path:key}"
             )
+
+
+def find_misread_utf8(texts: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence, which does not show the text, for each text whose bytes are UTF-8."""
+    for key, text in texts.items():
+        if _is_misread_utf8(text):
+            yield (
+                f"{key}: this looks like UTF-8, but a properties file is ISO-8859-1, as in Kafka:"
+                " write \\uXXXX for a character that is not ASCII, such as \\u00e9 for é"
+            )
+
+
+def find_repeats(configuration: Configuration) -> Iterator[str]:
+    """Yield a sentence for each key that the file sets more than once."""
+    for key, (earlier, line) in configuration.repeated_keys.items():
+        yield f"{key}: set in lines {earlier} and {line}: as in Kafka, line {line} counts"
 
 
 def find_exposed_tokens(configuration: Configuration) -> Iterator[str]:
@@ -62,6 +79,14 @@ def find_exposed_tokens(configuration: Configuration) -> Iterator[str]:
                 f"{key}: other machines can reach it, and tokens travel in the clear: use"
                 f" {scheme}://, with {HTTP_SSL_PREFIX}ssl.keystore.location"
             )
+
+
+def _is_misread_utf8(text: str) -> bool:
+    """Return True if the bytes of a text that was read as ISO-8859-1 are valid UTF-8."""
+    try:
+        return not text.isascii() and bool(text.encode("iso-8859-1").decode())
+    except UnicodeError:
+        return False
 
 
 def _find_list_hints(key: str, text: str, *, is_mapped: bool) -> Iterator[str]:

@@ -20,6 +20,9 @@ from authorizerd.config.tls_keys import kafka_ssl_name
 KEYS = (*KAFKA_KEYS, *OWN_KEYS)
 KEYS_BY_NAME = {key.name: key for key in KEYS}
 
+_BYTE_ORDER_MARK: Final = "\xef\xbb\xbf"
+"""The mark of UTF-8, as ISO-8859-1: the first key of the file begins with it."""
+
 LISTENER_PREFIX: Final = "listener.name."
 CREATION_RATE: Final = "max.connection.creation.rate"
 
@@ -51,6 +54,9 @@ def is_reloadable(name: str) -> bool:
 
 def describe_ignored_key(name: str) -> str:
     """Return an unknown key, with the key that its author probably meant."""
+    if name.startswith(_BYTE_ORDER_MARK):
+        name = name.removeprefix(_BYTE_ORDER_MARK)
+        return f"{name} (it follows a byte order mark: save the file without one)"
     meant = find_meant_key(name)
     return name if meant is None else f"{name} (did you mean {meant}?)"
 

@@ -28,6 +28,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 class Property:
     """A key, its value, and where it was set. An override has no line.
 
+    ``earlier_line`` is the line of the same key whose value this one replaces, if there is one.
     ``is_provided`` says that a part of the value comes from a configuration provider, so that no
     error may show the value.
     """
@@ -36,6 +37,7 @@ class Property:
     value: str
     source: str
     line: int | None
+    earlier_line: int | None = None
     is_provided: bool = False
 
 
@@ -51,7 +53,7 @@ def parse_properties(text: str, *, source: str) -> dict[str, Property]:
 
     Source: java.util.Properties.load(Reader), OpenJDK 17.
     """
-    properties = {}
+    properties: dict[str, Property] = {}
     for line, logical in _logical_lines(text):
         separated = _SEPARATED.fullmatch(logical)
         assert separated is not None
@@ -60,7 +62,10 @@ def parse_properties(text: str, *, source: str) -> dict[str, Property]:
             value = _unescape(separated["value"])
         except InvalidValueError as error:
             raise ConfigurationError(source, line, "", str(error)) from None
-        properties[key] = Property(key=key, value=value, source=source, line=line)
+        earlier = properties[key].line if key in properties else None
+        properties[key] = Property(
+            key=key, value=value, source=source, line=line, earlier_line=earlier
+        )
     return properties
 
 

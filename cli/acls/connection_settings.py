@@ -24,6 +24,7 @@ from authorizerd.cli.acls import errors
 from authorizerd.cli.acls.arguments import Arguments
 from authorizerd.cli.question_words import warn_of
 from authorizerd.config.errors import ConfigurationError, InvalidValueError
+from authorizerd.config.hints import find_misread_utf8
 from authorizerd.config.kerberos import KERBEROS_LOGIN_MODULE
 from authorizerd.config.key import Key
 from authorizerd.config.keys import find_typo
@@ -137,8 +138,10 @@ def _read_properties(path: str | None, provided: set[str]) -> dict[str, str]:
         for key, meant in typos.items()
         if meant is not None
     )
+    texts = {key: each.value for key, each in properties.items()}
+    warn_of(f"--command-config: {path}: {hint}" for hint in find_misread_utf8(texts))
     provided.update(key for key, each in properties.items() if each.is_provided)
-    return {key: each.value for key, each in properties.items()}
+    return texts
 
 
 def _milliseconds(properties: Mapping[str, str], key: str, default: int) -> int:

@@ -114,7 +114,7 @@ def find_change(listed: Listed, request: GrantRequest, author: str, now_ms: int)
     if request.action == "permanent":
         if not is_active:
             raise RefusedError("it has not begun: --revoke it, and add the ACL")
-        # Whoever identifies or begins grants may just be writing a note again.
+        # Another daemon that identifies or begins grants may just be writing a note again.
         return Change(last, delete=notes, is_last=False)
     assert request.end_ms is not None, "the flags are checked"
     texts = {"author": author, "reason": request.reason or last.reason}

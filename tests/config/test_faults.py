@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from authorizerd.config.configuration import parse, parse_values
 from authorizerd.config.errors import ConfigurationError
-from authorizerd.config.hints import find_exposed_tokens, find_hints
+from authorizerd.config.hints import find_exposed_tokens, find_hints, find_repeats
 from authorizerd.config.keys import KEYS
 
 BASE = "node.id=1\nlog.dirs=/var/lib/kafka\n"  # what a row adds begins on line 3
@@ -203,6 +203,28 @@ def test_text_that_looks_like_a_placeholder(key: str, text: str, is_hinted: bool
     hints = list(find_hints({key: text, "log.dirs": text}))
     assert [each.split(":")[0] for each in hints] == [key] * is_hinted
     assert all("PW" not in each for each in hints)
+
+
+@pytest.mark.parametrize(("text", "is_hinted"), [
+    ("User:jürgen", False),
+    ("User:jürgen".encode().decode("iso-8859-1"), True),
+    ("User:Ã", False),
+    ("User:€", False),
+    ("User:alice", False),
+])  # fmt: skip
+def test_utf8_that_was_read_as_iso_8859_1(text: str, is_hinted: bool) -> None:
+    """The value may be a secret, so the hint does not show it."""
+    hints = [each for each in find_hints({"super.users": text}) if "looks like UTF-8" in each]
+    assert [each.split(":")[0] for each in hints] == ["super.users"] * is_hinted
+    assert all("User:j" not in each for each in hints)
+
+
+def test_key_that_is_set_twice() -> None:
+    """An override of a key is intended."""
+    text = "node.id=1\nlog.dirs=/a\nlog.dirs=/b\nlog.dirs=/c"
+    again = parse(text, source="f", overrides=["node.id=2"])
+    assert [*find_repeats(again)] == ["log.dirs: set in lines 3 and 4: as in Kafka, line 4 counts"]
+    assert not [*find_repeats(parse(text, source="f", overrides=["log.dirs=/d"]))]
 
 
 @pytest.mark.parametrize(("texts", "is_hinted"), [

@@ -7,6 +7,7 @@ from typing import ClassVar, Final
 
 import pytest
 
+from authorizerd.config.configuration import parse
 from authorizerd.config.errors import ConfigurationError
 from authorizerd.config.kafka_keys import KAFKA_KEYS
 from authorizerd.config.key import OWN_PREFIX, Key, list_keys, select_settings, setting
@@ -84,6 +85,13 @@ def test_reloadable_keys() -> None:
 ])  # fmt: skip
 def test_misspelt_key_is_reported_with_a_suggestion(name: str, meant: str) -> None:
     assert describe_ignored_key(name) == f"{name} (did you mean {meant}?)"
+
+
+def test_byte_order_mark_is_named() -> None:
+    (name,) = parse(
+        "\xef\xbb\xbfsuper.users=User:a\nnode.id=1\nlog.dirs=/log", source="f"
+    ).ignored_keys
+    assert describe_ignored_key(name).startswith("super.users (it follows a byte order mark: ")
 
 
 @pytest.mark.parametrize("name", [

@@ -82,7 +82,7 @@ def test_property_has_the_first_line_of_its_logical_line() -> None:
     """Of equal keys, the last one counts."""
     properties = parse_properties("#\r\na=1\rb=\\\n 2\n\\\n\nc=3\na=4", source="file")
     assert list(properties.values()) == [
-        Property(key="a", value="4", source="file", line=8),
+        Property(key="a", value="4", source="file", line=8, earlier_line=2),
         Property(key="b", value="2", source="file", line=3),
         Property(key="c", value="3", source="file", line=7),
     ]

@@ -77,6 +77,15 @@ def test_key_that_is_probably_a_typo_is_reported(
     assert capsys.readouterr().err == said
 
 
+def test_file_in_utf_8_is_reported_without_its_values(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings(tmp_path, "client.id=h\u00c3\u00b6")
+    said = capsys.readouterr().err
+    assert "client.properties: client.id: this looks like UTF-8" in said
+    assert "\u00c3" not in said
+
+
 def test_command_config_sets_credentials_and_timeouts(tmp_path: Path) -> None:
     assert settings(
         tmp_path,

@@ -78,6 +78,7 @@ def test_question_about_a_key_ends_its_sentence(tmp_path: Path, log_dir: Path) -
     ({"super.users": "User:a,User:b"},
      " super.users: 'User:a,User:b' is one principal: separate entries by semicolons. Do: correct"
      " it, unless it is intended."),
+    ({"super.users": "User:a\nsuper.users=User:b"}, " super.users: set in lines "),
 ])  # fmt: skip
 def test_settings_that_are_probably_not_meant_are_named(
     tmp_path: Path, log_dir: Path, setting: dict[str, str], said: str
