@@ -26,6 +26,12 @@ of them wait longer."""
 UNIX_MODE: Final = 0o660
 """Permissions of a Unix socket: its owner and group may connect, and therefore ask questions."""
 
+_REMEDIES: Final = {
+    errno.EADDRINUSE: "end the process that listens there, or change the key",
+    errno.EADDRNOTAVAIL: "expected an address of this machine",
+    errno.EACCES: "use a port above 1023, or let the daemon's user bind there",
+}
+
 
 class SocketFile:
     """The file of a Unix socket that was just bound at ``path``.
@@ -205,8 +211,15 @@ async def bind(host: str | None, port: int, key: str, *, is_shared: bool = False
     except OSError as error:
         for bound in sockets:
             bound.close()
-        raise StartError(f"{key}: {host or '*'}:{wanted}: {error.strerror or error}") from error
+        raise StartError(f"{key}: {host or '*'}:{wanted}: {_describe(error)}") from error
     return BoundEndpoint(key, sockets)
+
+
+def _describe(error: OSError) -> str:
+    """Return why an address cannot be bound, and what to do."""
+    reason = error.strerror or str(error)
+    advice = _REMEDIES.get(error.errno or 0)
+    return reason if advice is None else f"{reason}: {advice}"
 
 
 def _set_options(bound: trio.socket.SocketType) -> None:
@@ -271,7 +284,7 @@ async def bind_unix(path: Path, key: str) -> BoundEndpoint:
         file.permit(UNIX_MODE)
     except OSError as error:
         bound.close()
-        raise StartError(f"{key}: unix:{path}: {error.strerror or error}") from error
+        raise StartError(f"{key}: unix:{path}: {_describe(error)}") from error
     return BoundEndpoint(key, [bound], path, file=file)
 
 

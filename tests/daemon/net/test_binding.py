@@ -33,9 +33,16 @@ async def test_address_in_use_is_an_error_at_the_bind() -> None:
     first = await bind("127.0.0.1", 0, KEY)
     first.listen()
     port = port_of(first.address)
-    with pytest.raises(StartError, match=f"{KEY}: 127.0.0.1:{port}: Address already in use"):
+    reason = "Address already in use: end the process that listens there, or change the key"
+    with pytest.raises(StartError, match=f"{KEY}: 127.0.0.1:{port}: {reason}"):
         await bind("127.0.0.1", port, KEY)
     first.close()
+
+
+async def test_address_of_another_machine_is_an_error_with_a_remedy() -> None:
+    reason = "Cannot assign requested address: expected an address of this machine"
+    with pytest.raises(StartError, match=f"^{KEY}: 192.0.2.1:0: {reason}$"):
+        await bind("192.0.2.1", 0, KEY)
 
 
 async def test_address_taken_before_listening_is_an_error() -> None:
