@@ -30,10 +30,10 @@ ARGUMENTS = 2
 """argparse's exit code for invalid arguments."""
 
 
-def rows(document: str, columns: int) -> list[list[str]]:
+def rows(document: str, columns: int, begin: str = "| `") -> list[list[str]]:
     """Return the rows of every table that has ``columns`` columns, without the headings."""
     lines = (ROOT / "docs" / document).read_text().splitlines()
-    cells = [line.strip("| ").split(" | ") for line in lines if line.startswith("| `")]
+    cells = [line.strip("| ").split(" | ") for line in lines if line.startswith(begin)]
     assert all(all(row) for row in cells)
     return [row for row in cells if len(row) == columns]
 
@@ -43,8 +43,15 @@ def names(document: str, columns: int) -> list[str]:
 
 
 def exit_code_rows() -> list[tuple[str, int]]:
-    table = rows("command-line.md", 3)
-    return [(command.strip("`"), int(code)) for command, code, _ in table if code.isdigit()]
+    """Return each command's codes. The first row is that of all commands but those it names."""
+    table = [row for row in rows("command-line.md", 3, "| ") if row[1].isdigit()]
+    (others, code, _), *table = table
+    assert others.startswith("all but ")
+    listed = [
+        (name, int(code)) for names, code, _ in table for name in re.findall("`(.*?)`", names)
+    ]
+    names = {name for name, _ in listed} - {*re.findall("`(.*?)`", others)}
+    return listed + [(name, int(code)) for name in names]
 
 
 def error_classes() -> Iterator[str]:

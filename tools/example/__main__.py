@@ -38,7 +38,7 @@ EVALUATION: Final = {
 }
 READY_SECONDS_MAX: Final = 30.0
 TAKEN: Final = re.compile(
-    r"authorizerd: (?P<key>[\w.]+): .*:(?P<port>\d+): Address already in use\s*"
+    r"authorizerd: (?P<key>[\w.]+): .*:(?P<port>\d+): Address already in use\b.*\s*"
 )
 """The last line of a daemon that could not start because of a taken port."""
 SCHEMES: Final = {"authorizerd.decision.stream": "tcp"}
