@@ -31,7 +31,7 @@ final class Dispatcher implements Link.Owner {
     private final String token;
     private final Limits limits;
 
-    /** All calls that have not ended. Whoever removes one completes it. */
+    /** All calls that have not ended. The caller that removes a call completes it. */
     private final Set<Call> calls = ConcurrentHashMap.newKeySet();
 
     private final AtomicInteger callsOpen = new AtomicInteger();
