@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from authorizerd.config.follow.settings import AS_CLIENTS, SOURCE_PREFIX
 from authorizerd.config.kafka_keys import KAFKA_KEYS
 from authorizerd.config.key import Key
 from authorizerd.config.keys import is_reloadable
@@ -29,7 +30,9 @@ while the daemon runs.
 - `authorizerd serve --config FILE` reads a Java properties file in ISO-8859-1, as Kafka does.
   The file may have at most 1 MiB. Unlike in Java, half of a surrogate pair (`\\ud83d` alone) is an
   error, and a line at the end of the file with only a backslash sets no key.
-- `--override KEY=VALUE` takes precedence over the file and may be repeated.
+- If a key is set twice, the last line counts, and the daemon warns.
+- `--override KEY=VALUE` takes precedence over the file and may be repeated. Other users of the
+  machine can see it: keep passwords in the file.
 - An invalid value is rejected with file, line, key and reason.
 - An unknown key that begins with `authorizerd.` is an error.
 - All other keys are Kafka's. The daemon ignores those that it does not support, with one warning.
@@ -84,17 +87,41 @@ Limits on what clients can change:
   out. Only the file can.
 """
 
+_CLIENT_KEYS: Final = """\
+## Keys of Kafka's clients
+
+With `authorizerd.source=brokers`, these keys set up connections to brokers. Without the prefix
+`authorizerd.source.`, each is a key of Kafka's clients, and means the same.
+"""
+
 
 def reference() -> str:
     """Return the whole page."""
-    kafkas, ours = "".join(_entries(KAFKA_KEYS)), "".join(_entries(OWN_KEYS))
-    return f"{link_pages(_HEAD)}\n## Kafka's keys\n\n{kafkas}\n## authorizerd's own keys\n\n{ours}"
+    kafkas = "".join(_entries(KAFKA_KEYS))
+    clients = [key for key in OWN_KEYS if key.doc == _describe_as_clients(key)]
+    ours = "".join(_entries([key for key in OWN_KEYS if key not in clients]))
+    theirs = "".join(
+        f"- `{key.name}` ({_describe_default(key)})\n"
+        for key in sorted(clients, key=lambda key: key.name)
+    )
+    return (
+        f"{link_pages(_HEAD)}\n## Kafka's keys\n\n{kafkas}\n## authorizerd's own keys\n\n{ours}"
+        f"\n{_CLIENT_KEYS}\n{theirs}"
+    )
+
+
+def _describe_as_clients(key: Key) -> str:
+    return AS_CLIENTS.format(key.name.removeprefix(SOURCE_PREFIX))
+
+
+def _describe_default(key: Key) -> str:
+    return f"default `{key.default}`" if key.default else "default: none"
 
 
 def _entries(keys: Sequence[Key]) -> Iterator[str]:
     """Yield one list item per key, sorted by name and wrapped."""
     for key in sorted(keys, key=lambda key: key.name):
-        remarks = f"default `{key.default}`" if key.default else "default: none"
+        remarks = _describe_default(key)
         if key.reloadable:
             remarks += ", reloadable"
         elif is_reloadable(key.name):

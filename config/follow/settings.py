@@ -53,7 +53,8 @@ POLL: Final = "authorizerd.source.poll.ms"
 
 KAFKAS_DEFAULT_MECHANISM: Final = "GSSAPI"
 
-_AS_CLIENTS: Final = "As {} in Kafka's clients, for connections to brokers."
+AS_CLIENTS: Final = "As {} in Kafka's clients, for connections to brokers."
+"""The description of a key that has no meaning of its own."""
 _PORT_MAX: Final = 65535
 # As in Kafka, a scheme is ignored, and an IPv6 address may lack its brackets.
 _ADDRESS: Final = re.compile(
@@ -308,7 +309,7 @@ BROKERS_KEYS: Final = (
         replace(
             key,
             name=SOURCE_PREFIX + key.name,
-            describe=partial(_AS_CLIENTS.format, key.name),
+            describe=partial(AS_CLIENTS.format, key.name),
         )
         for key in (*LOGIN_KEYS, *SOURCE_SSL_KEYS)
     ),
