@@ -29,6 +29,7 @@ _EXPECTED: Final = (
     "expected an offset of the log, such as 2806, a time with its zone, such as "
     "2026-01-02T03:04:05Z, or milliseconds since 1970"
 )
+_EXPECTED_TIME: Final = "expected a time with its zone, such as 2026-01-02T03:04:05Z"
 
 
 class AsOf(msgspec.Struct, frozen=True, gc=False):
@@ -65,16 +66,31 @@ def parse_as_of(value: str | int) -> AsOf:
         return _read_integer(value)
     if _INTEGER.fullmatch(value):
         return _read_integer(int(value))
+    return AsOf(time_ms=_read_time(value, _EXPECTED))
+
+
+def parse_time(text: str) -> int:
+    """Return the milliseconds since 1970 of a time, which may itself be such a number.
+
+    Raises:
+        InvalidAsOfError: the text is no time, or has no zone.
+    """
+    if _INTEGER.fullmatch(text) and TIME_MS_MIN <= int(text) <= _OFFSET_MAX:
+        return int(text)
+    return _read_time(text, _EXPECTED_TIME)
+
+
+def _read_time(text: str, expected: str) -> int:
     try:
-        time = datetime.fromisoformat(value)
+        time = datetime.fromisoformat(text)
     except ValueError:
-        raise InvalidAsOfError(f"{_EXPECTED}, found {_quote(value)}") from None
+        raise InvalidAsOfError(f"{expected}, found {_quote(text)}") from None
     if time.tzinfo is None:
         raise InvalidAsOfError(
-            f"{_quote(value)} has no time zone, so it is ambiguous: add Z for UTC, or an offset "
+            f"{_quote(text)} has no time zone, so it is ambiguous: add Z for UTC, or an offset "
             "such as +02:00"
         )
-    return AsOf(time_ms=(time - _EPOCH) // _MILLISECOND)
+    return (time - _EPOCH) // _MILLISECOND
 
 
 def _read_integer(value: int) -> AsOf:

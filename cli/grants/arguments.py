@@ -14,6 +14,8 @@ from typing import Final
 
 import msgspec
 
+from authorizerd.acl.as_of import parse_time
+from authorizerd.acl.errors import InvalidAsOfError
 from authorizerd.acl.model import (
     CLUSTER_NAME,
     WILDCARD,
@@ -146,10 +148,10 @@ def _read_times(
 
 
 def _read_time(text: str, flag: str, refuse: Refuse) -> int:
-    moment = words.read_moment(text, flag, refuse)
-    if moment is None or moment.time_ms is None:
-        refuse(f"{flag}: expected a time, such as 2026-12-01T10:00:00Z, found {text!r}")
-    return moment.time_ms
+    try:
+        return parse_time(text)
+    except InvalidAsOfError as error:
+        refuse(f"{flag}: {error}")
 
 
 def _read_duration(text: str, flag: str, refuse: Refuse) -> int:

@@ -86,6 +86,7 @@ def test_flags_are_combined() -> None:
         (f"{_ALICE} --for 0h --reason x", "expected a duration"),
         (f"{_ALICE} --for 2h --until 2040-01-01T00:00:00Z --reason x", "not allowed with"),
         (f"{_ALICE} --until 2806 --reason x", "--until: expected a time"),
+        (f"{_ALICE} --until tomorrow --reason x", "--until: expected a time"),
         (f"{_ALICE} --until 2040-01-01T00:00:00 --reason x", "has no time zone"),
         (f"{_ALICE} --until 2001-01-01T00:00:00Z --reason x", "in the future"),
         (f"{_ALICE} --from 2001-01-01T00:00:00Z --for 1h --reason x", "in the future"),
