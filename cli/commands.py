@@ -255,8 +255,11 @@ def become_replay(words: Sequence[str]) -> NoReturn:
     if (
         missing and _WITHOUT_EXTRA.isdisjoint(words[:1]) and _HELP.isdisjoint(words)
     ):  # help must work without the extra
-        pip = f"{sys.executable} -m pip install 'authorizerd[replay]'"
-        raise CommandError(f"replay: not installed: {', '.join(missing)}. Run: {pip}")
+        pip = f"{sys.executable} -m pip install 'authorizerd[replay-local]'"
+        with_spark = "'authorizerd[replay]' has Spark as well"
+        raise CommandError(
+            f"replay: not installed: {', '.join(missing)}. Run: {pip} ({with_spark})"
+        )
     # exec would discard output that Python still buffers.
     sys.stdout.flush()
     sys.stderr.flush()

@@ -138,7 +138,7 @@ def test_wheel_has_one_package_without_tests_and_data(source: Path, wheel: Path)
     ("doctor --help", 0, "--json"),
     ("replay --help", 0, "whatif"),
     ("replay whatif --help", 0, "--baseline-acls"),
-    ("replay ingest --input here --out there", 1, "-m pip install 'authorizerd[replay]'\n"),
+    ("replay ingest --input here --out there", 1, "-m pip install 'authorizerd[replay-local]' ("),
     (f"verify --logs kafka://h:1/t --acls {EXAMPLE}", 1, "install authorizerd[topics]"),
     ("replay report --run here", 1, "authorizerd replay: here: No such file or directory\n"),
     ("replay package --out /dev/null/x", 1, "/dev/null/x: Not a directory\n"),

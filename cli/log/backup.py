@@ -67,6 +67,8 @@ def _check_target(text: str, log_dir: Path) -> Path:
     if not is_directory and text.endswith(os.sep):
         raise BackupError(f"{text}: expected an existing directory, or the name of a file")
     folder = path if is_directory else path.parent
+    if not folder.is_dir():
+        raise BackupError(f"{text}: expected a path in an existing directory: create {folder}")
     if folder.resolve().is_relative_to(log_dir.resolve()):
         raise BackupError(
             f"{text}: expected a path outside the log directory {log_dir}, where the backup would "

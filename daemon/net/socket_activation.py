@@ -147,7 +147,10 @@ def _format_address(host: str | None, port: int) -> str:
 
 
 def _mismatch(key: str, found: str, wanted: str) -> StartError:
-    return StartError(f"{key}: the inherited socket listens at {found}, not at {wanted}")
+    return StartError(
+        f"{key}: the inherited socket listens at {found}, not at {wanted}:"
+        " change this key, or ListenStream= of the socket unit"
+    )
 
 
 def _to_endpoint(

@@ -180,7 +180,8 @@ def test_missing_libraries_are_named_with_the_pip_command(monkeypatch: MonkeyPat
     monkeypatch.setattr(os, "execv", lambda *_: pytest.fail("replay was started"))
     assert run_main("replay", "ingest", code=1).err == (
         "authorizerd: replay: not installed: jinja2, pyarrow, yaml. Run: "
-        f"{sys.executable} -m pip install 'authorizerd[replay]'\n"
+        f"{sys.executable} -m pip install 'authorizerd[replay-local]'"
+        " ('authorizerd[replay]' has Spark as well)\n"
     )
 
 
