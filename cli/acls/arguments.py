@@ -10,6 +10,7 @@ Source: Kafka 4.3 AclCommand.AclCommandOptions, CommandLineUtils; jopt-simple 5.
 
 from __future__ import annotations
 
+import shutil
 import textwrap
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -272,9 +273,10 @@ def help_text(commands: Mapping[str, str]) -> str:
 
 
 def _describe(name: str, text: str) -> str:
+    columns = shutil.get_terminal_size((_HELP_WIDTH, 0)).columns
     filled = textwrap.fill(
         text,
-        _HELP_WIDTH,
+        max(2 * _HELP_COLUMN, min(columns, _HELP_WIDTH)),
         initial_indent=name.ljust(_HELP_COLUMN),
         subsequent_indent=" " * _HELP_COLUMN,
     )

@@ -376,6 +376,15 @@ def test_moment_that_cannot_be_listed_is_named(words: str, said: str) -> None:
     assert (printed.code, said in printed.error) == (1, True)
 
 
+@pytest.mark.parametrize(("columns", "longest"), [("40", 66), ("80", 80), ("200", 100)])
+def test_help_fits_the_terminal(
+    columns: str, longest: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    printed = run(FakeServer(), ["--help"]).error
+    assert longest - 5 < max(map(len, printed.splitlines())) <= longest
+
+
 def test_help_lists_every_flag_of_kafka_acls_and_ours() -> None:
     printed = run(FakeServer(), ["--help"])
     flags = {line.split()[0] for line in printed.error.splitlines() if line.startswith("--")}
