@@ -9,6 +9,7 @@ reload takes effect at once, even on open connections.
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -23,6 +24,8 @@ from authorizerd.protocol.http.rights import Needs, Right
 
 SHOWN_PRINCIPAL_CHARACTERS: Final = 200
 """Maximum length of a principal in an error: a batch repeats the error for each question."""
+
+_logger: Final = logging.getLogger("authorizerd")
 
 
 class Caller(ABC):
@@ -136,13 +139,22 @@ class Callers:
         """Read the file again, and return a function that applies it. Reading blocks.
 
         That function invalidates the tokens that were removed from the file, even on open
-        connections.
+        connections. It warns of a file without tokens.
 
         Raises:
             ConfigurationError, StartError: the file is unusable.
         """
         path = self._tokens_file
-        return self.parse(None if path is None else read_tokens_text(path))
+        if path is None:
+            return lambda: None
+        apply = self.parse(read_tokens_text(path))
+
+        def apply_and_warn() -> None:
+            apply()
+            if not self.tokens:
+                _logger.warning("%s: it has no token, so every token is refused", path)
+
+        return apply_and_warn
 
     def parse(self, text: str | None) -> Callable[[], None]:
         """Parse a tokens file's text, and return a function that applies it.

@@ -167,6 +167,14 @@ def test_a_removed_token_is_invalid(place: Place) -> None:
     assert place.may_ask_about("new", OTHER)
 
 
+def test_file_without_tokens_is_named(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    place.rewrite_tokens("# none\n")
+    apply = place.callers.prepare_reload()
+    assert not caplog.messages
+    apply()
+    assert caplog.messages == [f"{place.file}: it has no token, so every token is refused"]
+
+
 def test_an_invalid_file_changes_nothing(place: Place) -> None:
     """The earlier tokens stay valid."""
     place.rewrite_tokens(entry("root", ROOT) + "nonsense")
