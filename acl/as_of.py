@@ -73,7 +73,7 @@ def parse_time(text: str) -> int:
     """Return the milliseconds since 1970 of a time, which may itself be such a number.
 
     Raises:
-        InvalidAsOfError: the text is no time, or has no zone.
+        InvalidAsOfError: the text is not a time, or has no zone.
     """
     if _INTEGER.fullmatch(text) and TIME_MS_MIN <= int(text) <= _OFFSET_MAX:
         return int(text)

@@ -238,7 +238,7 @@ class GrantKeeper:
         grant, why = step.grant, step.why
         self.statistics.begun += why == "begin"
         self.statistics.ended += why == "end"
-        # All texts are quoted, since the author, or whoever altered the note, chose them.
+        # All texts are quoted, since the author, or a principal that altered the note, chose them.
         _logger.info(
             "grant %r %s: %r, author %r, reason %r",
             *(grant.id, _VERBS.get(why, f"is forgotten, because {why}"), str(grant.acl)),

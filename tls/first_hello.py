@@ -4,7 +4,7 @@ The answer is the server's whole first flight if that is quick. Under a flood of
 1.3's HelloRetryRequest: a peer that sends hellos and never answers then causes a tenth of the work
 of a key exchange and a signature for each hello.
 
-**Invariant:** a second hello is checked like the first, whoever caused the HelloRetryRequest: a
+**Invariant:** a second hello is checked like the first, whatever caused the HelloRetryRequest: a
 client gets one, too, if it sends no share of a group that the server accepts.
 
 Source: RFC 8446, sections 4.1.4 and 4.2.2.

@@ -82,7 +82,7 @@ def follow_note(acl: Acl) -> Acl | None:
 def join_notes(acls: Iterable[Acl]) -> list[tuple[Acl, ...]]:
     """Return each ACL with those of these notes that say when it ends; other notes alone.
 
-    What is joined belongs in one request: otherwise, whoever ends grants sees only a part.
+    What is joined belongs in one request: otherwise, a process that ends grants sees only a part.
     """
     ordered = dict.fromkeys(acls)
     notes: dict[Acl, list[Acl]] = {}

@@ -146,7 +146,7 @@ async def execute_listing(listing: Listing, reader: AclReader, terminal: Termina
     for wanted in listing.filters or (AclFilter(),):
         found += await reader.describe(wanted)
     if listing.as_json:
-        # Without its note, whoever reads the document would make the ACL of a grant permanent.
+        # Without its note, a reader of the document would make the ACL of a grant permanent.
         is_part = listing.filters or listing.principals
         notes = await _describe_notes(reader) if is_part else []
         _print_document(found, notes, listing.principals, terminal)

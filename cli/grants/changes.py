@@ -18,7 +18,7 @@ from authorizerd.acl.model import Acl
 from authorizerd.cli.flags import Refuse
 
 LATE_MS: Final = 30_000
-"""So long before its end, a grant can no longer be kept: whoever ends it may already do so."""
+"""So long before its end, a grant can no longer be kept: another process may already end it."""
 
 
 class GrantRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,7 +127,7 @@ def find_change(listed: Listed, request: GrantRequest, author: str, now_ms: int)
 
 
 def is_reached(listed: Listed, request: GrantRequest, grant: Grant) -> bool:
-    """Return True if a listing shows the result, whoever brought it about."""
+    """Return True if a listing shows the result, no matter who caused it."""
     match request.action:
         case "permanent":
             return listed.is_present and not listed.grants

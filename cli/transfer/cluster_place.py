@@ -171,7 +171,7 @@ async def _find_missing(
     """Return the ACLs that the cluster does not list; None if listing fails.
 
     A broker may list an ACL only some time after the controller acknowledged it. Notes do not
-    count: whoever begins and ends grants may already have replaced one.
+    count: a process that begins and ends grants may already have replaced one.
     """
     wanted = frozenset(acl for acl in acls if not is_note(acl))
     delay = _RETRY_FIRST_SECONDS

@@ -1,6 +1,6 @@
 """Whole files where a table or a report is: read, create, replace, remove.
 
-One layout, whoever writes it: each is a plain file. This module has the files of this machine;
+One layout for all writers: each is a plain file. This module has the files of this machine;
 ``spark.storage`` has those that only Spark reaches.
 
 **Invariant:** ``create`` is one atomic step: the file appears complete, and of several writers one

@@ -27,7 +27,7 @@ _CHANGE: Final = ("ALTER", "CLUSTER", CLUSTER_NAME)
 
 
 class LineFacts(msgspec.Struct, frozen=True, gc=False):
-    """What a readable line says. ``request`` is None if it is no allowed request to change ACLs."""
+    """Facts of a line. ``request`` is None unless it is an allowed request to change ACLs."""
 
     at_ms: int
     is_allowed: bool = False

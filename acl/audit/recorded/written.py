@@ -1,6 +1,6 @@
 """The daemon's lines of written changes: which request changed ACLs, and at which offset.
 
-They are no decisions: the line of the request's decision comes before.
+They are not decisions: the line of the request's decision comes before.
 
 **Invariant:** no name can imitate such a line, or a part of one. In Kafka's format, names are
 percent-encoded.
