@@ -19,6 +19,26 @@ TOOL_MUTANTS: Final = {
         found_by="tests/ops/replay/verify/test_verify.py"
         "::test_agreement_is_a_success_only_with_evidence",
     ),
+    "a record with a gap proves that nobody loses access": Mutant(
+        file="ops/replay/whatif/report.py",
+        text="for gap in self.gaps:",
+        becomes="for gap in ():",
+        found_by="tests/ops/replay/whatif/test_evaluation.py"
+        "::test_a_record_that_proves_nothing_is_exit_code_5",
+    ),
+    "an ACL is called unused by a record with a gap": Mutant(
+        file="ops/replay/usage/evaluation.py",
+        text="for gap in find_gaps(source):",
+        becomes="for gap in ():",
+        found_by="tests/ops/replay/local/test_usage.py::test_sample_supports_no_claim",
+    ),
+    "a log that was rotated before it is read loses its lines": Mutant(
+        file="ops/replay/local/parts.py",
+        text="status.st_ino != self.inode or status.st_size < self.end",
+        becomes="False",
+        found_by="tests/ops/replay/local/test_writing.py"
+        "::test_log_that_is_rotated_before_it_is_read_is_named",
+    ),
     "a recorded rule that is impossible counts as agreement": Mutant(
         file="ops/replay/verify/judging.py",
         text="if not case.names_kafkas_rule or recorded.rule == str(decision.rule):",
