@@ -127,6 +127,9 @@ def _find_lacks(
             f"this proves little: {format_count(sums.allowed, 'allowed event')} judged, and "
             f"--min-allowed {needed.allowed_min:,}"
         )
+    if logs.damaged:
+        damaged = format_count(len(logs.damaged), "archive")
+        yield f"this proves little: {damaged} damaged, so events are missing"
     if needed.newest_after_ms is not None and silent:
         yield f"this proves little: {format_count(len(silent), 'log')} with no event of late"
 

@@ -206,6 +206,17 @@ def test_agreement_is_a_success_only_with_evidence(
     assert said.format(log=path) in capsys.readouterr().out
 
 
+def test_agreement_proves_little_with_a_damaged_archive(tmp_path: Path, capsys: Capture) -> None:
+    broker = Broker((Step(-100), *STEPS))
+    broker.answer(20, question(topic="t"), delay_s=-4)
+    write_lines(tmp_path / "a.log", broker.lines)
+    (tmp_path / "b.log.gz").write_bytes(b"damaged")
+    log = write_history(tmp_path, STEPS, END_S)
+    words = ("--log-dir", str(log), *SETTINGS, "--max-bad-ratio", "1")
+    assert main(("verify", "--logs", *map(str, tmp_path.glob("?.log*")), *words)) == 5
+    assert "proves little: 1 archive damaged, so events are missing" in capsys.readouterr().out
+
+
 def test_log_of_a_broker_is_silent_unless_one_of_its_files_is_new(
     tmp_path: Path, capsys: Capture
 ) -> None:
