@@ -130,10 +130,8 @@ def _authorize(
         return True
     for leaves in in_chunks(_iterate_leaves(allowing)):
         for pattern_type, name, bits in leaves:
-            if bits:
-                if not _is_denied(pattern_type, name, denials):
-                    return True
-                yield
+            if bits and not (yield from _is_denied(pattern_type, name, denials)):
+                return True
         yield
     return False
 
@@ -189,9 +187,8 @@ class _PatternSets:
         lengths = {len(name): None for kind, name in self._denied if kind == _PREFIXED}
         denials = ((tuple(lengths), lambda kind, name: (kind, name) in self._denied),)
         for pattern in self._allowed:
-            if not _is_denied(*pattern, denials):
+            if not (yield from _is_denied(*pattern, denials)):
                 return True
-            yield
         return False
 
 
@@ -274,8 +271,8 @@ def _denials_of_hosts(
     )
 
 
-def _is_denied(pattern_type: int, name: str, denials: Iterable[_Denials]) -> bool:
-    """Return True if a DENY covers everything that the pattern of an ALLOW matches."""
+def _is_denied(pattern_type: int, name: str, denials: Iterable[_Denials]) -> Steps[bool]:
+    """Return, in steps, True if a DENY covers everything that the pattern of an ALLOW matches."""
     size = len(name)
     for lengths, denials_at in denials:
         if pattern_type == _LITERAL and denials_at(_LITERAL, name):
@@ -283,4 +280,5 @@ def _is_denied(pattern_type: int, name: str, denials: Iterable[_Denials]) -> boo
         for length in lengths:
             if length <= size and denials_at(_PREFIXED, name[:length]):
                 return True
+        yield  # there may be hundreds of networks
     return False

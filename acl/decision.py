@@ -16,16 +16,11 @@ from typing import Final
 
 import msgspec
 
+from authorizerd.acl.deciding import RULE_OF, find_deciding, find_unjudgeable
 from authorizerd.acl.errors import InvalidQuestionError
 from authorizerd.acl.index.bits import ALLOWS, DENIES, HOST_DENIES, RANGE_ALLOWS
 from authorizerd.acl.index.range_index import NO_RANGES
-from authorizerd.acl.matching import (
-    APPLIES,
-    RULE_OF,
-    find_deciding,
-    find_unjudgeable,
-    host_denials,
-)
+from authorizerd.acl.matching import APPLIES, host_denials
 from authorizerd.acl.model import WILDCARD, WILDCARD_PRINCIPAL, Acl, PermissionType, Question
 from authorizerd.acl.patterns import (
     AFTER_WILDCARD,

@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import msgspec
 
+from authorizerd.acl.deciding import HOSTS_COMPARED, scan_key, wildcard_section
 from authorizerd.acl.explanation.scan import (
     iterate_patterns,
 )
@@ -21,14 +22,12 @@ from authorizerd.acl.index.range_index import Network
 from authorizerd.acl.matching import (
     APPLICABLE,
     APPLIES,
-    HOSTS_COMPARED,
     denied_hosts_at,
     denies_unindexed,
     find_networks,
     find_range_hosts,
     list_sources,
     list_unjudgeable,
-    scan_key,
 )
 from authorizerd.acl.model import (
     WILDCARD,
@@ -194,7 +193,7 @@ def _make_alike(
 
 def _place(acl: Acl, question: Question) -> _Key:
     """Return the place at which Kafka's scan meets the ACL for the first time."""
-    return scan_key(acl, 1 if question.resource_name != WILDCARD else 0)
+    return scan_key(acl, wildcard_section(question.resource_name, denies=True))
 
 
 class _Found:

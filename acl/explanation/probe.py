@@ -7,10 +7,10 @@ from itertools import islice
 
 from msgspec.structs import replace
 
+from authorizerd.acl.deciding import HOSTS_COMPARED, RULE_OF
 from authorizerd.acl.decision import AuthorizerSettings, explain, get_acl, is_allowed
 from authorizerd.acl.hosts import is_certain
 from authorizerd.acl.index.bits import ALLOWS
-from authorizerd.acl.matching import HOSTS_COMPARED, RULE_OF
 from authorizerd.acl.model import (
     WILDCARD,
     WILDCARD_PRINCIPAL,

@@ -136,6 +136,11 @@ def denying_operations(operation: int) -> tuple[int, ...]:
     return (Operation.ALL, *own)
 
 
+def range_deny_bits(operation: int) -> int:
+    """Return the bits of the leaf of a network that count DENYs of ``operation``."""
+    return _lane(0, _WIDE_LANE, operation)
+
+
 def range_allow_bits(operation: int) -> int:
     """Return the bits of the leaf of a network that count plain ALLOWs of ``operation``."""
     return _lane(_SECOND_LANES, _WIDE_LANE, operation)
@@ -168,8 +173,7 @@ DENIES: Final = tuple(
 """For each operation code: the bits of a leaf that deny the operation."""
 
 HOST_DENIES: Final = tuple(
-    _any_of(*(_lane(0, _WIDE_LANE, rule) for rule in denying_operations(operation)))
-    for operation in OPERATION_CODES
+    _any_of(*map(range_deny_bits, denying_operations(operation))) for operation in OPERATION_CODES
 )
 """For each operation code: the bits of ``host_denials`` by which single addresses are denied.
 
@@ -180,8 +184,7 @@ RANGE_DENIES: Final = tuple(mask << _SECOND_LANES for mask in HOST_DENIES)
 """For each operation code: the bits of ``host_denials`` by which ranges are denied."""
 
 RANGE_ALLOWS: Final = tuple(
-    _any_of(*(range_allow_bits(rule) for rule in allowing_operations(operation)))
-    for operation in OPERATION_CODES
+    _any_of(*map(range_allow_bits, allowing_operations(operation))) for operation in OPERATION_CODES
 )
 """For each operation code: the bits of the leaf of a network that allow the operation."""
 

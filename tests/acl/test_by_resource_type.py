@@ -201,3 +201,13 @@ def test_an_unknown_host_is_not_allowed_by_a_rule_for_one_host() -> None:
     assert ask(acl())
     assert not ask(acl(), acl(host="10.0.0.1", deny=True))
     assert not ask(acl(), acl(host="10.0.0.1", deny=True, topic="*"))
+
+
+def test_denials_of_each_network_are_looked_up_in_a_step_of_their_own() -> None:
+    """A host may be in hundreds of networks, each with hundreds of denied prefixes."""
+    held = [acl(topic="t")]
+    held += [acl(topic="x", host=f"2001:db8::/{length}", deny=True) for length in range(100)]
+    snapshot = with_rules(snapshot_of(*held), RULES_4_4)
+    asked = ("User:a", "2001:db8:0:0:0:0:0:1", Operation.READ, TOPIC)
+    steps = authorize_by_resource_type(snapshot, AuthorizerSettings(), *asked)
+    assert sum(1 for _ in steps) >= 100

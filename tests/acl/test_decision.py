@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-import authorizerd.acl.matching
+from authorizerd.acl import deciding, matching
 from authorizerd.acl.decision import (
     AuthorizerSettings,
     Decision,
@@ -190,7 +190,8 @@ def list_made(monkeypatch: pytest.MonkeyPatch) -> list[Acl]:
         made.append(Acl(*fields))
         return made[-1]
 
-    monkeypatch.setattr(authorizerd.acl.matching, "Acl", make)
+    for module in (deciding, matching):
+        monkeypatch.setattr(module, "Acl", make)
     return made
 
 

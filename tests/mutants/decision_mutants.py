@@ -344,15 +344,15 @@ DECISION_MUTANTS: Final = {
         found_by="tests/metadata/test_checkpoint_writer.py::test_only_a_checkpoint_of_a_copy_keeps_registrations",
     ),
     "a decision compares all spellings of a network": Mutant(
-        file="acl/matching.py",
-        text="islice(hosts.values(), hosts_max)",
-        becomes="hosts.values()",
-        found_by="tests/acl/test_host_ranges.py::test_many_spellings_of_a_network_do_not_slow_decisions",
+        file="acl/deciding.py",
+        text="islice(each.values(), HOSTS_COMPARED)",
+        becomes="each.values()",
+        found_by="tests/acl/test_host_ranges.py::test_many_ranges_do_not_slow_decisions",
     ),
     "the rule of a network is sought at another pattern": Mutant(
-        file="acl/matching.py",
-        text="leaf = next(denying, leaves[-1])",
-        becomes="leaf = leaves[0]",
+        file="acl/deciding.py",
+        text="found.append((network, _choose_leaf(leaves, denies, name)))",
+        becomes="found.append((network, leaves[0]))",
         found_by="tests/acl/test_host_ranges.py::test_rule_of_a_network_is_the_one_that_kafka_names",
     ),
 }
