@@ -21,7 +21,7 @@ from authorizerd.acl.index.bits import (
     range_allow_bits,
     range_deny_bits,
 )
-from authorizerd.acl.index.range_index import Network
+from authorizerd.acl.index.range_index import NO_RANGES, Network
 from authorizerd.acl.matching import (
     APPLICABLE,
     APPLIES,
@@ -171,7 +171,8 @@ def _find_candidates(snapshot: AclSnapshot, question: Question) -> list[Acl]:
             if leaves:
                 leaf = _choose_leaf(leaves, EVERY_BIT, name)
                 acls += islice(denials_of_hosts(rules, leaf, principal, question, releases), 1)
-        acls += _find_in_ranges(rules, principal, question, releases)
+        if rules.ranges is not NO_RANGES:  # saves a call
+            acls += _find_in_ranges(rules, principal, question, releases)
         for host, patterns in list_sources(rules, question.host):
             leaves = find_leaves(patterns, name, mask)
             if leaves:

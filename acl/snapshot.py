@@ -76,13 +76,20 @@ class TypeIndex(msgspec.Struct, frozen=True, gc=False):
 
     ``principals`` has every principal except ``User:*``, whose rules are ``everyone``.
     ``resources`` counts the ACLs of each pattern over all principals (for
-    allow.everyone.if.no.acl.found).
+    allow.everyone.if.no.acl.found). ``range_lengths`` counts the principals with ranges, also
+    ``User:*``, by the number of prefix lengths that their ranges have.
     """
 
     principals: Table[str, Rules]
     everyone: Rules
     resources: Patterns
     unjudgeable: Unjudgeable = EMPTY
+    range_lengths: Table[int, int] = EMPTY
+
+    @property
+    def networks_max(self) -> int:
+        """The maximum number of networks that a question looks up for one principal."""
+        return max(self.range_lengths, default=0)
 
 
 NO_PRINCIPALS: Final[Table[str, Rules]] = EMPTY
@@ -245,6 +252,10 @@ def _change_type(index: TypeIndex, group: Sequence[_Weighted], sign: int) -> Typ
     # If a principal's only ACL has no weight, the principal is not in the table.
     elif rules is not NO_RULES:
         principals = delete_entry(principals, principal)
+    lengths = index.range_lengths
+    before, after = len(rules.ranges.counts), len(changed.ranges.counts)
+    if before != after:
+        lengths = change_count(change_count(lengths, before, -1), after, 1)
     added = [(acl.resource_name, sign) for _, acl, _ in group]
     resources = add_weights(index.resources, first.pattern_type, added)
     assert resources is not None, "no bits are unique"
@@ -253,7 +264,15 @@ def _change_type(index: TypeIndex, group: Sequence[_Weighted], sign: int) -> Typ
         for _, acl, _ in group:
             unjudgeable = change_unjudgeable(unjudgeable, acl, sign)
             everyone = _change_everyone(everyone, acl, sign)
-    return TypeIndex(principals, everyone, resources, unjudgeable)
+    return TypeIndex(principals, everyone, resources, unjudgeable, lengths)
+
+
+def change_count(counts: Table[int, int], key: int, change: int) -> Table[int, int]:
+    """Return ``counts`` with ``change`` added at ``key``. Zeros are not kept, nor the key 0."""
+    count = counts.get(key, 0) + change
+    if key == 0:
+        return counts
+    return set_entry(counts, key, count) if count else delete_entry(counts, key)
 
 
 def is_unjudgeable(acl: Acl) -> bool:

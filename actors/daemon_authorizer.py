@@ -93,6 +93,8 @@ class DaemonAuthorizer(Authorizer):
 
     is_quick = False
     """True if a decision takes microseconds, so that hundreds fit in one step."""
+    names_rules = True
+    """True if ``authorize_by`` finds the rules of decisions, for the audit log."""
 
     def __init__(self, snapshot: View[AclSnapshot | None]) -> None:
         self._snapshot: Final = snapshot

@@ -66,6 +66,7 @@ class StandardAuthorizer(DaemonAuthorizer):
         super().__init__(snapshot)
         self._updates = updates
         self._auditor = auditor
+        self.names_rules = auditor is not None
         self._why_no_snapshot = why_no_snapshot
         self._starting: list[Completion[None]] = []
 

@@ -24,6 +24,7 @@ from authorizerd.acl.index.tables import (
     PARTS,
     Growing,
     Parts,
+    Table,
     freeze,
     grow,
     new_parts,
@@ -44,6 +45,7 @@ from authorizerd.acl.snapshot import (
     Rules,
     TypeIndex,
     Unjudgeable,
+    change_count,
     change_unjudgeable,
     is_unjudgeable,
     place_host,
@@ -177,6 +179,7 @@ class _TypeBuilder:
 
     def freeze_in_steps(self) -> Steps[TypeIndex]:
         principals: Growing[str, Rules] = {}
+        lengths: Table[int, int] = EMPTY
         for principal, builder in pop_all(self.rules):
             if builder is self.everyone:
                 continue
@@ -184,10 +187,12 @@ class _TypeBuilder:
             if rules is not NO_RULES:
                 principals[principal] = rules
                 principals = grow(principals)
+                lengths = change_count(lengths, len(rules.ranges.counts), 1)
             yield
         resources = yield from self.resources.freeze_in_steps()
         everyone = yield from self.everyone.freeze_in_steps()
-        return TypeIndex(freeze(principals), everyone, resources, self.unjudgeable)
+        lengths = change_count(lengths, len(everyone.ranges.counts), 1)
+        return TypeIndex(freeze(principals), everyone, resources, self.unjudgeable, lengths)
 
 
 class SnapshotBuilder:

@@ -23,7 +23,7 @@ from authorizerd.config.bounds import RECEIVE_BYTES, SEND_BYTES
 from authorizerd.config.configuration import Configuration
 from authorizerd.daemon.decisions.access_audit import audit_access
 from authorizerd.daemon.decisions.callers import Callers
-from authorizerd.daemon.decisions.question_cost import bound_lookups
+from authorizerd.daemon.decisions.question_cost import bound_explanation, bound_lookups
 from authorizerd.daemon.decisions.requester import PortRequester
 from authorizerd.daemon.decisions.stream_decisions import (
     count_decisions,
@@ -110,6 +110,7 @@ class StreamServer(ConnectionServer):
         self.frame_bytes_max: Final = frame_bytes_max
         self.offset_timeout = offset_timeout_ms / 1000
         self.counts: Final = authorizer.counts_of(SURFACE)
+        self.bound: Final = bound_explanation if authorizer.names_rules else bound_lookups
         self._bounded: AclSnapshot | None = None
         self._lookups = 1  # of the snapshot ``_bounded``
 
@@ -121,7 +122,7 @@ class StreamServer(ConnectionServer):
         """Return the maximum number of lookups for any question that a frame can hold."""
         if snapshot is not self._bounded:
             self._bounded = snapshot
-            self._lookups = bound_lookups(snapshot, self.frame_bytes_max)
+            self._lookups = self.bound(snapshot, self.frame_bytes_max)
         return self._lookups
 
     def holds_request(self, opening: bytes) -> bool:
@@ -378,9 +379,8 @@ class _Conversation:
         if snapshot is None or self._server.bound_lookups(snapshot) < LOOKUPS_PER_QUESTION:
             return 1
         # Names are usually much shorter than a frame, so the longest name gives a tighter bound.
-        lookups = bound_lookups(
-            snapshot, max((len(question[4]) for question in questions), default=0)
-        )
+        name_size = max((len(question[4]) for question in questions), default=0)
+        lookups = self._server.bound(snapshot, name_size)
         return 1 + lookups // LOOKUPS_PER_QUESTION
 
     async def _wait_for(self, offset: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice, product
 from typing import Final
 
 from authorizerd.acl.model import Acl
@@ -41,10 +42,24 @@ def one_topic(count: int) -> Iterator[Acl]:
         yield acl(f"User:u{number}", topic="orders")
 
 
+def networks(count: int) -> Iterator[Acl]:
+    """Yield ACLs for all networks of two addresses, each with up to 27 texts and 4 operations."""
+    lengths = [(host, n) for host, most in (("10.0.0.1", 33), ("::1", 129)) for n in range(most)]
+    kinds = product(("User:alice", "User:*"), ("READ", "ALL", "WRITE", "ALTER"))
+    texts = product(range(1, 4), repeat=3)
+    for widths, kind, (host, length) in islice(product(texts, kinds, lengths), count):
+        if host == "::1":
+            address = ":".join("0".zfill(width) for width in widths) + "::1"
+        else:
+            address = "10." + ".".join(map(str.zfill, ("0", "0", "1"), widths))
+        yield acl(*kind, topic="*", host=f"{address}/{length}")
+
+
 ACL_SETS: Final[dict[str, Callable[[int], Iterator[Acl]]]] = {
     "none": lambda count: iter(()),
     "literals": literals_of_one_principal,
     "prefixes": prefixes,
     "denied hosts": denied_hosts,
     "one topic": one_topic,
+    "networks": networks,
 }

@@ -170,6 +170,9 @@ STATIONS: Final[Mapping[str, Station]] = {
     "prefixes": Station("prefixes", (ROOT,), _work_of_acls),
     "denied hosts": Station("denied hosts", (ROOT,), _work_of_acls, _audited("TRACE")),
     "one topic": Station("one topic", (ROOT,), _work_of_acls, _audited("INFO")),
+    "networks": Station("networks", (ROOT,), _decisions,
+                        lambda folder: {**_audited("TRACE")(folder),
+                                        "authorizerd.kafka.release": "4.4"}),
     "TLS": Station("literals", (ROOT,), _over_tls, tls_settings),
     "before loading": Station("none", (ALICE, ANONYMOUS), _not_loaded, is_loaded=False),
 }  # fmt: skip

@@ -43,7 +43,9 @@ METERS: dict[str, Callable[[], list[Meter]]] = {
     "bytes": lambda: [ByteMeter()],
 }
 COUNTED = {
-    "lines": STATIONS if IS_WHOLE else STATIONS.keys() - {"prefixes", "denied hosts", "one topic"},
+    "lines": STATIONS
+    if IS_WHOLE
+    else STATIONS.keys() - {"prefixes", "denied hosts", "one topic", "networks"},
     "bytes": ("Kafka", "HTTP", "stream", "TLS") if IS_WHOLE else ("HTTP", "stream"),
 }
 """The stations of each meter. Those without bytes have no larger requests."""

@@ -355,4 +355,22 @@ DECISION_MUTANTS: Final = {
         becomes="found.append((network, leaves[0]))",
         found_by="tests/acl/test_host_ranges.py::test_rule_of_a_network_is_the_one_that_kafka_names",
     ),
+    "the networks of a question are not counted": Mutant(
+        file="daemon/decisions/question_cost.py",
+        text="lookups * (1 + index.networks_max)",
+        becomes="lookups",
+        found_by="tests/daemon/decisions/test_question_cost.py::test_each_network_of_one_principal_is_looked_up",
+    ),
+    "the stream ignores what the audit costs": Mutant(
+        file="daemon/decisions/stream_server.py",
+        text="bound_explanation if authorizer.names_rules else bound_lookups",
+        becomes="bound_lookups",
+        found_by="tests/daemon/decisions/test_stream_server.py::test_questions_of_many_lookups_take_more_turns",
+    ),
+    "by resource type, all networks are searched in one step": Mutant(
+        file="acl/by_resource_type.py",
+        text="        yield  # there may be hundreds of networks\n    return False\n",
+        becomes="    return False\n    yield\n",
+        found_by="tests/acl/test_by_resource_type.py::test_denials_of_each_network_are_looked_up_in_a_step_of_their_own",
+    ),
 }

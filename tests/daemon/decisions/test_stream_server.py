@@ -17,11 +17,11 @@ from authorizerd.acl.model import (
     RESOURCE_TYPES,
     Acl,
     Operation,
-    PatternType,
     Question,
     ResourceType,
 )
 from authorizerd.config.configuration import parse
+from authorizerd.daemon.decisions.question_cost import LOOKUPS_PER_NETWORK
 from authorizerd.daemon.decisions.stream_server import (
     LOOKUPS_PER_QUESTION,
     QUESTIONS_PER_SLICE,
@@ -52,6 +52,7 @@ from tests.daemon.stream_service import (
     start_on_loopback,
 )
 from tests.oracles import scan
+from tests.support.acls import acl
 from tests.support.sizes import size
 from tests.support.strategies import acls
 
@@ -315,13 +316,24 @@ async def test_decisions_of_a_stream_are_audited(nursery: trio.Nursery, level: A
     assert all("request = Stream" in line for line in place.audit_log.lines)
 
 
-async def test_questions_of_many_lookups_take_more_turns(nursery: trio.Nursery) -> None:
-    """The lookups per turn stay the same, however many lengths the prefixes have."""
-    prefixes = [
-        Acl(2, "p" * size, PatternType.PREFIXED, "User:alice", "*", Operation.READ, 3)
-        for size in range(1, 4 * LOOKUPS_PER_QUESTION + 1)
-    ]
-    place = Place(None, *ACLS, *prefixes)
+PREFIXES = [
+    acl("User:alice", "READ", topic="p" * size, pattern="PREFIXED")
+    for size in range(1, 4 * LOOKUPS_PER_QUESTION + 1)
+]
+"""A question looks up each of their lengths."""
+NETWORKS = [
+    acl("User:alice", "READ", topic="t", host=f"10.0.0.0/{length}")
+    for length in range(1, 4 * LOOKUPS_PER_QUESTION // LOOKUPS_PER_NETWORK + 1)
+]
+"""The rule of a question, which the audit names, is sought in each of them."""
+
+
+@pytest.mark.parametrize("costly", [PREFIXES, NETWORKS], ids=["prefix lengths", "networks"])
+async def test_questions_of_many_lookups_take_more_turns(
+    nursery: trio.Nursery, costly: list[Acl]
+) -> None:
+    """The lookups per turn stay the same, however many a question needs."""
+    place = Place(None, *ACLS, *costly)
     _, client = await connected(nursery, place)
     many = 8 * QUESTIONS_PER_SLICE
     await client.stream.send_all(client.frames.ask(1, [question(host=None)] * many))
