@@ -19,10 +19,10 @@ ITEMS_PER_CHUNK: Final = 64
 Steps: TypeAlias = Generator[None, None, T]
 
 
-def in_chunks(items: Iterable[T]) -> Iterator[list[T]]:
-    """Yield ``items``, in order, in lists of at most ``ITEMS_PER_CHUNK``."""
+def in_chunks(items: Iterable[T], most: int = ITEMS_PER_CHUNK) -> Iterator[list[T]]:
+    """Yield ``items``, in order, in lists of at most ``most``."""
     rest = iter(items)
-    while chunk := list(islice(rest, ITEMS_PER_CHUNK)):
+    while chunk := list(islice(rest, most)):
         yield chunk
 
 

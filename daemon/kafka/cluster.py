@@ -22,7 +22,7 @@ from authorizerd.actors.published import View
 from authorizerd.actors.steps import collect
 from authorizerd.daemon.kafka.codec import version_of
 from authorizerd.daemon.kafka.permissions import RefusedError, RequestRights, Rights
-from authorizerd.daemon.kafka.topics import TOPIC_IDS_VERSION, TopicAnswers
+from authorizerd.daemon.kafka.topics import TOPIC_IDS_VERSION, TOPICS_AT_ONCE, TopicAnswers
 from authorizerd.image.cluster import ClusterImage
 from authorizerd.protocol.kafka.chunked_output import LazyItems
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
@@ -114,9 +114,11 @@ class ClusterHandlers:
         )
         # Version 0 cannot send null; there an empty list asks for all topics.
         if asked.topics is None or (version == 0 and not asked.topics):
-            await collect(map(topics.add_described, in_chunks(image.topics.values())))
+            some = in_chunks(image.topics.values(), TOPICS_AT_ONCE)
+            await collect(map(topics.add_described, some))
         else:
-            await collect(map(partial(topics.add_requested, version), in_chunks(requested)))
+            named = in_chunks(requested, TOPICS_AT_ONCE)
+            await collect(map(partial(topics.add_requested, version), named))
         return MetadataAnswer(
             brokers=(MetadataBroker(node.node_id, node.host, node.port),),
             topics=topics,

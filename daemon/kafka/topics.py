@@ -35,6 +35,9 @@ from authorizerd.protocol.kafka.responses import MetadataPartition, MetadataTopi
 
 TOPIC_IDS_VERSION: Final = 12
 """The first version of Metadata in which topics may be requested by id, and a name may be null."""
+TOPICS_AT_ONCE: Final = 4
+"""The number of topics to add in one step. With very many ACLs for networks, the decision about one
+takes a millisecond."""
 INTERNAL_TOPICS: Final = frozenset(
     ("__consumer_offsets", "__transaction_state", "__share_group_state")
 )

@@ -152,6 +152,11 @@ def _work_of_acls(caller: str, is_whole: bool) -> Iterator[Input]:
     yield from _decisions(caller, is_whole)
 
 
+def _decisions_and_topics(caller: str, is_whole: bool) -> Iterator[Input]:
+    yield from requests_of(ApiKey.METADATA, APIS[ApiKey.METADATA].last_version, is_plain=True)
+    yield from _decisions(caller, is_whole)
+
+
 def _audited(level: str) -> Callable[[Path], Mapping[str, str]]:
     return lambda folder: {
         "authorizerd.audit.log": str(folder / "audit.log"),
@@ -170,7 +175,7 @@ STATIONS: Final[Mapping[str, Station]] = {
     "prefixes": Station("prefixes", (ROOT,), _work_of_acls),
     "denied hosts": Station("denied hosts", (ROOT,), _work_of_acls, _audited("TRACE")),
     "one topic": Station("one topic", (ROOT,), _work_of_acls, _audited("INFO")),
-    "networks": Station("networks", (ROOT,), _decisions,
+    "networks": Station("networks", (ROOT, ALICE), _decisions_and_topics,
                         lambda folder: {**_audited("TRACE")(folder),
                                         "authorizerd.kafka.release": "4.4"}),
     "TLS": Station("literals", (ROOT,), _over_tls, tls_settings),
