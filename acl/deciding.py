@@ -156,8 +156,11 @@ def find_unjudgeable(index: TypeIndex, name: str) -> Acl | None:
 
 
 def _find_candidates(snapshot: AclSnapshot, question: Question) -> list[Acl]:
-    """Return the ACL that would decide alone, for each principal and kind of host; for the host
-    ``*``, a known host, and ranges. Add the unindexed ACLs that deny."""
+    """Return the ACLs of which one decides.
+
+    They are the unindexed ones that deny, and, for each principal, the one that would decide alone
+    of those for the host ``*``, for a known host, and for ranges.
+    """
     index, releases = snapshot.types[question.resource_type], snapshot.rules
     name, kind, operation = question.resource_name, question.resource_type, question.operation
     denies, mask = DENIES[operation], APPLIES[operation]
