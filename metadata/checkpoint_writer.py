@@ -34,7 +34,7 @@ from authorizerd.metadata.directory import (
     sort_files,
 )
 from authorizerd.metadata.storage import Storage
-from authorizerd.protocol.records.batch import encode_batch
+from authorizerd.protocol.records.batch import BatchMark, encode_batch
 from authorizerd.protocol.records.control import Record, snapshot_footer, snapshot_header
 from authorizerd.protocol.records.metadata import MetadataRecord, encode_value
 
@@ -48,6 +48,8 @@ class CheckpointState(msgspec.Struct, frozen=True, kw_only=True):
     ``epoch`` is the epoch of the last record, ``timestamp_ms`` its time or a later one.
     ``keeps_nodes`` is True for the copy of a followed log, which must know the cluster's releases.
     In another log, registrations without the changes that follow them would mislead a Kafka node.
+    ``last_batch`` identifies the batch that ends there, for the copy of a followed log. If it ends
+    elsewhere, readers ignore it.
     """
 
     end_offset: int
@@ -56,6 +58,7 @@ class CheckpointState(msgspec.Struct, frozen=True, kw_only=True):
     cluster: ClusterImage
     acls: Mapping[bytes, Acl]
     keeps_nodes: bool = False
+    last_batch: BatchMark | None = None
 
 
 def write_checkpoint(
@@ -146,7 +149,9 @@ def encode_checkpoint(
         offset += len(records)
         return encoded
 
-    header = snapshot_header(state.timestamp_ms, end_offset=state.end_offset)
+    header = snapshot_header(
+        state.timestamp_ms, end_offset=state.end_offset, last_batch=state.last_batch
+    )
     yield batch([header], is_control=True)
     records = _records(state)
     while some := list(islice(records, RECORDS_PER_BATCH)):

@@ -49,7 +49,7 @@ class LogEnd:
     """The end of a log.
 
     ``voters`` are the cluster's, None if no record names them. ``last_batch`` identifies the last
-    batch, None if the log ends with a checkpoint.
+    batch, None if the log ends with a checkpoint that does not name it, such as the cluster's own.
     """
 
     next_offset: int = 0
@@ -68,11 +68,14 @@ class LogEnd:
                 checkpoint names none.
         """
         checkpoint, header = reader.checkpoint, reader.header
+        last = None if header is None else header.last_batch
+        is_last = last is not None and last.last_offset == checkpoint.end_offset - 1
         end = cls(
             checkpoint.end_offset,
             0 if header is None else header.last_timestamp_ms,
             is_empty=False,
             voters=reader.voters or voters,
+            last_batch=last if is_last else None,
         )
         end.epochs.begin(checkpoint.end_offset - 1, checkpoint.epoch)
         return end

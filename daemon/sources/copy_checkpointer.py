@@ -91,6 +91,8 @@ class CopyCheckpointer:
             cluster=self._cluster.newest,
             acls=snapshot.acls,
             keeps_nodes=True,
+            # It counts only if it ends with this state: batches may have followed in the meantime.
+            last_batch=self._copy.end.last_batch,
         )
         del snapshot  # see `Checkpointer`: freeing a snapshot late blocks the loop
         if await run_in_thread(self._copy.write_checkpoint, state, Pace().rest_if_due):

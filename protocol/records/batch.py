@@ -21,6 +21,8 @@ from authorizerd.protocol.primitives import VARLONG_BITS, WireReader, varint
 
 _HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 _LENGTH: Final = struct.Struct(">qi")
+_LAST_OFFSET_DELTA: Final = 6
+"""The number of this field in the header."""
 _CRC_START: Final = 21
 _MAGIC: Final = 2
 _COMPRESSION_MASK: Final = 0x07
@@ -50,6 +52,10 @@ class BatchMark(msgspec.Struct, frozen=True, gc=False):
 
     base_offset: int
     header: bytes
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + int(_HEADER.unpack(self.header)[_LAST_OFFSET_DELTA])
 
 
 class RecordBatch(msgspec.Struct, frozen=True, gc=False, kw_only=True):

@@ -15,6 +15,7 @@ from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.primitives import WireReader, unsigned_varint
 from authorizerd.protocol.records.batch import (
     HEADER_SIZE,
+    BatchMark,
     ControlType,
     RecordBatch,
     control_key,
@@ -29,6 +30,9 @@ _NO_TAGS = b"\0"
 END_OFFSET_TAG: Final = 10_000
 """This daemon's own field of a SnapshotHeader. Kafka numbers its tags upwards from 0."""
 
+LAST_BATCH_TAG: Final = 10_002
+"""This daemon's own field of a SnapshotHeader: the header of the last batch that it covers."""
+
 FACTS_TAG: Final = 10_001
 """This daemon's own field of a SnapshotFooter: the facts about a backup, as JSON."""
 
@@ -42,23 +46,34 @@ def leader_change(leader_id: int) -> Record:
 
 
 class SnapshotHeader(msgspec.Struct, frozen=True):
-    """The header of a checkpoint. ``end_offset`` (exclusive) is None if Kafka wrote it."""
+    """The header of a checkpoint. ``end_offset`` (exclusive) is None if Kafka wrote it.
+
+    ``last_batch`` identifies the last batch that the checkpoint covers, if it is known.
+    """
 
     last_timestamp_ms: int
     end_offset: int | None
+    last_batch: BatchMark | None = None
 
 
 def snapshot_header(
-    last_contained_log_timestamp_ms: int, *, end_offset: int | None = None
+    last_contained_log_timestamp_ms: int,
+    *,
+    end_offset: int | None = None,
+    last_batch: BatchMark | None = None,
 ) -> Record:
     """Return the first record of a checkpoint; without ``end_offset``, exactly as Kafka writes it.
 
     In Kafka's form, only the checkpoint's file name gives the end offset, and no CRC covers it.
     """
-    tags = _NO_TAGS
+    fields = []
     if end_offset is not None:
-        value = struct.pack(">q", end_offset)
-        tags = b"\1" + unsigned_varint(END_OFFSET_TAG) + unsigned_varint(len(value)) + value
+        fields.append((END_OFFSET_TAG, struct.pack(">q", end_offset)))
+    if last_batch is not None:
+        fields.append((LAST_BATCH_TAG, last_batch.header))
+    tags = unsigned_varint(len(fields)) + b"".join(
+        unsigned_varint(tag) + unsigned_varint(len(data)) + data for tag, data in fields
+    )
     value = _VERSION + struct.pack(">q", last_contained_log_timestamp_ms) + tags
     return control_key(ControlType.SNAPSHOT_HEADER), value
 
@@ -74,12 +89,20 @@ def decode_snapshot_header(batch: RecordBatch) -> SnapshotHeader | None:
     if reader.int16("SnapshotHeader version"):
         return None
     timestamp_ms = _int64(reader.take(8, "last contained log timestamp"))
-    field = reader.tagged_fields().get(END_OFFSET_TAG)
+    fields = reader.tagged_fields()
+    field, last = fields.get(END_OFFSET_TAG), fields.get(LAST_BATCH_TAG)
     reader.expect_end("SnapshotHeader")
     if field is not None and len(field) != 8:
         raise DecodeError(f"end offset: expected 8 bytes, found {len(field)}", reader.end)
-    end_offset = None if field is None else _int64(field)
-    return SnapshotHeader(timestamp_ms, end_offset)
+    if last is not None and len(last) != HEADER_SIZE:
+        raise DecodeError(
+            f"last batch: expected {HEADER_SIZE} bytes, found {len(last)}", reader.end
+        )
+    return SnapshotHeader(
+        timestamp_ms,
+        None if field is None else _int64(field),
+        None if last is None else BatchMark(_int64(last[:8]), bytes(last)),
+    )
 
 
 def _int64(data: bytes) -> int:

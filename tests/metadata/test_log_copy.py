@@ -381,6 +381,17 @@ def test_checkpoint_replaces_the_log(tmp_path: Path) -> None:
     check_sound(tmp_path)
 
 
+@pytest.mark.parametrize(("number", "is_known"), [(2, False), (3, True), (4, False)])
+def test_checkpoint_names_the_last_batch(tmp_path: Path, number: int, is_known: bool) -> None:
+    """So a restart still knows it. A batch that ends elsewhere is not the last one."""
+    batches = {number: acl_batch(number, number) for number in (2, 3, 4)}
+    copy = begun_copy(tmp_path, batches[2], batches[3])
+    copy.begin_checkpoint()
+    mark = batches[number].mark
+    assert copy.write_checkpoint(replace(state_of(saved(tmp_path)), last_batch=mark))
+    assert reopen(tmp_path).end.last_batch == (mark if is_known else None)
+
+
 @pytest.mark.parametrize("event", ["clear", "snapshot"])
 def test_checkpoint_of_a_replaced_state_is_dropped(tmp_path: Path, event: str) -> None:
     """Otherwise the copy of one cluster would get the state of another."""

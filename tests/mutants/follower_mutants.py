@@ -5,6 +5,18 @@ from typing import Final
 from tests.mutants.mutant import Mutant
 
 FOLLOWER_MUTANTS: Final = {
+    "a copy that ends with a checkpoint is not compared with the cluster's log": Mutant(
+        file="daemon/sources/copy_checkpointer.py",
+        text="last_batch=self._copy.end.last_batch",
+        becomes="last_batch=None",
+        found_by="tests/daemon/sources/quorum/test_source.py::test_second_cluster_of_the_same_id_stops_decisions",
+    ),
+    "a copy is compared with the cluster's log by another batch than its last": Mutant(
+        file="metadata/log_end.py",
+        text="last_batch=last if is_last else None",
+        becomes="last_batch=last",
+        found_by="tests/metadata/test_log_copy.py::test_checkpoint_names_the_last_batch",
+    ),
     # Nodes of a followed cluster
     "an answer about another topic is taken for the metadata log": Mutant(
         file="protocol/kafka/fetch.py",

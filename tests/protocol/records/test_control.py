@@ -70,6 +70,7 @@ HEADERS = {
     "of a later version": ("0001 ff", None),
     "cut off": ("0000 0000", DecodeError),
     "with a cut end offset": ("0000 000000000000002a 01 904e 02 0007", DecodeError),
+    "with a cut last batch": ("0000 000000000000002a 01 924e 02 0007", DecodeError),
     "with bytes behind it": ("0000 000000000000002a 00 00", DecodeError),
 }
 
@@ -88,8 +89,9 @@ def test_checkpoint_header_has_the_end_offset(name: str) -> None:
 
 @pytest.mark.parametrize("end_offset", [None, 0, 7, 2**63 - 1])
 def test_checkpoint_header_reads_back(end_offset: int | None) -> None:
-    read = decode_snapshot_header(batch(snapshot_header(42, end_offset=end_offset)))
-    assert read == SnapshotHeader(42, end_offset)
+    last = None if end_offset is None else batch(leader_change(1)).mark
+    header = snapshot_header(42, end_offset=end_offset, last_batch=last)
+    assert decode_snapshot_header(batch(header)) == SnapshotHeader(42, end_offset, last)
 
 
 @given(st.integers(-(2**31), 2**31 - 1))

@@ -9,6 +9,7 @@ import trio
 from authorizerd.acl.release_in_force import Evidence, judge_release
 from authorizerd.actors.record_applier import Message, RecordApplier
 from authorizerd.config.follow.settings import FollowSettings, Server, SourceKind
+from authorizerd.daemon.sources.copy_checkpointer import CopyCheckpointer
 from authorizerd.daemon.sources.freshness import Freshness
 from authorizerd.daemon.sources.nodes import NodeOpener
 from authorizerd.daemon.sources.quorum.source import QuorumSource
@@ -53,6 +54,14 @@ class Following:
             cluster=self.applier.cluster,
             freshness=self.freshness,
             status=self.status,
+        )
+        self.checkpointer = CopyCheckpointer(
+            self.copy,
+            self.status,
+            self.applier.applied,
+            self.applier.cluster,
+            is_complete=self.source.is_complete,
+            bytes_between=0,
         )
         self.seen: list[set[int]] = []
         self._scope = trio.CancelScope()

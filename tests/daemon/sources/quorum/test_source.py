@@ -12,6 +12,7 @@ import pytest
 import trio
 
 from authorizerd.acl.steps import finish
+from authorizerd.daemon.sources import copy_checkpointer
 from authorizerd.daemon.sources.nodes import NodeOpener
 from authorizerd.daemon.sources.quorum import link, machine, route
 from authorizerd.daemon.sources.quorum.feed import Feed
@@ -367,12 +368,25 @@ async def test_longer_log_of_a_restored_cluster_stops_decisions(quorum: Followed
     await quorum.follow().wait_for(1, 3, 4, 5)
 
 
+@pytest.mark.parametrize("is_checkpoint", [False, True])
 async def test_second_cluster_of_the_same_id_stops_decisions(
-    quorum: FollowedQuorum, nursery: trio.Nursery, tmp_path: Path
+    quorum: FollowedQuorum,
+    nursery: trio.Nursery,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_checkpoint: bool,
 ) -> None:
-    """The servers of the configuration are those of another cluster after a restart."""
+    """The servers of the configuration are those of another cluster after a restart.
+
+    The copy may end with a checkpoint, so that it no longer has the last batch.
+    """
+    monkeypatch.setattr(copy_checkpointer, "CHECK_SECONDS", 0.01)
     quorum.append(added(1))
     following = await quorum.followed(1)
+    if is_checkpoint:
+        nursery.start_soon(following.checkpointer.run)
+        while not following.checkpointer.statistics.written:  # noqa: ASYNC110 - it has no event
+            await trio.sleep(0.01)
     await following.kill()
     other = FollowedQuorum(nursery, tmp_path)
     other.elect(1)
