@@ -16,6 +16,7 @@ from pyarrow import acero, dataset
 
 from authorizerd.replay.ingest.parse.columns import SCHEMA, EventReader
 from authorizerd.replay.ingest.schemas import ANSWERS, PARTS, SUMMED_BY, TUPLE, TUPLES
+from authorizerd.replay.recorded.parquet_files import FORMAT
 
 _AT: Final = SCHEMA.field("at").type
 _MERGED: Final = 16
@@ -92,7 +93,7 @@ def sum_file(file: Path, since_ms: int | None = None) -> pa.Table:
     Raises:
         OSError, pyarrow.ArrowException: it cannot be read.
     """
-    events = dataset.dataset(str(file), format="parquet")
+    events = dataset.dataset(str(file), format=FORMAT)
     figures = [
         ("at", f"hash_{function}", None, name)
         for function, name in (("count", "events"), ("min", "first_at"), ("max", "last_at"))

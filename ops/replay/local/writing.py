@@ -24,6 +24,7 @@ from authorizerd.replay.ingest.summary import BLANK, Group, merge_groups
 from authorizerd.replay.local.parts import Part
 from authorizerd.replay.local.sums import TextSums, select_parts
 from authorizerd.replay.plans import LineLayout
+from authorizerd.replay.recorded.parquet_files import write_file
 
 FILES_MAX: Final = 8
 ROWS_MAX: Final = 1_000_000
@@ -149,7 +150,7 @@ class RunFiles:
                 self.close()
             folder.mkdir(parents=True, exist_ok=True)
             name = f"part-{self._task:05d}-{self._files:05d}.parquet"
-            self._open[folder] = open_file(folder / name, rows.schema)
+            self._open[folder] = write_file(folder / name, rows.schema)
             self._files += 1
             self.count += folder != self._places.aside
         self._open[folder].write_batch(rows, _ROW_GROUP_ROWS)
@@ -160,18 +161,3 @@ class RunFiles:
     def _close(self, folder: Path) -> None:
         del self._rows[folder]
         self._open.pop(folder).close()
-
-
-def open_file(path: Path, schema: pa.Schema) -> parquet.ParquetWriter:
-    """Return a writer of a file of a table."""
-    return parquet.ParquetWriter(
-        path,
-        schema,
-        compression="snappy",
-        use_dictionary=[field.name for field in schema if field.type == pa.string()],
-        # Rules are long and numerous: with the default size, Parquet would abandon their
-        # dictionary.
-        dictionary_pagesize_limit=16 * 1024 * 1024,
-        write_statistics=["at"] if "at" in schema.names else False,
-        store_schema=False,
-    )

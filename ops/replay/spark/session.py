@@ -16,6 +16,8 @@ from authorizerd.replay.errors import JobError
 SETTINGS: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # Without this, a changed byte of a file could give other rows.
+    "parquet.page.verify-checksum.enabled": "true",
     # With the default, a batch of lines with the maximum length would take gigabytes.
     "spark.sql.execution.arrow.maxBytesPerBatch": "16m",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",

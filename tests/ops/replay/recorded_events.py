@@ -112,6 +112,16 @@ def damage_rows(file: Path) -> None:
     file.write_bytes(data[:4] + b"\xff" * (end - 4) + data[end:])
 
 
+def change_bytes_of_pages(file: Path, step: int) -> Iterator[int]:
+    """Change one byte of a Parquet file's pages after another; the file is as before at the end."""
+    data = file.read_bytes()
+    end = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    for place in range(4, end, step):
+        file.write_bytes(data[:place] + bytes([data[place] ^ 0x55]) + data[place + 1 :])
+        yield place
+    file.write_bytes(data)
+
+
 def _figures(events: Sequence[Event]) -> tuple[int, datetime | None, datetime | None, str | None]:
     """Return count, first and last time, and the last rule; of equally late ones, the greatest."""
     if not events:

@@ -24,7 +24,13 @@ from authorizerd.replay.ingest.commit import (
 from authorizerd.replay.ingest.records import NewRecords, check_continues, find_recorded
 from authorizerd.replay.plans import IngestPlan, LoadPlan, UsagePlan, WhatIfPlan
 from authorizerd.replay.topics import Topic, parse_topic
-from tests.ops.replay.recorded_events import RUN, START, Event, damage_rows, write_events
+from tests.ops.replay.recorded_events import (
+    RUN,
+    START,
+    Event,
+    damage_rows,
+    write_events,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -110,6 +116,24 @@ def test_window_reads_only_its_own_days_of_every_run(spark: SparkSession, tmp_pa
     since_ms = round(START.timestamp() * 1000) + day_ms + day_ms // 2
     (found,) = sum_events(open_table(spark, str(table)).events(since_ms), since_ms).collect()
     assert (found.resource_name, found.allowed_events) == ("t2", 3)
+
+
+def test_changed_byte_of_a_table_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
+    from authorizerd.replay.ingest.table import open_table
+    from authorizerd.replay.local.runs import ingest
+    from authorizerd.replay.spark.failures import SPARK_ERRORS
+
+    log, out = tmp_path / "audit.log", tmp_path / "table"
+    log.write_bytes(LINE.replace(b":t ", b":topic-1 ") + b"\n")
+    assert ingest(IngestPlan(inputs=(str(log),), out=str(out))) == 0
+    names = open_table(spark, str(out)).events().select("resource_name")
+    assert names.collect() == [("topic-1",)]
+    (file,) = (out / "events").rglob("*.parquet")
+    data = file.read_bytes()
+    assert data.count(b"topic-1") == 1
+    file.write_bytes(data.replace(b"topic-1", b"topic-2"))
+    with pytest.raises(SPARK_ERRORS, match="CRC"):
+        names.collect()
 
 
 @pytest.mark.parametrize("command", ["ingest", "whatif", "usage", "lookback", "load"])

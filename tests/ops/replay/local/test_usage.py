@@ -17,14 +17,23 @@ from authorizerd.replay.errors import NeedsSparkError, TrafficError, UsageError
 from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.local import table
 from authorizerd.replay.local.evidence import judge_traffic
+from authorizerd.replay.local.runs import ingest
 from authorizerd.replay.local.table import TableEngine
 from authorizerd.replay.local.tallies import Tallies
 from authorizerd.replay.local.traffic import LogEngine, read_traffic
 from authorizerd.replay.plans import IngestPlan, LineLayout, UsagePlan
+from authorizerd.replay.recorded.tuples import RecordedTuple
 from authorizerd.replay.usage import evaluation
 from tests.ops.replay.acl_sets import acl_set_of, topic_read
-from tests.ops.replay.recorded_events import START, Event, damage_rows, write_events
+from tests.ops.replay.recorded_events import (
+    START,
+    Event,
+    change_bytes_of_pages,
+    damage_rows,
+    write_events,
+)
 from tests.support.recorded_use import LAST_CLIENT_LINE, RecordedUse, read_recorded_use
+from tests.support.sizes import size
 
 LINE = (
     "[2026-11-0{} 16:00:00,000] DEBUG Principal = User:a is {} operation = Read from host = "
@@ -207,6 +216,27 @@ def test_window_reads_only_its_own_days(folder: Path) -> None:
     assert len(list(TableEngine(str(folder), "").tuples(START_MS + DAY_MS))) == 1
     with pytest.raises(TrafficError, match=rf"--events: {first}/part-0\.parquet: "):
         TableEngine(str(folder), "").tuples(START_MS)
+
+
+def test_changed_byte_of_a_table_gives_no_other_rows(tmp_path: Path, log: Path) -> None:
+    requests = [(1 + n % 3, "Allowed" if n % 4 else "Denied", f"t{n % 7}") for n in range(40)]
+    log.write_text("".join(LINE.format(*each) for each in requests))
+    logs, _ = plans(tmp_path, log, None)
+    assert ingest(logs) == 0
+
+    def read() -> list[list[RecordedTuple]]:
+        engine = TableEngine(logs.out, "")
+        return [list(engine.tuples(since_ms)) for since_ms in (None, 0)]
+
+    expected, errors = read(), 0
+    for file in Path(logs.out).rglob("*.parquet"):
+        for place in change_bytes_of_pages(file, size(37, 1)):
+            try:
+                assert read() == expected, (file, place)
+            except TrafficError:
+                errors += 1
+    assert errors
+    assert read() == expected
 
 
 def test_tuples_can_be_iterated_over_twice(folder: Path) -> None:
