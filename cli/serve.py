@@ -11,7 +11,7 @@ from pathlib import Path
 
 from authorizerd.cli.configuration_file import read_configuration
 from authorizerd.config.configuration import Configuration
-from authorizerd.config.hints import find_exposed_tokens, find_hints, find_repeats
+from authorizerd.config.hints import find_exposed_tokens, find_file_hints
 from authorizerd.config.keys import describe_ignored_key
 from authorizerd.daemon.lifespan import run_daemon
 from authorizerd.daemon.logging.setup import log_to_standard_error, set_log_format
@@ -54,11 +54,7 @@ def warn_of(configuration: Configuration) -> None:
             "unsupported keys are ignored: %s",
             ", ".join(map(describe_ignored_key, configuration.ignored_keys)),
         )
-    for hint in (
-        *find_hints(configuration.file_values),
-        *find_repeats(configuration),
-        *find_exposed_tokens(configuration),
-    ):
+    for hint in (*find_file_hints(configuration), *find_exposed_tokens(configuration)):
         logger.warning("%s", hint)
     for path, key in _list_keystores(configuration).items():
         if _is_readable_by_all(path):

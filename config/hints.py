@@ -52,6 +52,12 @@ def find_hints(texts: Mapping[str, str]) -> Iterator[str]:
             )
 
 
+def find_file_hints(configuration: Configuration) -> Iterator[str]:
+    """Yield the hints for a configuration, and those for the file that it was read from."""
+    yield from find_hints(configuration.file_values)
+    yield from find_repeats(configuration)
+
+
 def find_misread_utf8(texts: Mapping[str, str]) -> Iterator[str]:
     """Yield a sentence, which does not show the text, for each text whose bytes are UTF-8."""
     for key, text in texts.items():

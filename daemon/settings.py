@@ -33,7 +33,7 @@ from authorizerd.config.dynamic import (
 from authorizerd.config.errors import ConfigurationError, InvalidValueError
 from authorizerd.config.follow.access import list_controller_tls_keys
 from authorizerd.config.follow.settings import FollowSettings, SourceKind
-from authorizerd.config.hints import find_hints, find_repeats
+from authorizerd.config.hints import find_file_hints
 from authorizerd.config.keys import is_reloadable
 from authorizerd.config.values import trim
 from authorizerd.daemon.errors import StartError
@@ -270,7 +270,7 @@ class Settings:
         self.reloads.succeeded += 1
         self.reloads.failing = 0
         _logger.info("the configuration is reloaded")
-        for hint in (*find_hints(configuration.file_values), *find_repeats(configuration)):
+        for hint in find_file_hints(configuration):
             _logger.warning("%s", hint)
 
     def refuse_reload(self, reason: str) -> None:

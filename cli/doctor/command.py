@@ -22,7 +22,7 @@ from authorizerd.cli.output import paint, print_document
 from authorizerd.cli.program.command_parser import CheckParser
 from authorizerd.config.configuration import Configuration, parse
 from authorizerd.config.errors import ConfigurationError
-from authorizerd.config.hints import find_hints, find_repeats
+from authorizerd.config.hints import find_file_hints
 from authorizerd.config.keys import describe_ignored_key
 
 EXIT_NOT_EXAMINED: Final = 1
@@ -90,5 +90,5 @@ def _examine_configuration(configuration: Configuration) -> Iterator[Finding]:
         names = ", ".join(map(describe_ignored_key, configuration.ignored_keys))
         advice = "remove the keys that only a broker reads, and check for typos"
         yield warning(_CHECK, f"unsupported keys are ignored: {names}", advice)
-    for hint in (*find_hints(configuration.file_values), *find_repeats(configuration)):
+    for hint in find_file_hints(configuration):
         yield warning(_CHECK, hint, "correct it, unless it is intended")
