@@ -42,7 +42,7 @@ from authorizerd.replay.options import is_uri
 from authorizerd.replay.plain_files import LocalFiles
 from authorizerd.replay.plans import IngestPlan, LineLayout
 from authorizerd.replay.processes import CORES, do_tasks
-from authorizerd.replay.recorded.parquet_files import FORMAT, read_file, write_file
+from authorizerd.replay.recorded.parquet_files import FORMAT, create_parquet, open_parquet
 from authorizerd.replay.topics import Topic
 
 _FILE: Final = "file:"
@@ -141,7 +141,7 @@ class LocalRuns:
         folder = self.folder / "tuples" / f"run={run}"
         folder.mkdir(parents=True)
         for number, begin in enumerate(range(0, len(tuples), ROWS_MAX)):
-            with write_file(folder / f"part-{number:05d}.parquet", tuples.schema) as file:
+            with create_parquet(folder / f"part-{number:05d}.parquet", tuples.schema) as file:
                 file.write_table(tuples.slice(begin, ROWS_MAX))
         events = pc.add(pc.sum(tuples["allowed_events"]), pc.sum(tuples["denied_events"]))
         return TupleCount(len(tuples), events.as_py() or 0)
@@ -154,7 +154,7 @@ class LocalRuns:
 
 def _group_by_level(file: Path) -> Iterator[Group]:
     """Yield the events of a file by level."""
-    rows = read_file(file).read(["level", "allowed", "at"])
+    rows = open_parquet(file).read(["level", "allowed", "at"])
     rows = rows.set_column(2, "at", rows["at"].cast(pa.int64()))  # microseconds
     figures = [("allowed", "count"), ("allowed", "sum"), ("at", "min"), ("at", "max")]
     names = ["level", "allowed_count", "allowed_sum", "at_min", "at_max"]
@@ -166,7 +166,7 @@ def _group_by_level(file: Path) -> Iterator[Group]:
 def _read(folder: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Yield the rows of the files in a directory of a run, in the order of their names."""
     for file in sorted(folder.rglob("*.parquet")):
-        yield from read_file(file).iter_batches(columns=schema.names)
+        yield from open_parquet(file).iter_batches(columns=schema.names)
 
 
 def _cut(rows: pa.RecordBatch, cuts: Mapping[str, int]) -> pa.RecordBatch:

@@ -29,7 +29,7 @@ from authorizerd.replay.judging.index import collector_off
 from authorizerd.replay.local.engine import LocalEngine
 from authorizerd.replay.local.sums import merge_parts, sum_file
 from authorizerd.replay.recorded.arrow import BatchRows, make_batch, read_rows
-from authorizerd.replay.recorded.parquet_files import read_file
+from authorizerd.replay.recorded.parquet_files import open_parquet
 from authorizerd.replay.recorded.rows import Find, LocalRows, Row, Rows, by_frequency
 from authorizerd.replay.recorded.tuples import RecordedTuple
 from authorizerd.replay.text import format_time
@@ -173,7 +173,7 @@ def read_tuples(folder: Path, commit: Commit) -> pa.Table:
     tables = [TUPLES.empty_table()]
     for file in sorted(folder.glob(place)):
         with _naming(file):
-            tables.append(read_file(file).read(TUPLES.names).cast(TUPLES))
+            tables.append(open_parquet(file).read(TUPLES.names).cast(TUPLES))
     tuples = pa.concat_tables(tables)
     expected = commit.ingested.tuples
     check_complete(str(folder / place), "tuples", expected=expected, found=len(tuples))

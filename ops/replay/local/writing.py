@@ -24,7 +24,7 @@ from authorizerd.replay.ingest.summary import BLANK, Group, merge_groups
 from authorizerd.replay.local.parts import Part
 from authorizerd.replay.local.sums import TextSums, select_parts
 from authorizerd.replay.plans import LineLayout
-from authorizerd.replay.recorded.parquet_files import write_file
+from authorizerd.replay.recorded.parquet_files import create_parquet
 
 FILES_MAX: Final = 8
 ROWS_MAX: Final = 1_000_000
@@ -150,7 +150,7 @@ class RunFiles:
                 self.close()
             folder.mkdir(parents=True, exist_ok=True)
             name = f"part-{self._task:05d}-{self._files:05d}.parquet"
-            self._open[folder] = write_file(folder / name, rows.schema)
+            self._open[folder] = create_parquet(folder / name, rows.schema)
             self._files += 1
             self.count += folder != self._places.aside
         self._open[folder].write_batch(rows, _ROW_GROUP_ROWS)

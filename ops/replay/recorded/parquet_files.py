@@ -7,7 +7,7 @@ give other rows. Spark writes checksums as well; its sessions verify them (``spa
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 from pyarrow import dataset, parquet
@@ -20,12 +20,12 @@ FORMAT: Final = dataset.ParquetFileFormat(
 """The format of files that are read as one dataset."""
 
 
-def read_file(path: Path, **options: Any) -> parquet.ParquetFile:  # noqa: ANN401 - of pyarrow
-    """Open a file for reading."""
-    return parquet.ParquetFile(path, page_checksum_verification=True, **options)
+def open_parquet(path: Path, *, pre_buffer: bool = False) -> parquet.ParquetFile:
+    """Open a file for reading. With ``pre_buffer``, its columns are read ahead."""
+    return parquet.ParquetFile(path, pre_buffer=pre_buffer, page_checksum_verification=True)
 
 
-def write_file(path: Path, schema: pa.Schema) -> parquet.ParquetWriter:
+def create_parquet(path: Path, schema: pa.Schema) -> parquet.ParquetWriter:
     """Open a file for writing."""
     return parquet.ParquetWriter(
         path,

@@ -27,7 +27,7 @@ from authorizerd.replay.load.plan.frames import read_batches, temporary_file, wr
 from authorizerd.replay.load.plan.pacing import Schedule, make_schedule
 from authorizerd.replay.load.surfaces import SURFACES, RecordedQuestion, reason_not_asked
 from authorizerd.replay.plans import LoadPlan
-from authorizerd.replay.recorded.parquet_files import read_file
+from authorizerd.replay.recorded.parquet_files import open_parquet
 
 BY_TIME: Final = ("at_ms", "run", "sequence")
 """The order of events; ``run`` and ``sequence`` give the order of the log within a millisecond."""
@@ -180,7 +180,7 @@ def read_events(plan: LoadPlan) -> Iterator[pa.RecordBatch]:
         for number, run in enumerate(sorted(read_newest(table).runs, key=lambda each: each.id)):
             found = 0
             for path in sorted(table.glob(run.events_glob)):
-                with read_file(path, pre_buffer=True) as file:
+                with open_parquet(path, pre_buffer=True) as file:
                     for batch in file.iter_batches(BATCH_ROWS, columns=["at", *_READ]):
                         found += len(batch)
                         at = batch.column("at").cast(pa.timestamp("ms", "UTC"), safe=False)
