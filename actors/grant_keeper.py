@@ -2,7 +2,7 @@
 
 Any number of keepers may work on one cluster, in daemons and in ``authorizerd sync``. They do not
 know each other: each looks at the notes, at the ACLs and at the controller's clock, and what one of
-them has done is no step any more for the others.
+them has done is not a step for the others any more.
 
 **Invariant:** a step is sent only if a state that was read after it was found shows that it is
 still due. What cannot be known holds the keeper, which then says so; it never guesses.

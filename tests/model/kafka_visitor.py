@@ -245,7 +245,7 @@ class FollowerKafkaVisitor(KafkaVisitor):
         if self._client.principal not in forwards:
             return [False]
         # The cluster need not have judged it: after a lost answer, an ACL that is visible counts as
-        # created, whoever created it.
+        # created, even if another client created it.
         is_by_the_log = codes & {*_IN_DOUBT} or (codes == {None} and self._is_there_before())
         if codes <= {*_NOT_DONE, *_IN_DOUBT} or is_by_the_log:
             return rights
