@@ -88,7 +88,7 @@ def expect(created: list[Acl], deleted: list[AclFilter]) -> Steps[Expectation]:
         present.add(derive_id(acl))
         yield
     for each in deleted:
-        binding = _binding_of(each)
+        binding = binding_of(each)
         if binding is None:
             filters.append(each)
         else:
@@ -97,7 +97,7 @@ def expect(created: list[Acl], deleted: list[AclFilter]) -> Steps[Expectation]:
     return Expectation(frozenset(present), frozenset(absent), tuple(filters))
 
 
-def _binding_of(filter: AclFilter) -> Acl | None:
+def binding_of(filter: AclFilter) -> Acl | None:
     """Return the only binding that a filter can match, or None if it can match several."""
     is_single = filter.pattern_type in (PatternType.LITERAL, PatternType.PREFIXED) and not (
         filter.resource_name is None or filter.principal is None or filter.host is None

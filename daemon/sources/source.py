@@ -46,7 +46,13 @@ class Destination(Protocol):
     def report_lost(self, address: Address) -> None:
         """Look for another node: ``address`` is unreachable, or is not the active controller."""
 
-    async def confirm(self, created: Sequence[Acl], deleted: Sequence[AclFilter]) -> bool:
+    async def confirm(
+        self,
+        created: Sequence[Acl],
+        deleted: Sequence[AclFilter],
+        *,
+        acknowledged_by: Address | None = None,
+    ) -> bool:
         """Return True once the daemon has applied everything that was committed before the call.
 
         Return False if this cannot be known.
@@ -54,4 +60,5 @@ class Destination(Protocol):
         Args:
             created: bindings that are known to be committed.
             deleted: filters that match only bindings known to be deleted.
+            acknowledged_by: the node that has committed these changes, if one is known.
         """

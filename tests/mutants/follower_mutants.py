@@ -74,8 +74,8 @@ FOLLOWER_MUTANTS: Final = {
     ),
     "a barrier passes by a Fetch that was sent before it": Mutant(
         file="daemon/sources/quorum/barriers.py",
-        text="            self._goals.append((ticket, goal))\n",
-        becomes="            self._goals.append((self._added, goal))\n",
+        text="            self._goals.append((ReleaseBarriers(ticket, leader), goal))\n",
+        becomes="            self._goals.append((ReleaseBarriers(self._added, leader), goal))\n",
         found_by="tests/daemon/sources/quorum/test_machine.py::test_a_barrier_needs_a_fetch_that_is_sent_later",
     ),
     "a follower truncates what it has passed on": Mutant(
@@ -176,9 +176,15 @@ FOLLOWER_MUTANTS: Final = {
     ),
     "a change is acknowledged before it is read": Mutant(
         file="daemon/sources/writes/delivery.py",
-        text="        if not answers.has_success or await self._confirm(answers):\n",
+        text="        if not answers.has_success or await self._confirm(answers, answered_by):\n",
         becomes="        if answers.items:\n",
         found_by="tests/daemon/sources/writes/test_forwarded.py::test_nothing_is_acknowledged_before_it_is_read",
+    ),
+    "a deposed leader proves that a change is applied": Mutant(
+        file="daemon/sources/quorum/source.py",
+        text="            if acknowledged_by in (None, leader):\n",
+        becomes="            if leader is not None:\n",
+        found_by="tests/daemon/sources/quorum/test_source.py::test_a_deposed_leader_does_not_prove_that_a_change_is_applied",
     ),
     "a change is sent although its caller has lost the right": Mutant(
         file="daemon/sources/writes/submission.py",

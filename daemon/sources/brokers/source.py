@@ -137,7 +137,13 @@ class BrokersSource:
         """The cluster's level, as its brokers report it; -1 if they do not."""
         return UNKNOWN_LEVEL if self._probe is None else self._probe.finalized
 
-    async def confirm(self, created: Sequence[Acl], deleted: Sequence[AclFilter]) -> bool:
+    async def confirm(
+        self,
+        created: Sequence[Acl],
+        deleted: Sequence[AclFilter],
+        *,
+        acknowledged_by: Address | None = None,
+    ) -> bool:
         """Return True once decisions use a listing that shows these changes of ACLs.
 
         The listing was asked for after the call. It contains every created binding, and none that

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from authorizerd.daemon.sources.quorum.fetched_log import FetchedLog
+from authorizerd.daemon.sources.quorum.messages import ReleaseBarriers
+from authorizerd.kafka_client.address import Address
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class Barriers:
     def __init__(self) -> None:
         self._added = 0
         self._answered = 0
-        self._goals: Final[deque[tuple[int, Goal]]] = deque()
+        self._goals: Final[deque[tuple[ReleaseBarriers, Goal]]] = deque()
 
     @property
     def are_waiting(self) -> bool:
@@ -53,18 +55,18 @@ class Barriers:
         """The ticket of the newest barrier. A Fetch sent now counts for it."""
         return self._added
 
-    def answer(self, ticket: int, goal: Goal) -> None:
-        """Note the leader's answer to a Fetch.
+    def answer(self, ticket: int, goal: Goal, leader: Address) -> None:
+        """Note the answer of ``leader`` to a Fetch.
 
         Args:
             ticket: ``newest`` when the Fetch was sent.
         """
         if ticket > self._answered:
             self._answered = ticket
-            self._goals.append((ticket, goal))
+            self._goals.append((ReleaseBarriers(ticket, leader), goal))
 
-    def reach(self, log: FetchedLog) -> int | None:
-        """Return the highest ticket that passes now, or None if no more pass."""
+    def reach(self, log: FetchedLog) -> ReleaseBarriers | None:
+        """Return the release of all barriers that pass now, or None if no more pass."""
         reached = None
         while self._goals and self._goals[0][1].is_reached(log):
             reached = self._goals.popleft()[0]

@@ -109,13 +109,13 @@ class Machine:
             return None
         return Probe(self.barriers.newest, leader[0], SendFetch(self._position(), 0, 1))
 
-    def end_probe(self, probe: Probe, answer: FetchAnswer) -> int | None:
-        """Return the highest ticket that a probe's answer lets pass, or None."""
+    def end_probe(self, probe: Probe, answer: FetchAnswer) -> ReleaseBarriers | None:
+        """Return the release of the barriers that a probe's answer lets pass, or None."""
         epoch = probe.request.position.leader_epoch
         is_current = answer.leader_epoch == epoch == self.contact.route.epoch
         if answer.error_code or not is_current or answer.high_watermark < 0:
             return None
-        self.barriers.answer(probe.ticket, Goal(answer.high_watermark, epoch))
+        self.barriers.answer(probe.ticket, Goal(answer.high_watermark, epoch), probe.address)
         return self.barriers.reach(self.log)
 
     def step(self, event: Event, now: float) -> Reaction:
@@ -277,7 +277,8 @@ class Machine:
         self.contact.proven_epoch = answer.leader_epoch
         self.high_watermark = max(answer.high_watermark, self.high_watermark)
         self._goal = goal if self._goal is None else self._goal
-        self.barriers.answer(self._ticket_sent, goal)
+        assert self.contact.target is not None, "it answered"
+        self.barriers.answer(self._ticket_sent, goal, self.contact.target)
         self._advance()
         if self._is_loaded and goal.is_reached(self.log):
             self.contact.effects.append(Confirm())
@@ -292,9 +293,9 @@ class Machine:
         if not self._is_loaded and self._goal is not None and self._goal.is_reached(self.log):
             self._is_loaded = True
             effects.append(ReportLoaded())
-        ticket = self.barriers.reach(self.log)
-        if ticket is not None:
-            effects.append(ReleaseBarriers(ticket))
+        release = self.barriers.reach(self.log)
+        if release is not None:
+            effects.append(release)
 
     def _begin_snapshot(self, snapshot: SnapshotId) -> None:
         if snapshot.end_offset == 0 == self.log.committed_end:

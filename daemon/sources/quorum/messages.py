@@ -124,9 +124,13 @@ class Confirm:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseBarriers:
-    """Release barriers up to ``ticket``, once everything passed on so far is applied."""
+    """Release barriers up to ``ticket``, once everything passed on so far is applied.
+
+    ``leader`` is the node whose answer lets them pass.
+    """
 
     ticket: int
+    leader: Address
 
 
 @dataclass(frozen=True, slots=True)

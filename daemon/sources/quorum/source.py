@@ -13,6 +13,7 @@ import logging
 import math
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Final, assert_never
 
 import trio
@@ -21,6 +22,7 @@ from authorizerd.acl.model import Acl, AclFilter
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.published import View
 from authorizerd.actors.record_applier import Message
+from authorizerd.actors.steps import finish_in_turns
 from authorizerd.config.follow.settings import FollowSettings
 from authorizerd.daemon.process.threads import run_in_thread
 from authorizerd.daemon.sources.freshness import Freshness
@@ -58,6 +60,7 @@ from authorizerd.daemon.sources.quorum.messages import (
 from authorizerd.daemon.sources.quorum.report import ContactReport
 from authorizerd.daemon.sources.quorum.route import choose_addresses
 from authorizerd.daemon.sources.status import SourceStatus
+from authorizerd.daemon.sources.writes.evidence import are_visible
 from authorizerd.image.cluster import ClusterImage
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.connection import OpenNode
@@ -69,7 +72,18 @@ from authorizerd.protocol.records.voters import Voters
 PENDING_BYTES_MAX: Final = 64 << 20
 """Maximum size of fetched records that the quorum has not committed."""
 
+DEPOSED_PAUSE_SECONDS: Final = 0.1
+"""The pause before the leader is asked again whether it has an acknowledged change."""
+
 _logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A barrier that has not passed, and the leader whose answer released it."""
+
+    released: trio.Event = field(default_factory=trio.Event)
+    leader: Address | None = None
 
 
 class QuorumSource:
@@ -106,7 +120,7 @@ class QuorumSource:
             Link(open_node, request_timeout_ms=settings.request_timeout_ms)
         )
         self._begun: Final = trio.Event()
-        self._waiting: Final[dict[int, trio.Event]] = {}
+        self._waiting: Final[dict[int, _Waiting]] = {}
         self._feed: Feed | None = None
         self._answered_as_of = -math.inf
         self._machine = self._new_machine()
@@ -140,28 +154,50 @@ class QuorumSource:
         """Return True if no transaction is open at ``offset``, so the state there is complete."""
         return self._feed is not None and self._feed.is_complete(offset)
 
-    async def confirm(self, created: Sequence[Acl] = (), deleted: Sequence[AclFilter] = ()) -> bool:
+    async def confirm(
+        self,
+        created: Sequence[Acl] = (),
+        deleted: Sequence[AclFilter] = (),
+        *,
+        acknowledged_by: Address | None = None,
+    ) -> bool:
         """Return True once this daemon has applied all that was committed before the call.
 
         This waits until the leader answers a Fetch sent after the call, so it never returns while
         no leader answers. It may be cancelled at any time.
+
+        A deposed leader answers until it hears of its successor. If the successor acknowledged the
+        change, only its own answer proves that the change is applied, or the state itself does.
         """
         await self._begun.wait()
+        while True:
+            leader = await self._pass_barrier()
+            # The machine may already count records that are only about to be passed on.
+            offset = self._machine.log.committed_end - 1
+            state = await self._applied.wait_until(
+                lambda newest: newest is not None and newest.offset >= offset  # noqa: B023 - at once
+            )
+            assert state is not None
+            if acknowledged_by in (None, leader):
+                return True
+            if await finish_in_turns(are_visible(state, created, deleted)):
+                return True
+            del state  # freeing it later would block the loop
+            await trio.sleep(DEPOSED_PAUSE_SECONDS)
+
+    async def _pass_barrier(self) -> Address:
+        """Return the leader that answered a Fetch sent after the call, once all is passed on."""
         ticket = self._machine.barriers.add()
-        released = self._waiting[ticket] = trio.Event()
+        waiting = self._waiting[ticket] = _Waiting()
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._ask_leader)
-                await released.wait()
+                await waiting.released.wait()
                 nursery.cancel_scope.cancel()
         finally:
             self._waiting.pop(ticket, None)
-        # The machine may already count records that are only about to be passed on.
-        offset = self._machine.log.committed_end - 1
-        await self._applied.wait_until(
-            lambda newest: newest is not None and newest.offset >= offset
-        )
-        return True
+        assert waiting.leader is not None, "released"
+        return waiting.leader
 
     async def _ask_leader(self) -> None:
         """Release barriers sooner than the usual Fetch. One answer serves all waiting tasks."""
@@ -170,9 +206,9 @@ class QuorumSource:
             if probe is None:
                 return
             answer = await self._probe.fetch(probe, cluster_id=self._machine.cluster_id)
-            ticket = None if answer is None else self._machine.end_probe(probe, answer)
-            if ticket is not None:
-                self._release(ticket)
+            release = None if answer is None else self._machine.end_probe(probe, answer)
+            if release is not None:
+                self._release(release)
 
     async def run(self, applier: trio.MemorySendChannel[Message]) -> None:
         """Pass on the copy, then all committed records, until cancelled; close ``applier``.
@@ -261,7 +297,7 @@ class QuorumSource:
             case Confirm():
                 await self._freshness.confirm(self._answered_as_of)
             case ReleaseBarriers():
-                self._release(effect.ticket)
+                self._release(effect)
             case CountFailure():
                 self._reported.count(effect)
             case Disconnect():
@@ -289,9 +325,11 @@ class QuorumSource:
             return SnapshotDamaged(str(error))
         return None
 
-    def _release(self, ticket: int) -> None:
-        for waiting in [each for each in self._waiting if each <= ticket]:
-            self._waiting.pop(waiting).set()
+    def _release(self, release: ReleaseBarriers) -> None:
+        for ticket in [each for each in self._waiting if each <= release.ticket]:
+            waiting = self._waiting.pop(ticket)
+            waiting.leader = release.leader
+            waiting.released.set()
 
     def _report(self, feed: Feed) -> None:
         machine = self._machine

@@ -141,7 +141,8 @@ class Delivery:
                     # Drop this state now: freeing it after the change is applied would block the
                     # loop.
                     self._before = None
-                    return await self._acknowledge(results)
+                    assert address is not None
+                    return await self._acknowledge(results, address)
                 case Rejected(error):
                     return self._reject(error)
                 case Denied(denial):
@@ -176,7 +177,7 @@ class Delivery:
             timeout_ms = self._means.request_timeout_ms
             return address, await self._means.submission.send(address, self._update, timeout_ms)
 
-    async def _acknowledge(self, results: Results) -> None:
+    async def _acknowledge(self, results: Results, answered_by: Address) -> None:
         """Complete the items once their changes are applied here, and by every worker."""
         no_right = self._means.no_right
         self._answers = answers = await finish_in_turns(
@@ -184,15 +185,18 @@ class Delivery:
         )
         if answers.is_forbidden and no_right and self._means.failures.is_due_again(no_right):
             _logger.warning("changes of ACLs are rejected: %s", no_right)
-        if not answers.has_success or await self._confirm(answers):
+        if not answers.has_success or await self._confirm(answers, answered_by):
             self._complete("answered", answers.items)
         else:
             await self._expire()
 
-    async def _confirm(self, answers: Answers | None = None) -> bool:
+    async def _confirm(
+        self, answers: Answers | None = None, answered_by: Address | None = None
+    ) -> bool:
         """Return True once everything committed is applied here, and by every worker."""
         created, deleted = ((), ()) if answers is None else (answers.created, answers.deleted)
-        if not await self._means.destination.confirm(created, deleted):
+        destination = self._means.destination
+        if not await destination.confirm(created, deleted, acknowledged_by=answered_by):
             return False
         await self._means.applied_everywhere()
         return True

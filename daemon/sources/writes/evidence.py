@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from authorizerd.acl.errors import InvalidAclError
 from authorizerd.acl.filters import scan_acls
 from authorizerd.acl.index.filter_index import FilterIndex
+from authorizerd.acl.listing import binding_of
 from authorizerd.acl.model import Acl, AclFilter
 from authorizerd.acl.snapshot import AclSnapshot, contains
 from authorizerd.acl.steps import Steps
@@ -32,17 +33,37 @@ def find_created(snapshot: AclSnapshot, acls: Sequence[Acl]) -> Steps[list[bool]
     """Return, in steps, for each ACL whether its binding is visible."""
     visible = []
     for acl in acls:
-        visible.append(_is_visible(snapshot, acl))
+        visible.append(_is_visible(snapshot, acl) is True)
         yield
     return visible
 
 
-def _is_visible(snapshot: AclSnapshot, acl: Acl) -> bool:
+def _is_visible(snapshot: AclSnapshot, acl: Acl) -> bool | None:
+    """Return whether a binding is visible, or None if it is invalid."""
     try:
         validate_new_acl(acl)
     except InvalidAclError:
-        return False
+        return None
     return contains(snapshot.types[acl.resource_type], acl)
+
+
+def are_visible(
+    snapshot: AclSnapshot, created: Sequence[Acl], deleted: Sequence[AclFilter]
+) -> Steps[bool]:
+    """Return, in steps, whether all these changes are visible.
+
+    It is False if that cannot be known: a filter may match several bindings, or invalid ones.
+    """
+    for acl in created:
+        if not _is_visible(snapshot, acl):
+            return False
+        yield
+    for each in deleted:
+        binding = binding_of(each)
+        if binding is None or _is_visible(snapshot, binding) is not False:
+            return False
+        yield
+    return True
 
 
 def find_removed(

@@ -129,7 +129,7 @@ class Follower:
                 assert self._loading_end is None or end_of(self.passed) >= self._loading_end
             case messages.Confirm():
                 self.seen["confirmed"] += 1
-            case messages.ReleaseBarriers(ticket):
+            case messages.ReleaseBarriers(ticket, _):
                 self._release(ticket)
             case messages.CountFailure(reason):
                 self.seen[reason] += 1

@@ -244,7 +244,7 @@ def test_an_old_high_watermark_of_a_new_leader_confirms_nothing() -> None:
     script.tell(answered(high_watermark=3))
     assert script.effects == []
     script.tell(answered(high_watermark=4))
-    assert script.effects == [PassOn((change,)), ReportLoaded(), ReleaseBarriers(ticket), Confirm()]
+    assert script.effects == [PassOn((change,)), ReportLoaded(), released(ticket), Confirm()]
 
 
 def test_a_barrier_needs_a_fetch_that_is_sent_later() -> None:
@@ -256,9 +256,9 @@ def test_a_barrier_needs_a_fetch_that_is_sent_later() -> None:
     assert script.sent().max_wait_ms == SHORT_WAIT_MS
     later = script.machine.barriers.add()
     script.tell(answered(high_watermark=1))
-    assert script.effects == [ReleaseBarriers(ticket), Confirm()]
+    assert script.effects == [released(ticket), Confirm()]
     script.tell(answered(high_watermark=1))
-    assert script.effects == [ReleaseBarriers(later), Confirm()]
+    assert script.effects == [released(later), Confirm()]
     assert script.sent().max_wait_ms == FETCH_WAIT_MS
 
 
@@ -270,7 +270,11 @@ def test_a_barrier_waits_for_records_that_the_answer_does_not_bring() -> None:
     assert script.effects == []
     batch = new_batch(1, EPOCH, 1, b"")
     script.tell(answered(batch, high_watermark=2))
-    assert script.effects == [PassOn((batch,)), ReleaseBarriers(ticket), Confirm()]
+    assert script.effects == [PassOn((batch,)), released(ticket), Confirm()]
+
+
+def released(ticket: int) -> ReleaseBarriers:
+    return ReleaseBarriers(ticket, Address(HOST, 9093))
 
 
 def begin_probe() -> tuple[Script, int, Probe]:
@@ -290,11 +294,11 @@ def test_a_barrier_passes_by_a_probe() -> None:
     """The usual Fetch that was sent before it need not return."""
     script, ticket, probe = begin_probe()
     later = script.machine.barriers.add()
-    assert script.machine.end_probe(probe, answered(high_watermark=1).answer) == ticket
+    assert script.machine.end_probe(probe, answered(high_watermark=1).answer) == released(ticket)
     script.tell(answered(high_watermark=1))
     assert script.effects == [Confirm()]
     script.tell(answered(high_watermark=1))
-    assert script.effects == [ReleaseBarriers(later), Confirm()]
+    assert script.effects == [released(later), Confirm()]
 
 
 def test_a_barrier_waits_for_the_records_below_the_watermark_of_a_probe() -> None:
@@ -302,7 +306,7 @@ def test_a_barrier_waits_for_the_records_below_the_watermark_of_a_probe() -> Non
     assert script.machine.end_probe(probe, answered(high_watermark=2).answer) is None
     batch = new_batch(1, EPOCH, 1, b"")
     script.tell(answered(batch, high_watermark=2))
-    assert script.effects == [PassOn((batch,)), ReleaseBarriers(ticket), Confirm()]
+    assert script.effects == [PassOn((batch,)), released(ticket), Confirm()]
 
 
 @pytest.mark.parametrize(
@@ -318,7 +322,7 @@ def test_a_barrier_does_not_pass_by_a_useless_probe(fields: dict[str, object]) -
     script, ticket, probe = begin_probe()
     assert script.machine.end_probe(probe, answered(**fields).answer) is None
     script.tell(answered(high_watermark=1), answered(high_watermark=1))
-    assert script.effects == [ReleaseBarriers(ticket), Confirm()]
+    assert script.effects == [released(ticket), Confirm()]
 
 
 def test_a_probe_of_a_deposed_leader_counts_for_nothing() -> None:

@@ -11,6 +11,8 @@ from unittest.mock import patch
 import pytest
 import trio
 
+from authorizerd.acl.filters import filter_of
+from authorizerd.acl.model import Acl, AclFilter
 from authorizerd.acl.steps import finish
 from authorizerd.daemon.sources import copy_checkpointer
 from authorizerd.daemon.sources.nodes import NodeOpener
@@ -19,6 +21,7 @@ from authorizerd.daemon.sources.quorum.feed import Feed
 from authorizerd.daemon.sources.quorum.link import BATCHES_PER_EVENT, Link
 from authorizerd.daemon.sources.quorum.machine import Machine
 from authorizerd.daemon.sources.quorum.messages import Event, FetchAnswered, Reaction
+from authorizerd.daemon.sources.quorum.source import DEPOSED_PAUSE_SECONDS
 from authorizerd.image.changes import TopicAdded
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.connection import Node
@@ -597,6 +600,37 @@ async def test_barrier_waits_for_next_leader(quorum: FollowedQuorum, nursery: tr
         await passed.wait()
     assert following.source.address == quorum.leader.address
     assert following.status.leader_epoch == quorum.leader.epoch
+
+
+async def test_a_deposed_leader_does_not_prove_that_a_change_is_applied(
+    quorum: FollowedQuorum, nursery: trio.Nursery
+) -> None:
+    """It does not know what its successor acknowledged. Visible changes need no proof."""
+    quorum.append(added(1))
+    following = await quorum.followed(1)
+    quorum.isolate(1)
+    quorum.elect(2)
+    created, deleted = added(2).acl, filter_of(added(1).acl)
+    quorum.append(added(2), removed(1))
+    successor, numbers = quorum.leader.address, list[set[int]]()
+
+    async def confirm(created: Sequence[Acl] = (), deleted: Sequence[AclFilter] = ()) -> None:
+        await following.source.confirm(created, deleted, acknowledged_by=successor)
+        numbers.append(following.numbers)
+
+    async with trio.open_nursery() as waiting:
+        waiting.start_soon(confirm, [created])
+        waiting.start_soon(confirm, (), [deleted])
+        waiting.start_soon(confirm, (), [AclFilter(resource_name="several")])
+        with trio.fail_after(SECONDS_MAX):
+            await confirm([added(1).acl], [filter_of(created)])
+        assert await following.source.confirm(), "all that this leader knows of"
+        await trio.sleep(3 * DEPOSED_PAUSE_SECONDS)
+        assert numbers == [{1}]
+        quorum.rejoin(1)
+    assert numbers == [{1}, {2}, {2}, {2}]
+    with trio.fail_after(SECONDS_MAX):
+        await confirm([added(3).acl])  # another client has undone it
 
 
 async def test_a_full_disk_does_not_stop_following(quorum: FollowedQuorum) -> None:

@@ -270,7 +270,13 @@ class Follower:
         if len(self.leaders) > 1:
             self.leaders.pop(0)
 
-    async def confirm(self, created: Sequence[Acl], deleted: Sequence[AclFilter]) -> bool:
+    async def confirm(
+        self,
+        created: Sequence[Acl],
+        deleted: Sequence[AclFilter],
+        *,
+        acknowledged_by: Address | None = None,
+    ) -> bool:
         self.confirmed.append((tuple(created), tuple(deleted)))
         await self.may_read.wait()
         await trio.lowlevel.checkpoint()
