@@ -57,7 +57,7 @@ from tools.processes import (
     tree_bytes,
 )
 
-ACLS: Final = (20_000, 100_000, 505_000, 1_000_000, 2_500_000, 5_000_000)
+ACLS: Final = (20_000, 100_000, 505_000, 1_000_000, 5_000_000)
 BESIDE: Final = (505_000, 5_000_000)
 """The sizes at which decisions are also measured during each long-running question."""
 
