@@ -103,9 +103,9 @@ FOLLOWER_MUTANTS: Final = {
         found_by="tests/daemon/sources/quorum/test_source.py::test_a_snapshot_voids_an_open_transaction",
     ),
     "a barrier passes before the changes are applied": Mutant(
-        file="daemon/sources/quorum/source.py",
-        text="        offset = self._machine.log.committed_end - 1\n",
-        becomes="        offset = -1\n",
+        file="daemon/sources/quorum/confirmations.py",
+        text="            offset = self._machine().log.committed_end - 1\n",
+        becomes="            offset = -1\n",
         found_by="tests/daemon/sources/quorum/test_source.py::test_a_barrier_waits_for_changes_that_are_not_passed_on_yet",
     ),
     # Following brokers
@@ -181,7 +181,7 @@ FOLLOWER_MUTANTS: Final = {
         found_by="tests/daemon/sources/writes/test_forwarded.py::test_nothing_is_acknowledged_before_it_is_read",
     ),
     "a deposed leader proves that a change is applied": Mutant(
-        file="daemon/sources/quorum/source.py",
+        file="daemon/sources/quorum/confirmations.py",
         text="            if acknowledged_by in (None, leader):\n",
         becomes="            if leader is not None:\n",
         found_by="tests/daemon/sources/quorum/test_source.py::test_a_deposed_leader_does_not_prove_that_a_change_is_applied",

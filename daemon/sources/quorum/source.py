@@ -13,7 +13,6 @@ import logging
 import math
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Final, assert_never
 
 import trio
@@ -22,10 +21,10 @@ from authorizerd.acl.model import Acl, AclFilter
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.published import View
 from authorizerd.actors.record_applier import Message
-from authorizerd.actors.steps import finish_in_turns
 from authorizerd.config.follow.settings import FollowSettings
 from authorizerd.daemon.process.threads import run_in_thread
 from authorizerd.daemon.sources.freshness import Freshness
+from authorizerd.daemon.sources.quorum.confirmations import Confirmations
 from authorizerd.daemon.sources.quorum.contact import Contact
 from authorizerd.daemon.sources.quorum.feed import Feed, MisfitError
 from authorizerd.daemon.sources.quorum.fetched_log import FetchedLog
@@ -60,7 +59,6 @@ from authorizerd.daemon.sources.quorum.messages import (
 from authorizerd.daemon.sources.quorum.report import ContactReport
 from authorizerd.daemon.sources.quorum.route import choose_addresses
 from authorizerd.daemon.sources.status import SourceStatus
-from authorizerd.daemon.sources.writes.evidence import are_visible
 from authorizerd.image.cluster import ClusterImage
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.connection import OpenNode
@@ -72,18 +70,7 @@ from authorizerd.protocol.records.voters import Voters
 PENDING_BYTES_MAX: Final = 64 << 20
 """Maximum size of fetched records that the quorum has not committed."""
 
-DEPOSED_PAUSE_SECONDS: Final = 0.1
-"""The pause before the leader is asked again whether it has an acknowledged change."""
-
 _logger = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class _Waiting:
-    """A barrier that has not passed, and the leader whose answer released it."""
-
-    released: trio.Event = field(default_factory=trio.Event)
-    leader: Address | None = None
 
 
 class QuorumSource:
@@ -120,7 +107,7 @@ class QuorumSource:
             Link(open_node, request_timeout_ms=settings.request_timeout_ms)
         )
         self._begun: Final = trio.Event()
-        self._waiting: Final[dict[int, _Waiting]] = {}
+        self._confirmations: Final = Confirmations(lambda: self._machine, self._probe, applied)
         self._feed: Feed | None = None
         self._answered_as_of = -math.inf
         self._machine = self._new_machine()
@@ -165,50 +152,10 @@ class QuorumSource:
 
         This waits until the leader answers a Fetch sent after the call, so it never returns while
         no leader answers. It may be cancelled at any time.
-
-        A deposed leader answers until it hears of its successor. If the successor acknowledged the
-        change, only its own answer proves that the change is applied, or the state itself does.
         """
         await self._begun.wait()
-        while True:
-            leader = await self._pass_barrier()
-            # The machine may already count records that are only about to be passed on.
-            offset = self._machine.log.committed_end - 1
-            state = await self._applied.wait_until(
-                lambda newest: newest is not None and newest.offset >= offset  # noqa: B023 - at once
-            )
-            assert state is not None
-            if acknowledged_by in (None, leader):
-                return True
-            if await finish_in_turns(are_visible(state, created, deleted)):
-                return True
-            del state  # freeing it later would block the loop
-            await trio.sleep(DEPOSED_PAUSE_SECONDS)
-
-    async def _pass_barrier(self) -> Address:
-        """Return the leader that answered a Fetch sent after the call, once all is passed on."""
-        ticket = self._machine.barriers.add()
-        waiting = self._waiting[ticket] = _Waiting()
-        try:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._ask_leader)
-                await waiting.released.wait()
-                nursery.cancel_scope.cancel()
-        finally:
-            self._waiting.pop(ticket, None)
-        assert waiting.leader is not None, "released"
-        return waiting.leader
-
-    async def _ask_leader(self) -> None:
-        """Release barriers sooner than the usual Fetch. One answer serves all waiting tasks."""
-        async with self._probe.lock:
-            probe = self._machine.begin_probe()
-            if probe is None:
-                return
-            answer = await self._probe.fetch(probe, cluster_id=self._machine.cluster_id)
-            release = None if answer is None else self._machine.end_probe(probe, answer)
-            if release is not None:
-                self._release(release)
+        await self._confirmations.wait(created, deleted, acknowledged_by)
+        return True
 
     async def run(self, applier: trio.MemorySendChannel[Message]) -> None:
         """Pass on the copy, then all committed records, until cancelled; close ``applier``.
@@ -297,7 +244,7 @@ class QuorumSource:
             case Confirm():
                 await self._freshness.confirm(self._answered_as_of)
             case ReleaseBarriers():
-                self._release(effect)
+                self._confirmations.release(effect)
             case CountFailure():
                 self._reported.count(effect)
             case Disconnect():
@@ -324,12 +271,6 @@ class QuorumSource:
             await run_in_thread(copy.abandon_snapshot, error)
             return SnapshotDamaged(str(error))
         return None
-
-    def _release(self, release: ReleaseBarriers) -> None:
-        for ticket in [each for each in self._waiting if each <= release.ticket]:
-            waiting = self._waiting.pop(ticket)
-            waiting.leader = release.leader
-            waiting.released.set()
 
     def _report(self, feed: Feed) -> None:
         machine = self._machine

@@ -17,11 +17,11 @@ from authorizerd.acl.steps import finish
 from authorizerd.daemon.sources import copy_checkpointer
 from authorizerd.daemon.sources.nodes import NodeOpener
 from authorizerd.daemon.sources.quorum import link, machine, route
+from authorizerd.daemon.sources.quorum.confirmations import DEPOSED_PAUSE_SECONDS
 from authorizerd.daemon.sources.quorum.feed import Feed
 from authorizerd.daemon.sources.quorum.link import BATCHES_PER_EVENT, Link
 from authorizerd.daemon.sources.quorum.machine import Machine
 from authorizerd.daemon.sources.quorum.messages import Event, FetchAnswered, Reaction
-from authorizerd.daemon.sources.quorum.source import DEPOSED_PAUSE_SECONDS
 from authorizerd.image.changes import TopicAdded
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.connection import Node
