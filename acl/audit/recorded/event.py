@@ -18,7 +18,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The content of an audit line, with Kafka's names (``DESCRIBE``, ``TOPIC``, ``LITERAL``).
 
     ``at_ms`` is milliseconds since 1970. ``host`` is None for ``unknown``; ``request``,
-    ``reference_count`` and ``rule`` are None if the layout of the line lacks them.
+    ``reference_count`` and ``rule`` are None if the layout of the line lacks them. ``level`` may
+    end with ``OF_SAMPLE``.
     """
 
     at_ms: int
@@ -60,6 +61,8 @@ class Reason(StrEnum):
 
 
 UNKNOWN_LEVEL: Final = "UNKNOWN"
+OF_SAMPLE: Final = ", sampled"
+"""Ends the level of an event if its line says that only a sample of such decisions was logged."""
 UNKNOWN_HOST: Final = "unknown"
 SEPARATOR: Final = "\x01"
 LINE_BYTES_MAX: Final = 256 * 1024  # principal and name, each logged twice, take about 130,000

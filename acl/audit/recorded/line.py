@@ -9,10 +9,13 @@ from datetime import tzinfo
 from typing import Annotated, Final
 
 import msgspec
+from msgspec.structs import replace
 
+from authorizerd.acl.audit.caller import is_sampled
 from authorizerd.acl.audit.recorded.cloud_event import parse_cloud_event
 from authorizerd.acl.audit.recorded.event import (
     LINE_BYTES_MAX,
+    OF_SAMPLE,
     SEPARATOR,
     UNKNOWN_LEVEL,
     Event,
@@ -59,6 +62,8 @@ def parse_line(
     is_other = parsed in (Reason.NO_DECISION, Reason.BAD_JSON)
     if is_other and (is_explanation(unwrapped) or read_written(unwrapped) is not None):
         return Reason.EXPLANATION
+    if isinstance(parsed, Event) and b"ample" in line and is_sampled(line) is not None:
+        return replace(parsed, level=parsed.level + OF_SAMPLE)
     return parsed
 
 

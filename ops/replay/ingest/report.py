@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from authorizerd.acl.audit.recorded.event import Reason
+from authorizerd.acl.audit.recorded.event import OF_SAMPLE, Reason
 from authorizerd.replay.text import format_count, format_time
 
 NO_LINE_FIELD: Final = "no line has a text in the JSON field that {flag} names"
@@ -58,6 +58,11 @@ class Ingested(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     damaged: tuple[str, ...] = ()
     explanations: int = 0
     logs: dict[str, Log] = {}
+
+    @property
+    def is_sampled(self) -> bool:
+        """True if only a sample of the decisions was logged in a part of the lines."""
+        return any(level.endswith(OF_SAMPLE) for level in self.levels)
 
     def __post_init__(self) -> None:
         """Check the invariant.

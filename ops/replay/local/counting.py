@@ -48,7 +48,6 @@ class CountedParts(NamedTuple):
 
     sums: list[pa.Table]
     damaged: list[str]
-    is_sampled: bool
     newest: dict[str, int]
 
 
@@ -59,7 +58,6 @@ class Logs(NamedTuple):
     damaged: list[str]
     tuples: list[RecordedTuple]
     files: tuple[TrafficFile, ...]
-    is_sampled: bool
     newest: dict[str, int]
 
 
@@ -102,7 +100,6 @@ def read_logs(paths: Sequence[Path], logs: IngestPlan, since_ms: int | None) -> 
         damaged,
         list_tuples(tuples),
         tuple(files[path] for path in paths),
-        any(one.is_sampled for one in counted),
         # Of the parts of a log, the one with the newest event comes last, and wins.
         dict(sorted(chain.from_iterable(one.newest.items() for one in counted), key=itemgetter(1))),
     )
@@ -129,7 +126,6 @@ def _count(
     logs: Iterable[tuple[str, Iterator[memoryview]]], layout: LineLayout, since_ms: int | None
 ) -> CountedParts:
     reader = get_reader(layout)
-    reader.is_sampled = False
     sums = TextSums(reader)
     damaged, newest = [], dict[str, int]()
     for path, blocks in logs:
@@ -146,7 +142,7 @@ def _count(
                 sums.add(at, numbers)
         except DamagedArchiveError:
             damaged.append(path)
-    return CountedParts(sums.take(), damaged, reader.is_sampled, newest)
+    return CountedParts(sums.take(), damaged, newest)
 
 
 def _list_tallies(sums: pa.Table) -> Iterator[tuple[Counted, Tally]]:

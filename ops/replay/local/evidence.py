@@ -113,7 +113,7 @@ def judge_traffic(
         not_evaluated,
         warnings=(
             *_describe_drift(contradicted),
-            *(_SAMPLED,) * traffic.is_sampled,
+            *(_SAMPLED,) * ingested.is_sampled,
             *traffic.left_out,
         ),
         engine="local",

@@ -21,7 +21,6 @@ from typing import Any, Final, Generic, NamedTuple, Self, TypeAlias, TypeVar
 
 import msgspec
 
-from authorizerd.acl.audit.caller import is_sampled
 from authorizerd.acl.audit.recorded.event import Event, LineFormat, Reason
 from authorizerd.acl.audit.recorded.line import parse_line
 from authorizerd.acl.audit.recorded.times import find_zone
@@ -142,7 +141,6 @@ class Tallies:
 
     ``find_breaks`` returns the times, in order, at which the tally of a key is split.
 
-    ``is_sampled`` is True once a line shows that only a sample of the decisions was logged.
     ``newest`` is the time of the newest event of each file that has one, even before ``since_ms``.
     """
 
@@ -166,7 +164,6 @@ class Tallies:
         self._heads = _Memory(self._parse_head, SECONDS_MAX)
         self._plain = _Memory(partial(self._parse_tail, _PLAIN, ONE_TIME), TAILS_MAX)
         self._json = _Memory(partial(self._parse_tail, _JSON, ONE_JSON_TIME + b"Z"), TAILS_MAX)
-        self.is_sampled = False
         self.newest: dict[str, int] = {}
 
     @classmethod
@@ -291,7 +288,6 @@ class Tallies:
         return self._tally_of(self._parse(one_time + rest), len(rest))
 
     def _parse(self, line: bytes) -> Event | Reason | None:
-        self.is_sampled = self.is_sampled or is_sampled(line) is not None
         return parse_line(line, self._zone, self._line_format, self._field)
 
     def _tally_of(self, parsed: Event | Reason | None, size: int) -> Tally:

@@ -46,14 +46,12 @@ class Traffic(msgspec.Struct, frozen=True):
     """The traffic that was read: the figures of an ingest, the tuples, and the files.
 
     ``left_out`` describes the files that were not read, since others have their lines.
-    ``is_sampled`` is True if lines say that only a sample of the decisions was logged.
     """
 
     ingested: Ingested
     tuples: Sequence[RecordedTuple]
     files: tuple[TrafficFile, ...]
     left_out: tuple[str, ...]
-    is_sampled: bool
 
 
 def read_traffic(logs: IngestPlan, since_ms: int = -sys.maxsize) -> Traffic:
@@ -77,7 +75,7 @@ def read_traffic(logs: IngestPlan, since_ms: int = -sys.maxsize) -> Traffic:
         )
     ingested = sum_lines(tallies, logs, len(tuples), read.damaged)
     ingested = msgspec.structs.replace(ingested, logs=name_logs(read.files, tallies.newest))
-    return Traffic(ingested, tuples, read.files, read.left_out, tallies.is_sampled)
+    return Traffic(ingested, tuples, read.files, read.left_out)
 
 
 def _read_in_processes(logs: IngestPlan, since_ms: int) -> Traffic:
@@ -90,7 +88,7 @@ def _read_in_processes(logs: IngestPlan, since_ms: int) -> Traffic:
         raise TrafficError(str(error)) from error
     ingested = sum_lines(read.tallies, logs, len(read.tuples), read.damaged)
     ingested = msgspec.structs.replace(ingested, logs=name_logs(read.files, read.newest))
-    return Traffic(ingested, read.tuples, read.files, left_out, read.is_sampled)
+    return Traffic(ingested, read.tuples, read.files, left_out)
 
 
 def name_logs(files: Iterable[TrafficFile], newest: Mapping[str, int]) -> dict[str, Log]:
@@ -208,10 +206,6 @@ class LogEngine(LocalEngine):
     @property
     def files(self) -> tuple[TrafficFile, ...]:
         return self._traffic.files
-
-    @property
-    def is_sampled(self) -> bool:
-        return self._traffic.is_sampled
 
     def tuples(self, since_ms: int | None = None, /) -> LocalRows[RecordedTuple]:
         """Return the tuples of all events, or of those since a time.

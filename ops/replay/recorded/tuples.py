@@ -107,11 +107,11 @@ class Source(Protocol):
 
 
 def find_gaps(source: Source) -> Iterator[str]:
-    """Yield why requests may be missing from the record. Only logs say that they are a sample."""
+    """Yield why requests may be missing from the record."""
     for uri in source.ingested.damaged:
         path = unquote(uri[7:]) if uri.startswith("file://") else uri  # an ingest names URIs
         yield f"{path}: {DAMAGED}"
-    if getattr(source, "is_sampled", False):
+    if source.ingested.is_sampled:
         yield "the record is a sample of the allowed requests (authorizerd.audit.sample.allowed)"
 
 

@@ -251,6 +251,17 @@ def test_damaged_archive_is_named_and_counted(submitted: list[Plan]) -> None:
         assert f"no ACL can be called unused: {gap}" in said.err
 
 
+def test_sample_is_named_for_logs_and_for_a_table(submitted: list[Plan]) -> None:
+    Path("logs/a.log").write_text(ALLOWED + ALLOWED.replace("\n", " [sampleRate=0.1]\n"))
+    replay("ingest --input logs --out table")
+    gap = "the record is a sample of the allowed requests (authorizerd.audit.sample.allowed)"
+    for record in ("--logs logs", "--events table"):
+        words = f"--acls used.txt --out out --overwrite {record}"
+        assert f"this proves nothing: {gap}" in replay(f"whatif {words}", code=5).out
+        said = replay(f"usage {words} --assume-in-force", code=1)
+        assert f"no ACL can be called unused: {gap}" in said.err
+
+
 def test_usage_is_evaluated_here(submitted: list[Plan]) -> None:
     words = "usage --acls used.txt --out out --assume-in-force --logs logs"
     printed = replay(words)

@@ -16,7 +16,6 @@ import msgspec
 import pyarrow
 import pyarrow.compute as compute
 
-from authorizerd.acl.audit.caller import is_sampled
 from authorizerd.acl.audit.recorded.event import LINE_BYTES_MAX, Event, LineFormat, Reason
 from authorizerd.acl.audit.recorded.line import parse_line
 from authorizerd.acl.audit.recorded.times import find_zone
@@ -78,8 +77,6 @@ class EventReader:
 
     After a ``read``, ``numbers`` has the number of each line's text in ``texts``: lines with equal
     numbers differ only in their times, if at all.
-
-    ``is_sampled`` is True once a line shows that only a sample of the decisions was logged.
     """
 
     def __init__(
@@ -91,7 +88,6 @@ class EventReader:
         self._hashes = RowHashes(salt)
         self.texts = Texts(self._hashes)
         self.numbers = pyarrow.array([], pyarrow.int64())
-        self.is_sampled = False
 
     def read_blocks(self, blocks: Iterable[memoryview]) -> Iterator[pyarrow.RecordBatch]:
         """Yield the columns of the lines in blocks of ``logs``, and of any damage after them."""
@@ -168,7 +164,6 @@ class EventReader:
         is_plain = compute.and_(are_plain(lines), may_be_plain)
         is_known = compute.or_(is_json, compute.match_substring_regex(new, f"^{REST}"))
         is_other = compute.and_not(is_known, is_plain)
-        self._look_for_sample(new.filter(is_plain))
         for learned, rows in (
             (new.filter(is_plain), _read_plain(lines.filter(is_plain))),
             (new.filter(is_other), self._parse(lines.filter(is_other))[1]),
@@ -180,7 +175,6 @@ class EventReader:
 
     def _parse(self, lines: pyarrow.BinaryArray) -> tuple[pyarrow.Int64Array, pyarrow.RecordBatch]:
         """Return the times in lines, and the columns of ``_VALUES``."""
-        self._look_for_sample(lines)
         rows = list(map(self._row, lines.to_pylist()))
         at_ms, *columns = zip(*rows, strict=True) if rows else [()] * (1 + len(_VALUES))
         values = [
@@ -188,10 +182,6 @@ class EventReader:
             for column, field in zip(columns, _VALUES, strict=True)
         ]
         return pyarrow.array(at_ms, pyarrow.int64()), pyarrow.record_batch(values, schema=_VALUES)
-
-    def _look_for_sample(self, lines: pyarrow.BinaryArray) -> None:
-        if not self.is_sampled and compute.any(compute.match_substring(lines, b"ample")).as_py():
-            self.is_sampled = any(map(is_sampled, lines.to_pylist()))
 
     def _row(self, line: bytes) -> tuple[Any, ...]:
         parsed = parse_line(line, self._zone, self._line_format, self._field)

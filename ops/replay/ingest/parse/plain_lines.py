@@ -13,7 +13,7 @@ from typing import Final
 import pyarrow
 import pyarrow.compute as compute
 
-from authorizerd.acl.audit.caller import CALLER_GROUP, SAMPLE_RATE_GROUP
+from authorizerd.acl.audit.caller import CALLER_GROUP
 from authorizerd.acl.audit.recorded.event import UNKNOWN_HOST
 from authorizerd.acl.audit.recorded.kafka_line import (
     COUNT,
@@ -33,8 +33,8 @@ from authorizerd.replay.ingest.parse.beginnings import ONE_TIME
 _FIELD: Final = "[!-~]+"  # ASCII, so the bytes are valid UTF-8
 _WORD: Final = "[A-Za-z_]+"
 _LOGGER: Final = r" \(kafka\.authorizer\.logger\)"
-_OF_DAEMON: Final = rf" {CALLER_GROUP}(?: {SAMPLE_RATE_GROUP})?"
-_OF_LAYOUT: Final = rf" \[[!-<>-Z^-~]{{1,100}}\]| {SAMPLE_RATE_GROUP}"
+_OF_DAEMON: Final = f" {CALLER_GROUP}"
+_OF_LAYOUT: Final = r" \[[!-<>-Z^-~]{1,100}\]"
 _TAIL: Final = rf"{_LOGGER}(?:{_OF_DAEMON}|{_OF_LAYOUT})?$"
 _RULE: Final = rf"{RULE}{NAMED_RULE}(?:\(acl={_FIELD}(?:, {_FIELD})*[\])]\))?"
 _PLAIN: Final = (

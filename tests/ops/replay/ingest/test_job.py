@@ -135,19 +135,21 @@ def test_files_of_every_kind_are_read_together(
     (logs / "d.log.1").write_text(denied.replace("\n", "\r\n"))
     # If \r ended a line, this name would forge an event.
     (logs / "e.log").write_text(ALLOWED.format("\r" + ALLOWED.format("forged").rstrip()))
+    (logs / "f.log").write_text(ALLOWED.format("f").replace("\n", " [sampleRate=0.1]\n"))
     figures = ingest(engine, tmp_path / "out", logs)
+    assert figures.levels == {"DEBUG": 3_003, "DEBUG, sampled": 1}
     reasons = ("ambiguous", "broken_archive", "no_decision", "not_utf_8")
     assert figures.reasons == dict.fromkeys(reasons, 1)
-    assert (figures.lines, figures.blank_lines, figures.set_aside) == (3_009, 2, 4)
-    assert (figures.allowed_events, figures.denied_events, figures.tuples) == (3_002, 1, 3_003)
+    assert (figures.lines, figures.blank_lines, figures.set_aside) == (3_010, 2, 4)
+    assert (figures.allowed_events, figures.denied_events, figures.tuples) == (3_003, 1, 3_004)
     aside = rows("reason, line, parse_filename(file)", tmp_path / "out" / "set_aside")
     assert ("no_decision", "nothing known", "a%5B1%5D%20*.log") in aside
     assert ("broken_archive", "", "b.log.gz") in aside
     files = rows("DISTINCT file", tmp_path / "out" / "events")
-    below = ("a%5B1%5D%20*.log", "below/b.log.gz", "c.zst", "d.log.1")
+    below = ("a%5B1%5D%20*.log", "below/b.log.gz", "c.zst", "d.log.1", "f.log")
     assert sorted(files) == sorted((f"{logs.as_uri()}/{name}",) for name in below)
     events = rows("sequence, resource_name", tmp_path / "out" / "events")
-    assert len({sequence for sequence, _ in events}) == 3_003
+    assert len({sequence for sequence, _ in events}) == 3_004
     assert [int(name) for _, name in sorted(events) if name.isdigit()] == list(range(3_000))
     assert rows("principal, day::text", tmp_path / "out" / "events" / "*" / "day=2026-11-22") == [
         ("User:a", "2026-11-22")
