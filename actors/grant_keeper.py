@@ -34,6 +34,10 @@ PAUSE_SECONDS: Final = 0.05
 """The shortest time between two looks, however often notes change."""
 STEPS_PER_REQUEST: Final = 100
 """With the notes of each, a request has fewer ACLs than the 10,000 that Kafka accepts."""
+STEPS_MORE: Final = 5
+"""How many more steps the next request may have. If the state moves, it has half as many."""
+MOVES_MAX: Final = 10
+"""After so many looks in a row without progress, because the state moved, the keeper says so."""
 SETTLE_SECONDS: Final = 5.0
 """Longer than a request takes after its state was read."""
 
@@ -112,6 +116,9 @@ class GrantKeeper:
         self._book = GrantBook()
         self._clocks = Clocks()
         self._lead_ms = 0
+        self._read_at = -math.inf
+        self._steps_max = self._steps_asked = STEPS_PER_REQUEST
+        self._moves = 0
         self._named: set[str] = set()
         self._gone: dict[Acl, float] = {}
         self.is_clock_believed = True
@@ -127,8 +134,9 @@ class GrantKeeper:
             pause = RETRY_SECONDS
             try:
                 pause = await self._look()
-            except StateMovedError:
-                pause = 0
+                self._moves = 0
+            except StateMovedError as error:
+                pause = self._note_move(str(error))
             except GrantAccessError as error:
                 self.statistics.failures += 1
                 self._hold(str(error))
@@ -149,14 +157,29 @@ class GrantKeeper:
             return RETRY_SECONDS
         await self._access.learn_ids(self._book.unidentified)
         steps, next_ms = await finish_in_turns(self._book.find(state, now_ms))
-        sent = 0
-        for start in range(0, len(steps), STEPS_PER_REQUEST):
-            sent += await self._carry_out(steps[start : start + STEPS_PER_REQUEST], now_ms)
+        sent = start = 0
+        while start < len(steps):
+            if sent and self._boot_s() >= self._read_at + RETRY_SECONDS:
+                return 0  # others may be due by now
+            found = steps[start : start + self._steps_max]
+            self._steps_asked = len(found)
+            sent += await self._carry_out(found, now_ms)
+            start += len(found)
         self.statistics.problem = ""
         if steps:
             return 0 if sent else RETRY_SECONDS
         seconds = math.inf if next_ms is None else (next_ms - now_ms) / 1000
         return min(seconds, LOOK_SECONDS)
+
+    def _note_move(self, problem: str) -> float:
+        """Return the pause after a look that ended because the state moved."""
+        self._steps_max = max(1, self._steps_asked // 2)
+        self._moves += 1
+        if self._moves < MOVES_MAX:
+            return 0
+        self.statistics.failures += 1
+        self._hold(problem)
+        return RETRY_SECONDS
 
     async def _replace(self, state: GrantState) -> None:
         await finish_in_turns(self._book.replace(state))
@@ -169,8 +192,8 @@ class GrantKeeper:
         """Return the time to go by, None if none can be believed yet."""
         self.is_clock_believed = False
         reference_ms = await self._access.read_clock_ms()
-        own_ms = self._own_ms()
-        now_ms = self._clocks.read(reference_ms, own_ms, self._boot_s())
+        own_ms, self._read_at = self._own_ms(), self._boot_s()
+        now_ms = self._clocks.read(reference_ms, own_ms, self._read_at)
         self._lead_ms = 0 if reference_ms is None else reference_ms - own_ms
         if now_ms is None:
             self.statistics.problem = "no clock has run steadily for a minute, and no two agree"
@@ -183,16 +206,22 @@ class GrantKeeper:
         self.statistics.problem = problem
 
     async def _carry_out(self, found: Sequence[Step], now_ms: int) -> int:
-        """Send the steps about these ACLs that are still due. Return their number."""
+        """Send the steps about these ACLs that are still due. Return their number.
+
+        Args:
+            now_ms: the time at which the clock was read.
+        """
         acls = dict.fromkeys(step.grant.acl for step in found).keys()
         state = await self._access.confirm_state(acls)
         await self._replace(state)
+        now_ms += int(1000 * (self._boot_s() - self._read_at))
         due, _ = await finish_in_turns(self._book.find(state, now_ms, acls))
         # A creation changes the state that was confirmed, so the others wait for the next look.
         steps = [step for step in due if step.create] or self._skip_unsettled(due, acls)
         del steps[STEPS_PER_REQUEST:]  # one ACL may have any number of notes
         if not steps:
             return 0
+        self._steps_max = min(self._steps_max + STEPS_MORE, STEPS_PER_REQUEST)
         guard: GrantState | None = state
         if steps[0].create:
             created = _list_once(step.create for step in steps)

@@ -23,6 +23,7 @@ from authorizerd.acl.grants.book import GrantState
 from authorizerd.acl.model import Acl, AclFilter, ResourceType
 from authorizerd.acl.notes import NOTE_PRINCIPAL, is_note, name_note
 from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.actors.boot_clock import Clock, boot_time
 from authorizerd.actors.grant_keeper import GrantAccessError
 from authorizerd.actors.published import View
 from authorizerd.daemon.sources.snapshot_grants import SnapshotGrants
@@ -69,9 +70,12 @@ class ClusterGrants:
         connection: returns what identifies the connection of the last request.
     """
 
-    def __init__(self, request: Request, connection: Callable[[], object]) -> None:
+    def __init__(
+        self, request: Request, connection: Callable[[], object], clock: Clock = boot_time
+    ) -> None:
         self._request = request
         self._connection = connection
+        self._clock = clock
         self._confirmed_at = -math.inf
 
     async def read_state(self) -> GrantState | None:
@@ -93,7 +97,7 @@ class ClusterGrants:
         """Do nothing: a listing has no ids."""
 
     async def confirm_state(self, acls: Collection[Acl]) -> GrantState:
-        self._confirmed_at = trio.current_time()
+        self._confirmed_at = self._clock()
         # First the notes: an ACL is created with its note, so a later listing shows it.
         names = await self._list_note_names()
         connection = self._connection()
@@ -138,7 +142,7 @@ class ClusterGrants:
         def encode_in_time(version: int) -> bytes:
             # Called as the request is written, after a connection was opened if necessary.
             nonlocal is_late
-            is_late = is_confirmed and trio.current_time() > self._confirmed_at + FRESH_SECONDS
+            is_late = is_confirmed and self._clock() > self._confirmed_at + FRESH_SECONDS
             if is_late:
                 raise ValueError("the state was confirmed too long ago")
             return encode(version)
@@ -188,8 +192,9 @@ class FollowedGrants(ClusterGrants):
         open_node: OpenNode,
         *,
         knows_ids: bool,
+        clock: Clock = boot_time,
     ) -> None:
-        super().__init__(self._send, lambda: self._node)
+        super().__init__(self._send, lambda: self._node, clock)
         self._states = SnapshotGrants(snapshot, knows_ids=knows_ids)
         self._destination = destination
         self._knows_ids = knows_ids
@@ -202,7 +207,7 @@ class FollowedGrants(ClusterGrants):
     async def confirm_state(self, acls: Collection[Acl]) -> GrantState:
         if not self._knows_ids:
             return await super().confirm_state(acls)
-        self._confirmed_at = trio.current_time()
+        self._confirmed_at = self._clock()
         with trio.move_on_after(FRESH_SECONDS):
             if await self._destination.confirm((), ()):
                 state = await self._states.read_state()

@@ -66,7 +66,7 @@ class Sync(Process):
                 node = self.new_node()
             return await node.request(call, 0)
 
-        return ClusterGrants(request, lambda: node)
+        return ClusterGrants(request, lambda: node, trio.current_time)
 
     def new_node(self) -> Node:
         return Node(self, ADDRESS, self.world.random.uniform(0, LAG_SECONDS_MAX))
@@ -85,7 +85,9 @@ class Follower(Process):
         self.snapshots: Published[AclSnapshot | None] = Published(None)
         nursery.start_soon(self._follow)
         opened: Any = self._open
-        return FollowedGrants(self.snapshots, self, opened, knows_ids=self.knows_ids)
+        return FollowedGrants(
+            self.snapshots, self, opened, knows_ids=self.knows_ids, clock=trio.current_time
+        )
 
     @property
     def address(self) -> Address | None:
@@ -94,7 +96,9 @@ class Follower(Process):
     def report_lost(self, address: Address) -> None:
         pass
 
-    async def confirm(self, created: object, deleted: object) -> bool:
+    async def confirm(
+        self, created: object, deleted: object, *, acknowledged_by: object = None
+    ) -> bool:
         while self.world.leader is None:  # noqa: ASYNC110 - an election has no event
             await trio.sleep(0.1)
         await trio.sleep(self.world.random.uniform(0, DELAY_SECONDS_MAX))

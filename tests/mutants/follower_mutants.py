@@ -186,6 +186,11 @@ FOLLOWER_MUTANTS: Final = {
         becomes="            if leader is not None:\n",
         found_by="tests/daemon/sources/quorum/test_source.py::test_a_deposed_leader_does_not_prove_that_a_change_is_applied",
     ),
+    "a request about grants that was too late is repeated as it was": Mutant(
+        file="actors/grant_keeper.py",
+        text="        self._steps_max = max(1, self._steps_asked // 2)\n",
+        found_by="tests/daemon/sources/test_cluster_grants.py::test_grants_begin_and_end_together_although_each_answer_takes_long",
+    ),
     "a change is sent although its caller has lost the right": Mutant(
         file="daemon/sources/writes/submission.py",
         text="        if obstacle is not None:\n            return obstacle\n",

@@ -9,9 +9,10 @@ from msgspec.structs import replace
 from trio.testing import MockClock
 
 from authorizerd.acl.errors import StateMovedError
-from authorizerd.acl.notes import name_note
+from authorizerd.acl.grants.model import make_grant_note
+from authorizerd.acl.notes import is_note, name_note
 from authorizerd.acl.steps import finish
-from authorizerd.actors.grant_keeper import GrantAccessError
+from authorizerd.actors.grant_keeper import GrantAccessError, GrantKeeper
 from authorizerd.daemon.sources.cluster_grants import FRESH_SECONDS, ClusterGrants
 from authorizerd.kafka_client.connection import Call
 from authorizerd.kafka_client.errors import ConnectionFailedError, RequestFailedError
@@ -25,6 +26,7 @@ from authorizerd.protocol.kafka.acls import (
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.messages import encode_response
+from tests.support import grant_world
 from tests.support.grant_world import POOL, Keeper, Node, World
 
 ACL = POOL[0]
@@ -34,15 +36,21 @@ FORBIDDEN = ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
 
 class Cluster:
-    """A world with one keeper, whose requests wait ``delay`` seconds for a connection."""
+    """A world with one keeper, whose requests wait ``delay`` seconds for a connection.
+
+    The machine was suspended for ``asleep`` seconds.
+    """
 
     def __init__(self) -> None:
         self.world = World(0)
         self.world.is_quiet = True
         self.node: object = Node(Keeper("sync", self.world, knows_ids=False), "a", 0.0)
-        self.delay = 0.0
+        self.delay = self.asleep = 0.0
         self.answers: Callable[[Call[Any]], Any] = self._ask
-        self.grants = ClusterGrants(self._request, lambda: self.node)
+        self.grants = ClusterGrants(self._request, lambda: self.node, self.boot_time)
+
+    def boot_time(self) -> float:
+        return trio.current_time() + self.asleep
 
     async def _request(self, call: Call[Any], /) -> Any:  # noqa: ANN401 - of the call
         await trio.sleep(self.delay)
@@ -68,7 +76,8 @@ class Cluster:
 
 
 @pytest.fixture
-async def cluster(autojump_clock: MockClock) -> Cluster:
+async def cluster(autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    monkeypatch.setattr(grant_world, "DELAY_SECONDS_MAX", 0)
     return Cluster()
 
 
@@ -100,6 +109,50 @@ async def test_a_request_is_not_sent_if_the_state_is_too_old(
             await cluster.grants.create([POOL[1]], state)
         assert [*await cluster.grants.delete([NOTE], None)] == [""]
     assert (ACL in cluster.world.acls) != is_sent
+
+
+async def test_a_request_is_not_sent_after_a_suspend(cluster: Cluster) -> None:
+    cluster.world.change(create=[ACL, NOTE])
+    state = await cluster.grants.confirm_state([ACL])
+    cluster.asleep = 3600
+    with pytest.raises(StateMovedError, match="too long ago"):
+        await cluster.grants.delete([ACL, NOTE], state)
+    assert ACL in cluster.world.acls
+
+
+def keep_grants(cluster: Cluster, count: int, *, begins: bool = False) -> GrantKeeper:
+    """Return a keeper of grants that all begin, or end, now; a request takes ``delay`` seconds."""
+    world, acls = cluster.world, [replace(ACL, resource_name=f"t{n}") for n in range(count)]
+    end_ms = world.now_ms + 1_000_000 * begins
+    notes = [make_grant_note(world.new_grant(acl, 0, end_ms, is_waiting=begins)) for acl in acls]
+    world.change(create=notes if begins else [*acls, *notes])
+    return GrantKeeper(cluster.grants, lambda: world.controller_ms, cluster.boot_time)
+
+
+@pytest.mark.parametrize(("delay", "count", "begins"), [
+    (0.025, 100, False), (0.025, 100, True), (0.6, 2, False),
+])  # fmt: skip
+async def test_grants_begin_and_end_together_although_each_answer_takes_long(
+    cluster: Cluster, delay: float, count: int, *, begins: bool
+) -> None:
+    """Their ACLs are listed one by one, so a request about all of them would be too late."""
+    keeper = keep_grants(cluster, count, begins=begins)
+    cluster.delay = delay
+    with trio.move_on_after(50):
+        await keeper.run()
+    assert sum(not is_note(acl) for acl in cluster.world.acls) == count * begins
+    assert cluster.world.findings == []
+    done = keeper.statistics.begun if begins else keeper.statistics.ended
+    assert (done, keeper.statistics.problem) == (count, "")
+
+
+async def test_a_cluster_that_always_answers_too_late_is_named(cluster: Cluster) -> None:
+    keeper = keep_grants(cluster, 1)
+    cluster.delay = 0.9 * FRESH_SECONDS
+    with trio.move_on_after(200):
+        await keeper.run()
+    assert "too long ago" in keeper.statistics.problem
+    assert keeper.statistics.failures > 0
 
 
 async def test_two_listings_from_two_connections_are_no_state(cluster: Cluster) -> None:
