@@ -56,9 +56,9 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ratio(self) -> float | None:
-        """Return how many times better ours is, or None if no peer was measured."""
+        """Return how many times better ours is; None without a peer, or if one is not positive."""
         theirs = None if self.peer is None else self.peer.value
-        if not theirs or not self.ours:
+        if theirs is None or min(theirs, self.ours) <= 0:
             return None
         return self.ours / theirs if self.more_is_better else theirs / self.ours
 

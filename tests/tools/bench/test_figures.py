@@ -67,6 +67,7 @@ def test_percentiles_are_those_that_every_side_supports() -> None:
     ("row", "text"),
     [
         (Row(what="", metric="", unit="ns", ours=4, peer=Peer("K", 32)), "4 ns (K: 32 ns, 8x)"),
+        (Row(what="", metric="", unit="ms", ours=-1, peer=Peer("K", 2)), "-1 ms (K: 2 ms)"),
         (ROWS[0], "2 /s (K: 1 /s, 2x)"),
         (Row(what="", metric="", unit="s", ours=1, peer=Peer("K", None, "no k")), "1 s (K: no k)"),
         (Row(what="", metric="", unit="ms", ours=1.25, limit=2), "1.25 ms (limit 2)"),
